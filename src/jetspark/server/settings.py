@@ -1,0 +1,62 @@
+"""Which settings are the user's and which are the manager's, and what in them must stay secret.
+
+The manager sets listen addresses, name, store, monitoring and logging itself. The server would take the same setting
+under another spelling too and let chance decide which wins, so a user's setting of one of these is refused, with the
+argument that does it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["redact", "user_settings"]
+
+_OWNED = {
+    **dict.fromkeys(("listen", "host", "net"), "host= and port="),
+    "port": "port=",
+    "server_name": "name=",
+    **dict.fromkeys(("store_dir", "storedir", "store"), "store_dir="),
+    **dict.fromkeys(("http", "https", "http_port", "https_port", "monitor_port", "http_base_path"), "monitor_url"),
+    **dict.fromkeys(("logfile", "log_file", "syslog", "remote_syslog"), "log_path"),
+}
+_SECRET_KEYS = frozenset(
+    {"pass", "password", "token", "key", "ek", "encryption_key", "prev_key", "prev_ek", "prev_encryption_key"}
+)
+
+
+def user_settings(config: Mapping[str, object], jetstream: bool) -> dict[str, object]:
+    """Return a user's settings, the keys whose case the server ignores in lower case.
+
+    Raises:
+        ValueError: a setting that the manager must know, or a jetstream section although JetStream is off.
+    """
+    settings = {key.lower(): value for key, value in config.items()}
+    if "jetstream" in settings and not jetstream:
+        raise ValueError("config has a jetstream section, but jetstream=False was given")
+    section = settings.get("jetstream")
+    if isinstance(section, Mapping):
+        section = settings["jetstream"] = {str(key).lower(): value for key, value in section.items()}
+    elif section is True or section in ("enabled", "enable"):
+        del settings["jetstream"]  # it is on, and the section with the store must not be replaced
+    for key in (*settings, *(section if isinstance(section, Mapping) else ())):
+        if key in _OWNED:
+            raise ValueError(f"config must not set {key!r}, which the managed server sets; see {_OWNED[key]}")
+    return settings
+
+
+def redact(text: str, config: Mapping[str, object]) -> str:
+    """Return `text` without the passwords, tokens and keys that `config` holds."""
+    for secret in set(_secrets(config)):
+        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
+    return text
+
+
+def _secrets(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(item, str) and item and str(key).lower() in _SECRET_KEYS:
+                yield item
+            else:
+                yield from _secrets(item)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _secrets(item)
