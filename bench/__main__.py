@@ -1,0 +1,73 @@
+"""`python -m bench`: measure the figures in turns, print the table, write `build/bench.json`.
+
+Environment: `ONLY` (names or groups of figures, with commas; what they refer to is measured too), `QUICK` (1: fewer
+messages and rounds), `ROUNDS`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import bench.raw  # noqa: F401 - registers its figures
+from bench.registry import Unavailable, select
+from bench.report import summarise, table, write
+from bench.run import Run
+
+if TYPE_CHECKING:
+    from bench.registry import Figure
+
+RESULT = Path("build/bench.json")
+
+
+def measure(run: Run, figures: list[Figure], rounds: int) -> dict[str, list[float]]:
+    """One warm-up of every figure, then the rounds, each of which does every figure once."""
+    values: dict[str, list[float]] = {figure.name: [] for figure in figures}
+    for number in range(rounds + 1):
+        run.warming_up = number == 0
+        for figure in figures:
+            if figure.name not in values:
+                continue
+            begin = time.monotonic()
+            try:
+                value = figure.measure(run)
+            except Unavailable as reason:
+                say(f"{figure.name} is left out: {reason}")
+                del values[figure.name]
+                continue
+            if number:
+                values[figure.name].append(value)
+                took = time.monotonic() - begin
+                say(f"round {number} of {rounds}  {figure.name:<24} {value:>14,.0f} {figure.unit}  ({took:.1f} s)")
+    return values
+
+
+def say(line: str) -> None:
+    """Progress, on the error stream so that the table can be piped."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Run the bench as the environment asks."""
+    quick = os.environ.get("QUICK", "0") not in {"", "0"}
+    rounds = int(os.environ.get("ROUNDS") or (3 if quick else 5))
+    try:
+        figures = select(name.strip() for name in os.environ.get("ONLY", "").split(",") if name.strip())
+    except ValueError as error:
+        say(str(error))
+        return 2
+    begin = time.monotonic()
+    with Run(quick=quick) as run:
+        values = measure(run, figures, rounds)
+    summaries, ratios = summarise(figures, values)
+    print(table(summaries, ratios))
+    write(RESULT, summaries, ratios)
+    say(f"\n{time.monotonic() - begin:.0f} s; {RESULT}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
