@@ -8,6 +8,7 @@ reload, lame duck mode. Nothing is left behind: no process, no temporary directo
 """
 
 from jetspark.server.binary import BINARY_VARIABLE, find_binary
+from jetspark.server.cluster import NatsCluster
 from jetspark.server.errors import (
     PortInUseError,
     ServerBinaryNotFoundError,
@@ -19,6 +20,7 @@ from jetspark.server.node import NatsServer
 
 __all__ = [
     "BINARY_VARIABLE",
+    "NatsCluster",
     "NatsServer",
     "PortInUseError",
     "ServerBinaryNotFoundError",

@@ -7,7 +7,7 @@ import http.client
 import json
 from urllib.parse import urlencode
 
-__all__ = ["get", "text_at"]
+__all__ = ["get", "items_at", "text_at"]
 
 
 def get(host: str, port: int, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
@@ -32,6 +32,17 @@ def get(host: str, port: int, path: str, query: dict[str, str], timeout: float) 
 
 def text_at(document: object, *keys: str) -> str:
     """Return the string at a path of keys in a JSON document, or the empty string where there is none."""
+    found = _at(document, keys)
+    return found if isinstance(found, str) else ""
+
+
+def items_at(document: object, *keys: str) -> list[object]:
+    """Return the array at a path of keys in a JSON document, or an empty one where there is none."""
+    found = _at(document, keys)
+    return found if isinstance(found, list) else []
+
+
+def _at(document: object, keys: tuple[str, ...]) -> object:
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
-    return document if isinstance(document, str) else ""
+    return document

@@ -11,9 +11,8 @@ import signal
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from jetspark.server import monitor
@@ -88,14 +87,13 @@ class NatsServer:
 
     def __repr__(self) -> str:
         state = "paused" if self.paused else "running" if self.running else "not running"
-        return f"<{type(self).__name__} {self.host if self._port is None else self.url} {state}>"
+        where = self.host if self._port is None else f"{self.name} {self.url}"
+        return f"<{type(self).__name__} {where} {state}>"
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     @property
@@ -157,7 +155,7 @@ class NatsServer:
 
     def log_text(self) -> str:
         """Return the whole log since the first start; after `close`, as it was then."""
-        return self._closed_log if self._resources.work_dir is None else self._log.text()
+        return self._closed_log if self._resources.work_dir is None else ServerLog(self.log_path).text()
 
     def monitor(self, path: str, timeout: float = 5.0, **query: str) -> dict[str, object]:
         """Return what a monitoring path such as ``/jsz`` answers.
@@ -209,7 +207,7 @@ class NatsServer:
             command = [str(find_binary(self._binary)), "-c"]
             self._prepare()
             self._write_config(self._config)
-            self._log_start = self._log.size()
+            self._log_start = ServerLog(self.log_path).size()
             self._resources.process = ServerProcess([*command, str(self.config_path)], self.log_path)
 
     def await_ready(self) -> None:
@@ -284,7 +282,7 @@ class NatsServer:
             accepted = False
             self._write_config(new)
             try:
-                start = self._log.size()
+                start = ServerLog(self.log_path).size()
                 process.send(signal.SIGHUP)
                 outcome = self.wait_log(r"Reloaded server configuration|Failed to reload.*", timeout, start)
                 accepted = not outcome.startswith("Failed")
@@ -302,7 +300,7 @@ class NatsServer:
         """
         with self._lock:
             process = self._process()
-            start = self._log.size()
+            start = ServerLog(self.log_path).size()
             self._leaving = True
             process.send(signal.SIGUSR2)
             self.wait_log("Entering lame duck mode", timeout, start)
@@ -325,13 +323,24 @@ class NatsServer:
             ServerStartError: the server ended without it.
             ServerTimeoutError: it is not there after `timeout` seconds.
         """
+        return self.wait_until(
+            lambda: ServerLog(self.log_path).find(pattern, start), timeout, f"log line that matches {pattern!r}"
+        )
+
+    def wait_until(self, condition: Callable[[], T | None], timeout: float, what: str) -> T:
+        """Ask `condition` until it answers with something, and return the answer; `what` names it in errors.
+
+        Raises:
+            ServerStartError: the server ended without it.
+            ServerTimeoutError: there is none after `timeout` seconds.
+        """
         process = self._process(or_ended=True)
-        found = process.watch(lambda: self._log.find(pattern, start), timeout)
+        found = process.watch(condition, timeout)
         if found is not None:
             return found
         if process.exit_code is not None:
             raise self.failure()
-        raise ServerTimeoutError(f"{self!r}: nothing in the log matches {pattern!r} after {timeout:g} s")
+        raise ServerTimeoutError(f"{self!r}: no {what} within {timeout:g} s")
 
     def failure(self, what: str = "failed") -> ServerStartError:
         """Return an error that tells what happened, with exit code, config path and the tail of the last run's log."""
@@ -339,7 +348,7 @@ class NatsServer:
         exit_code = None if process is None else process.exit_code
         if exit_code is not None:
             what = f"ended with exit code {exit_code}"
-        tail = self._log.tail(self._log_start)
+        tail = ServerLog(self.log_path).tail(self._log_start)
         kind = PortInUseError if "address already in use" in tail else ServerStartError
         tail = redact(tail, self._config) or "(nothing)"
         return kind(f"nats-server {what}. Its configuration: {self.config_path}. Its log ends with:\n{tail}")
@@ -362,10 +371,6 @@ class NatsServer:
     @property
     def _dialled_host(self) -> str:
         return _DIALLED.get(self.host, self.host)
-
-    @property
-    def _log(self) -> ServerLog:
-        return ServerLog(self.log_path)
 
     def _probe(self, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
         return monitor.get(self._dialled_host, _known(self._monitor_port), path, query, timeout)
