@@ -1,0 +1,113 @@
+"""The ack subject of a delivered message, and what it tells (ADR-15, JSAck).
+
+Two forms exist. v1 has exactly nine tokens: `$JS.ACK.<stream>.<consumer>.<delivered>.<sseq>.<cseq>.<ts>.<pending>`.
+v2 puts domain and account hash behind `ACK` and may grow further tokens at its end, so it has eleven or more. Ten
+tokens are neither. The subject is the address of the acknowledgement and is used as it came, never rebuilt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jetspark.jetstream.errors import InvalidAckError
+from jetspark.jetstream.times import datetime_from_ns
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+__all__ = ["ACK", "IN_PROGRESS", "NAK", "TERM", "AckMetadata", "nak_payload", "parse_ack_subject", "term_payload"]
+
+ACK: Final = b"+ACK"
+"""Payload that acknowledges a message."""
+NAK: Final = b"-NAK"
+"""Payload that asks for redelivery."""
+TERM: Final = b"+TERM"
+"""Payload that ends redelivery."""
+IN_PROGRESS: Final = b"+WPI"
+"""Payload that restarts the ack wait; the only one that may be repeated."""
+
+_V1_TOKENS: Final = 9
+_V2_TOKENS: Final = 11
+
+
+@dataclass(frozen=True, slots=True)
+class AckMetadata:
+    """What a delivered message says about its place in stream and consumer."""
+
+    stream: str
+    """Name of the stream."""
+    consumer: str
+    """Name of the consumer."""
+    num_delivered: int
+    """How often the message was delivered, this time included: 1 at first."""
+    stream_sequence: int
+    """Sequence in the stream."""
+    consumer_sequence: int
+    """Sequence of the delivery; a redelivery gets a new one."""
+    timestamp_ns: int
+    """When the message was stored, nanoseconds since 1970 UTC."""
+    num_pending: int
+    """Messages that match the consumer and were not delivered yet."""
+    domain: str | None = None
+    """JetStream domain, None for the default one and in the v1 form."""
+    account_hash: str | None = None
+    """Hash of the account, None in the v1 form."""
+
+    @property
+    def timestamp(self) -> datetime:
+        """When the message was stored, as a UTC `datetime` (microseconds; `timestamp_ns` is exact)."""
+        return datetime_from_ns(self.timestamp_ns)
+
+
+def parse_ack_subject(subject: str | None) -> AckMetadata:
+    """Read the reply subject of a delivered message.
+
+    Raises InvalidAckError when there is none or when it is not of the v1 or v2 form.
+    """
+    if not subject:
+        raise InvalidAckError("the message has no reply subject, so it was not delivered by a JetStream consumer")
+    tokens = subject.split(".")
+    count = len(tokens)
+    if tokens[0] != "$JS" or count < _V1_TOKENS or tokens[1] != "ACK":
+        raise InvalidAckError(f"not an ack subject: {subject!r}")
+    if count == _V1_TOKENS:
+        first, domain, account_hash = 2, None, None
+    elif count >= _V2_TOKENS:
+        first, domain, account_hash = 4, tokens[2], tokens[3]
+        if domain == "_":
+            domain = None
+    else:
+        raise InvalidAckError(f"ack subject with {count} tokens, which neither form has: {subject!r}")
+    numbers = tokens[first + 2 : first + 7]
+    for number in numbers:
+        # int() alone would also take signs, blanks, underscores and digits of other scripts.
+        if not (number.isascii() and number.isdigit()):
+            raise InvalidAckError(f"ack subject with {number!r} where a number belongs: {subject!r}")
+    delivered, stream_seq, consumer_seq, timestamp, pending = map(int, numbers)
+    return AckMetadata(
+        tokens[first],
+        tokens[first + 1],
+        delivered,
+        stream_seq,
+        consumer_seq,
+        timestamp,
+        pending,
+        domain,
+        account_hash,
+    )
+
+
+def nak_payload(delay_ns: int = 0) -> bytes:
+    """Return the payload of a negative ack; `delay_ns` above 0 holds the redelivery back for so long.
+
+    Raises ValueError for a negative delay.
+    """
+    if delay_ns < 0:
+        raise ValueError(f"delay of a negative ack must not be negative: {delay_ns} ns")
+    return b'-NAK {"delay": %d}' % delay_ns if delay_ns else NAK
+
+
+def term_payload(reason: str = "") -> bytes:
+    """Return the payload that ends redelivery; the reason shows in the server's advisory."""
+    return b"+TERM " + reason.encode() if reason else TERM

@@ -1,0 +1,134 @@
+"""A request of the JetStream API as a value: its subject, its payload, and how its reply is read.
+
+Nothing here sends anything. A front makes a request, publishes `payload()` to `subject(prefix)` and hands the payload
+of the reply to `read()`, which returns a typed value or raises the error of the server. So the whole API is one
+vocabulary for the asyncio and the blocking front, and it is tested without a socket.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from jetspark.jetstream.codec import JsonStruct, decode, encode
+from jetspark.jetstream.errors import (
+    Error,
+    InvalidReplyError,
+    JetStreamNotEnabledError,
+    StatusError,
+    api_error,
+)
+from jetspark.jetstream.names import API_PREFIX
+
+__all__ = ["Done", "Request", "body", "check_success", "narrow", "raise_error", "read_reply"]
+
+R = TypeVar("R")
+S = TypeVar("S", bound=JsonStruct)
+
+_NO_RESPONDERS: Final = 503
+
+
+class Request(ABC, Generic[R]):
+    """One request. Subclasses are frozen dataclasses; making one checks names and options, and raises ConfigError."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+
+    def subject(self, prefix: str = API_PREFIX) -> str:
+        """Return the subject to publish to; `prefix` ends with a dot (`jetspark.jetstream.names.api_prefix`)."""
+        return prefix + self.endpoint
+
+    def payload(self) -> bytes:
+        """Return the payload to publish."""
+        return b""
+
+    @abstractmethod
+    def read(self, payload: bytes) -> R:
+        """Read the reply's payload.
+
+        Raises APIError when the server reports one, InvalidReplyError when the reply cannot be understood.
+        """
+
+    def status_error(self, code: int, description: str = "") -> Error:
+        """Return the error for a reply that is a status message: with 503, nobody serves this API."""
+        if code == _NO_RESPONDERS:
+            return JetStreamNotEnabledError(code, 0, "nobody answers the JetStream API", where=self.endpoint)
+        return StatusError(code, description, where=self.endpoint)
+
+
+# Only the error, whatever else the reply holds: unlike the structs of this room, these skip what they do not know.
+class _ErrorBody(msgspec.Struct):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class _Envelope(msgspec.Struct):
+    error: _ErrorBody | None = None
+
+
+_envelope: Final = msgspec.json.Decoder(_Envelope)
+
+
+class Done(JsonStruct):
+    """Reply that only says whether it was done."""
+
+    type: str = ""
+    success: bool = False
+
+
+def raise_error(payload: bytes, where: str) -> None:
+    """Raise the APIError that a reply reports, if it reports one.
+
+    A reply failed if and only if it has `error` at its top level. Text that starts with `-ERR` is an error as well.
+    """
+    if payload.startswith(b"-ERR"):
+        raise api_error(500, 0, payload[4:].decode("utf-8", "replace").strip(" '\r\n"), where=where)
+    if b'"error"' not in payload:
+        return
+    try:
+        error = _envelope.decode(payload).error
+    except msgspec.DecodeError as problem:
+        raise _unreadable(payload, where, problem) from None
+    if error is not None:
+        raise api_error(error.code, error.err_code, error.description, where=where)
+
+
+def read_reply(cls: type[S], payload: bytes, where: str) -> S:
+    """Read a reply into a struct. Raises APIError or InvalidReplyError."""
+    raise_error(payload, where)
+    try:
+        return decode(cls, payload)
+    except msgspec.DecodeError as problem:
+        raise _unreadable(payload, where, problem) from None
+
+
+def check_success(payload: bytes, where: str) -> None:
+    """Read a reply that only says whether it was done."""
+    if not read_reply(Done, payload, where).success:
+        raise InvalidReplyError(f"{where}: the server neither did it nor reported an error: {_shown(payload)}")
+
+
+def narrow(reply: JsonStruct, cls: type[S]) -> S:
+    """Return the part of a reply that `cls`, one of its base classes, describes; the envelope is left behind."""
+    return cls(**{name: getattr(reply, name) for name in cls.__struct_fields__})
+
+
+def body(**fields: object) -> bytes:
+    """Write the fields of a request that are neither None nor False; no fields at all make an empty payload."""
+    present = {key: value for key, value in fields.items() if value is not None and value is not False}
+    return encode(present) if present else b""
+
+
+def _unreadable(payload: bytes, where: str, problem: Exception) -> InvalidReplyError:
+    return InvalidReplyError(f"{where}: cannot read the server's reply ({problem}): {_shown(payload)}")
+
+
+def _shown(payload: bytes) -> str:
+    return repr(bytes(payload[:200])) + ("..." if len(payload) > 200 else "")

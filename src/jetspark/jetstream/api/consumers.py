@@ -1,0 +1,286 @@
+"""Requests about consumers. Pulling from one is `pull`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from jetspark.jetstream.api.base import Request, body, check_success, narrow, raise_error, read_reply
+from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
+from jetspark.jetstream.codec import JsonEnum, encode
+from jetspark.jetstream.config import ConsumerConfig, Placement
+from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.jetstream.names import check_consumer_name, check_filter_subject, check_stream_name
+
+__all__ = [
+    "ConsumerAction",
+    "ConsumerCreateRequest",
+    "ConsumerDeleteRequest",
+    "ConsumerInfoRequest",
+    "ConsumerLeaderStepdownRequest",
+    "ConsumerListRequest",
+    "ConsumerNamesRequest",
+    "ConsumerPauseRequest",
+    "ConsumerResetRequest",
+    "ConsumerUnpinRequest",
+]
+
+
+class ConsumerAction(JsonEnum):
+    """What CREATE may do."""
+
+    CREATE = "create"
+    """Only make; another configuration under the name is ConsumerExistsError (10148)."""
+    UPDATE = "update"
+    """Only change; none under the name is ConsumerDoesNotExistError (10149)."""
+    CREATE_OR_UPDATE = ""
+    """Either."""
+
+
+class _ConsumerReply(ConsumerInfo):
+    type: str = ""
+    reset_seq: int = 0
+
+
+class _PauseReply(ConsumerPause):
+    type: str = ""
+
+
+class _NamesReply(PagedReply):
+    consumers: list[str] | None = None
+
+
+class _ListReply(PagedReply):
+    consumers: list[ConsumerInfo] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ConsumerEndpoint:
+    stream: str
+    """Name of the stream."""
+    consumer: str
+    """Name of the consumer."""
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        check_stream_name(self.stream)
+        check_consumer_name(self.consumer)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerCreateRequest(Request[ConsumerInfo]):
+    """Make or change a consumer.
+
+    A single filter is part of the subject, so that permissions can tell who may read what. Without name and durable
+    name the server makes a name up.
+    """
+
+    stream: str
+    """Name of the stream."""
+    config: ConsumerConfig
+    """Configuration of the consumer."""
+    action: ConsumerAction = ConsumerAction.CREATE
+    """What may be done."""
+    pedantic: bool = False
+    """The server refuses what it would otherwise correct (10157)."""
+
+    def __post_init__(self) -> None:
+        """Check names and filters."""
+        check_stream_name(self.stream)
+        name, durable = self.config.name, self.config.durable_name
+        for given in (name, durable):
+            if given is not None:
+                check_consumer_name(given)
+        if name is not None and durable is not None and name != durable:
+            raise ConfigError(f"consumer name {name!r} and durable name {durable!r} have to be equal")
+        for subject in (self.config.filter_subject, *(self.config.filter_subjects or ())):
+            if subject:
+                check_filter_subject(subject)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        name = self.config.name or self.config.durable_name
+        if name is None:
+            return f"CONSUMER.CREATE.{self.stream}"
+        if self.config.filter_subject and not self.config.filter_subjects:
+            return f"CONSUMER.CREATE.{self.stream}.{name}.{self.config.filter_subject}"
+        return f"CONSUMER.CREATE.{self.stream}.{name}"
+
+    def payload(self) -> bytes:
+        """Return the request as JSON."""
+        fields: dict[str, object] = {"stream_name": self.stream, "config": self.config}
+        if self.action:
+            fields["action"] = self.action
+        if self.pedantic:
+            fields["pedantic"] = True
+        return encode(fields)
+
+    def read(self, payload: bytes) -> ConsumerInfo:
+        """Read the reply: the consumer as it is now. Its name is in there also when the server made it up."""
+        return narrow(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerInfoRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
+    """Configuration and state of a consumer."""
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"CONSUMER.INFO.{self.stream}.{self.consumer}"
+
+    def read(self, payload: bytes) -> ConsumerInfo:
+        """Read the reply. ConsumerNotFoundError (10014), StreamNotFoundError (10059)."""
+        return narrow(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerDeleteRequest(_ConsumerEndpoint, Request[None]):
+    """Delete a consumer."""
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"CONSUMER.DELETE.{self.stream}.{self.consumer}"
+
+    def read(self, payload: bytes) -> None:
+        """Read the reply. ConsumerNotFoundError (10014), StreamNotFoundError (10059)."""
+        check_success(payload, self.endpoint)
+
+
+@dataclass(frozen=True)
+class ConsumerNamesRequest(PagedRequest[str]):
+    """Names of a stream's consumers, at most 1,024 a page."""
+
+    stream: str
+    """Name of the stream."""
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        check_stream_name(self.stream)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"CONSUMER.NAMES.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the offset as JSON, nothing for the first page."""
+        return body(offset=self.offset or None)
+
+    def read(self, payload: bytes) -> Page[str]:
+        """Read one page."""
+        reply = read_reply(_NamesReply, payload, self.endpoint)
+        return reply.page(reply.consumers)
+
+
+@dataclass(frozen=True)
+class ConsumerListRequest(PagedRequest[ConsumerInfo]):
+    """Information on a stream's consumers, at most 256 a page."""
+
+    stream: str
+    """Name of the stream."""
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        check_stream_name(self.stream)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"CONSUMER.LIST.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the offset as JSON, nothing for the first page."""
+        return body(offset=self.offset or None)
+
+    def read(self, payload: bytes) -> Page[ConsumerInfo]:
+        """Read one page."""
+        reply = read_reply(_ListReply, payload, self.endpoint)
+        return reply.page(reply.consumers)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPauseRequest(_ConsumerEndpoint, Request[ConsumerPause]):
+    """Pause a consumer until a time; without one, or with one that is past, let it go on."""
+
+    pause_until: datetime | None = None
+    """Until when to deliver nothing."""
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"CONSUMER.PAUSE.{self.stream}.{self.consumer}"
+
+    def payload(self) -> bytes:
+        """Return the time as JSON."""
+        return body(pause_until=self.pause_until) or b"{}"
+
+    def read(self, payload: bytes) -> ConsumerPause:
+        """Read the reply: whether it is paused now, and for how long."""
+        return narrow(read_reply(_PauseReply, payload, self.endpoint), ConsumerPause)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerUnpinRequest(_ConsumerEndpoint, Request[None]):
+    """Release the pinned client of a priority group (ADR-42)."""
+
+    group: str = ""
+    """Name of the group."""
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"CONSUMER.UNPIN.{self.stream}.{self.consumer}"
+
+    def payload(self) -> bytes:
+        """Return the group as JSON."""
+        return body(group=self.group)
+
+    def read(self, payload: bytes) -> None:
+        """Read the reply. InvalidPriorityGroupError (10160), ConsumerNotFoundError (10014)."""
+        raise_error(payload, self.endpoint)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerResetRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
+    """Set a consumer back, or forward, to a sequence of the stream."""
+
+    seq: int | None = None
+    """Sequence to go on at; the ack floor when unset."""
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"CONSUMER.RESET.{self.stream}.{self.consumer}"
+
+    def payload(self) -> bytes:
+        """Return the sequence as JSON, nothing when there is none."""
+        return body(seq=self.seq)
+
+    def read(self, payload: bytes) -> ConsumerInfo:
+        """Read the reply: the consumer as it is now."""
+        return narrow(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerLeaderStepdownRequest(_ConsumerEndpoint, Request[None]):
+    """Let another server of the cluster lead a consumer."""
+
+    placement: Placement | None = None
+    """Where the new leader should be."""
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"CONSUMER.LEADER.STEPDOWN.{self.stream}.{self.consumer}"
+
+    def payload(self) -> bytes:
+        """Return the placement as JSON, nothing when there is none."""
+        return body(placement=self.placement)
+
+    def read(self, payload: bytes) -> None:
+        """Read the reply."""
+        check_success(payload, self.endpoint)

@@ -1,0 +1,122 @@
+"""Requests about single messages through the management API. Reading many, or fast, is `jetspark.jetstream.direct`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from jetspark.jetstream.api.base import Request, body, check_success, read_reply
+from jetspark.jetstream.codec import JsonStruct
+from jetspark.jetstream.errors import ConfigError, InvalidReplyError
+from jetspark.jetstream.info import StoredMessage
+from jetspark.jetstream.names import check_filter_subject, check_stream_name
+
+__all__ = ["MessageDeleteRequest", "MessageGetRequest", "check_selector"]
+
+
+class _MessageReply(JsonStruct):
+    type: str = ""
+    message: StoredMessage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGetRequest(Request[StoredMessage]):
+    """Get one message, from the stream's leader: it sees every write that was acknowledged before.
+
+    Exactly one of `seq`, `last_by_subj`, `next_by_subj` (with `seq` or `start_time` as lower bound) or `start_time`.
+    """
+
+    stream: str
+    """Name of the stream."""
+    seq: int | None = None
+    """Sequence of the message; with `next_by_subj` the first one that is looked at."""
+    last_by_subj: str | None = None
+    """Last message of that subject; wildcards are allowed."""
+    next_by_subj: str | None = None
+    """First message of that subject from `seq` on; wildcards are allowed."""
+    start_time: datetime | None = None
+    """First message from that time on."""
+    no_headers: bool = False
+    """Leave the headers out."""
+
+    def __post_init__(self) -> None:
+        """Check names and options."""
+        check_stream_name(self.stream)
+        check_selector(self.seq, self.last_by_subj, self.next_by_subj, self.start_time)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"STREAM.MSG.GET.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the request as JSON."""
+        return body(
+            seq=self.seq,
+            last_by_subj=self.last_by_subj,
+            next_by_subj=self.next_by_subj,
+            start_time=self.start_time,
+            no_hdr=self.no_headers,
+        )
+
+    def read(self, payload: bytes) -> StoredMessage:
+        """Read the reply. MessageNotFoundError (10037) when there is no such message."""
+        message = read_reply(_MessageReply, payload, self.endpoint).message
+        if message is None:
+            raise InvalidReplyError(f"{self.endpoint}: the server's reply has no message")
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDeleteRequest(Request[None]):
+    """Delete one message."""
+
+    stream: str
+    """Name of the stream."""
+    seq: int
+    """Sequence of the message."""
+    secure: bool = False
+    """Overwrite it with random bytes; slower."""
+
+    def __post_init__(self) -> None:
+        """Check name and sequence."""
+        check_stream_name(self.stream)
+        if self.seq < 1:
+            raise ConfigError(f"sequences start at 1, so {self.seq} cannot be deleted")
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"STREAM.MSG.DELETE.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the request as JSON."""
+        return body(seq=self.seq, no_erase=not self.secure)
+
+    def read(self, payload: bytes) -> None:
+        """Read the reply. MessageNotFoundError (10043) when there is no such message."""
+        check_success(payload, self.endpoint)
+
+
+def check_selector(
+    seq: int | None, last_by_subj: str | None, next_by_subj: str | None, start_time: datetime | None
+) -> None:
+    """Raise ConfigError unless the selectors name exactly one message."""
+    for subject in (last_by_subj, next_by_subj):
+        if subject is not None:
+            check_filter_subject(subject)
+    if seq is not None and seq < 1:
+        raise ConfigError(f"sequences start at 1, so there is no message {seq}")
+    chosen = [name for name, value in (("seq", seq), ("start_time", start_time)) if value is not None]
+    if last_by_subj is not None:
+        chosen.append("last_by_subj")
+        if next_by_subj is not None:
+            chosen.append("next_by_subj")
+    elif next_by_subj is not None and not chosen:
+        chosen.append("next_by_subj")
+    if len(chosen) != 1:
+        given = " and ".join(chosen) or "none"
+        raise ConfigError(
+            "a message is chosen by one of seq, last_by_subj, start_time or next_by_subj (which may have seq or "
+            f"start_time beside it); given: {given}"
+        )

@@ -1,0 +1,93 @@
+"""Lists come in pages: names 1,024 and full entries 256 at a time, subjects 100,000.
+
+`pages` is a generator that is driven by whoever can send: it yields requests, takes pages, and knows when it is done.
+The next page starts where the window of the server ended, not where its entries ended: in a cluster, entries of a window
+can be missing because their servers did not answer.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from jetspark.jetstream.api.base import Request
+from jetspark.jetstream.codec import JsonStruct
+
+__all__ = ["Page", "PagedReply", "PagedRequest", "collect", "next_request", "pages"]
+
+I = TypeVar("I")  # noqa: E741
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[I]):
+    """One page of a list."""
+
+    items: list[I]
+    """Entries."""
+    total: int
+    """Entries of the whole list, when the page was made."""
+    offset: int
+    """Number of the page's first entry."""
+    limit: int
+    """Most entries that a page has."""
+    missing: list[str] = field(default_factory=list)
+    """Names whose servers did not answer (clusters)."""
+    offline: dict[str, str] = field(default_factory=dict)
+    """Names that no server can serve, with the reason (clusters)."""
+
+
+class PagedReply(JsonStruct):
+    """What the reply to a list has around its entries."""
+
+    type: str = ""
+    total: int = 0
+    offset: int = 0
+    limit: int = 0
+    missing: list[str] | None = None
+    offline: dict[str, str] | None = None
+
+    def page(self, items: list[I] | None) -> Page[I]:
+        """Return the page with these entries; the server writes null for none."""
+        return Page(items or [], self.total, self.offset, self.limit, self.missing or [], self.offline or {})
+
+
+@dataclass(frozen=True)
+class PagedRequest(Request[Page[I]]):
+    """Request for one page of a list."""
+
+    offset: int = field(default=0, kw_only=True)
+    """Number of the first entry to get."""
+
+    @abstractmethod
+    def read(self, payload: bytes) -> Page[I]:
+        """Read one page."""
+
+
+def next_request(request: PagedRequest[I], page: Page[I]) -> PagedRequest[I] | None:
+    """Return the request for what follows `page`, None when nothing does."""
+    window = max(page.limit, len(page.items))
+    following = page.offset + window
+    if window == 0 or following >= page.total or following <= request.offset:
+        return None
+    return replace(request, offset=following)
+
+
+def pages(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], None]:
+    """Yield the requests of a whole list; send each one's page in."""
+    following: PagedRequest[I] | None = request
+    while following is not None:
+        page = yield following
+        following = next_request(following, page)
+
+
+def collect(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], list[I]]:
+    """Yield the requests of a whole list, send each one's page in; return all entries."""
+    items: list[I] = []
+    following: PagedRequest[I] | None = request
+    while following is not None:
+        page = yield following
+        items += page.items
+        following = next_request(following, page)
+    return items

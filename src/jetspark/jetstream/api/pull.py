@@ -1,0 +1,94 @@
+"""The body of a pull.
+
+A pull is no request with one reply: messages and statuses come to an inbox of its own, which is the business of
+`jetspark.flow`. So there is nothing to read here; what the statuses mean is `jetspark.jetstream.status`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from jetspark.jetstream.api.base import body
+from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.names import API_PREFIX, check_consumer_name, check_stream_name
+from jetspark.jetstream.times import format_go_duration
+
+__all__ = ["PullRequest"]
+
+_MAX_PRIORITY: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """Ask a pull consumer for messages (ADR-13, ADR-42).
+
+    Making one raises ConfigError for what the server would refuse, or would take for something else.
+    """
+
+    stream: str
+    """Name of the stream."""
+    consumer: str
+    """Name of the consumer."""
+    batch: int = 1
+    """Most messages."""
+    expires: timedelta | None = None
+    """How long the server keeps the request open; without it, until it is fulfilled."""
+    no_wait: bool = False
+    """End at once when there is nothing more; together with `expires` the server waits all the same."""
+    max_bytes: int | None = None
+    """Most bytes of all messages together."""
+    idle_heartbeat: timedelta | None = None
+    """Heartbeat after so much silence; at most half of `expires`."""
+    group: str | None = None
+    """Priority group."""
+    min_pending: int | None = None
+    """Overflow: serve only when so many messages are pending."""
+    min_ack_pending: int | None = None
+    """Overflow: serve only when so many messages wait for acknowledgement."""
+    id: str | None = None
+    """Pinned client: its id, as last received."""
+    priority: int | None = None
+    """Prioritized: 0 (first) to 9."""
+
+    def __post_init__(self) -> None:
+        """Check names and options."""
+        check_stream_name(self.stream)
+        check_consumer_name(self.consumer)
+        if self.batch < 1:
+            raise ConfigError(f"a pull asks for at least one message, not {self.batch}")
+        if self.max_bytes is not None and self.max_bytes < 1:
+            raise ConfigError(f"max_bytes of a pull must be positive, not {self.max_bytes}")
+        if self.priority is not None and not 0 <= self.priority <= _MAX_PRIORITY:
+            raise ConfigError(f"priority of a pull must be 0 to {_MAX_PRIORITY}, not {self.priority}")
+        if self.idle_heartbeat is not None and 2 * self.idle_heartbeat > (self.expires or timedelta()):
+            expires = "no expires" if self.expires is None else f"expires {format_go_duration(self.expires)}"
+            raise ConfigError(
+                f"idle_heartbeat {format_go_duration(self.idle_heartbeat)} of a pull must be at most half of its "
+                f"expires; there is {expires}"
+            )
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"CONSUMER.MSG.NEXT.{self.stream}.{self.consumer}"
+
+    def subject(self, prefix: str = API_PREFIX) -> str:
+        """Return the subject to publish to."""
+        return prefix + self.endpoint
+
+    def payload(self) -> bytes:
+        """Return the request as JSON; never empty, as an empty one would not be checked by the server."""
+        return body(
+            batch=self.batch,
+            expires=self.expires,
+            no_wait=self.no_wait,
+            max_bytes=self.max_bytes,
+            idle_heartbeat=self.idle_heartbeat,
+            group=self.group,
+            min_pending=self.min_pending,
+            min_ack_pending=self.min_ack_pending,
+            id=self.id,
+            priority=self.priority,
+        )

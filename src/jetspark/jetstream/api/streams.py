@@ -1,0 +1,347 @@
+"""Requests about the account and its streams."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+from jetspark.jetstream.api.base import Request, body, check_success, narrow, read_reply
+from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
+from jetspark.jetstream.codec import encode, to_builtins
+from jetspark.jetstream.config import Placement, StreamConfig
+from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.info import AccountInfo, StreamInfo
+from jetspark.jetstream.names import check_filter_subject, check_stream_name
+
+__all__ = [
+    "AccountInfoRequest",
+    "StreamCreateRequest",
+    "StreamDeleteRequest",
+    "StreamInfoPage",
+    "StreamInfoRequest",
+    "StreamLeaderStepdownRequest",
+    "StreamListRequest",
+    "StreamNamesRequest",
+    "StreamPurgeRequest",
+    "StreamSubjectsRequest",
+    "StreamUpdateRequest",
+    "all_subjects",
+]
+
+
+class _AccountInfoReply(AccountInfo):
+    type: str = ""
+
+
+class _StreamReply(StreamInfo):
+    type: str = ""
+    did_create: bool = False
+    total: int = 0
+    offset: int = 0
+    limit: int = 0
+
+
+class _NamesReply(PagedReply):
+    streams: list[str] | None = None
+
+
+class _ListReply(PagedReply):
+    streams: list[StreamInfo] | None = None
+
+
+class _PurgeReply(PagedReply):
+    success: bool = False
+    purged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInfoRequest(Request[AccountInfo]):
+    """What the account uses and may use of JetStream."""
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return "INFO"
+
+    def read(self, payload: bytes) -> AccountInfo:
+        """Read the reply. JetStreamNotEnabledForAccountError (10039) when the account has no JetStream."""
+        return narrow(read_reply(_AccountInfoReply, payload, self.endpoint), AccountInfo)
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamConfigRequest(Request[StreamInfo]):
+    config: StreamConfig
+    """Configuration of the stream."""
+    pedantic: bool = False
+    """The server refuses what it would otherwise correct (10157)."""
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        check_stream_name(self.config.name)
+
+    def payload(self) -> bytes:
+        """Return the configuration as JSON."""
+        if not self.pedantic:
+            return encode(self.config)
+        fields = to_builtins(self.config)
+        assert isinstance(fields, dict)
+        return encode({**fields, "pedantic": True})
+
+    def read(self, payload: bytes) -> StreamInfo:
+        """Read the reply: the stream as it is now."""
+        return narrow(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCreateRequest(_StreamConfigRequest):
+    """Make a stream. The same configuration again is no error; another one is StreamNameInUseError (10058)."""
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"STREAM.CREATE.{self.config.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamUpdateRequest(_StreamConfigRequest):
+    """Change a stream. The whole configuration is sent: what it leaves unset falls back to the server's default."""
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"STREAM.UPDATE.{self.config.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfoRequest(Request[StreamInfo]):
+    """Configuration and state of a stream."""
+
+    stream: str
+    """Name of the stream."""
+    deleted_details: bool = False
+    """Tell the sequences that are gone."""
+    subjects_filter: str | None = None
+    """Tell the number of messages of every subject that matches (the first page; `StreamSubjectsRequest` has all)."""
+
+    def __post_init__(self) -> None:
+        """Check name and filter."""
+        check_stream_name(self.stream)
+        if self.subjects_filter is not None:
+            check_filter_subject(self.subjects_filter)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"STREAM.INFO.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the options as JSON, nothing when there are none."""
+        return body(deleted_details=self.deleted_details, subjects_filter=self.subjects_filter)
+
+    def read(self, payload: bytes) -> StreamInfo:
+        """Read the reply. StreamNotFoundError (10059) when there is no such stream."""
+        return narrow(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfoPage:
+    """Information on a stream with one page of its subjects."""
+
+    info: StreamInfo
+    """The information; `info.state.subjects` is the page."""
+    total: int
+    """Subjects that match, of all pages."""
+    offset: int
+    """Number of the page's first subject."""
+    limit: int
+    """Most subjects that a page has."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSubjectsRequest(Request[StreamInfoPage]):
+    """Number of messages by subject, one page of it. `all_subjects` asks for all pages."""
+
+    stream: str
+    """Name of the stream."""
+    subjects_filter: str = ">"
+    """Which subjects."""
+    deleted_details: bool = False
+    """Tell the sequences that are gone."""
+    offset: int = 0
+    """Number of the first subject to get, in alphabetical order."""
+
+    def __post_init__(self) -> None:
+        """Check name and filter."""
+        check_stream_name(self.stream)
+        check_filter_subject(self.subjects_filter)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"STREAM.INFO.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the options as JSON."""
+        return body(
+            deleted_details=self.deleted_details,
+            subjects_filter=self.subjects_filter,
+            offset=self.offset or None,
+        )
+
+    def read(self, payload: bytes) -> StreamInfoPage:
+        """Read one page. StreamNotFoundError (10059) when there is no such stream."""
+        reply = read_reply(_StreamReply, payload, self.endpoint)
+        return StreamInfoPage(narrow(reply, StreamInfo), reply.total, reply.offset, reply.limit)
+
+
+def all_subjects(
+    request: StreamSubjectsRequest,
+) -> Generator[StreamSubjectsRequest, StreamInfoPage, StreamInfo]:
+    """Yield the requests of all pages, send each one's page in; return the information with all subjects in it."""
+    page = yield request
+    subjects = dict(page.info.state.subjects or {})
+    while page.info.state.subjects and request.offset + len(page.info.state.subjects) < page.total:
+        request = replace(request, offset=request.offset + len(page.info.state.subjects))
+        page = yield request
+        subjects.update(page.info.state.subjects or {})
+    page.info.state.subjects = subjects
+    return page.info
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDeleteRequest(Request[None]):
+    """Delete a stream with its messages and consumers."""
+
+    stream: str
+    """Name of the stream."""
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        check_stream_name(self.stream)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"STREAM.DELETE.{self.stream}"
+
+    def read(self, payload: bytes) -> None:
+        """Read the reply. StreamNotFoundError (10059) when there is no such stream."""
+        check_success(payload, self.endpoint)
+
+
+@dataclass(frozen=True)
+class StreamNamesRequest(PagedRequest[str]):
+    """Names of the streams, at most 1,024 a page."""
+
+    subject_filter: str | None = None
+    """Only streams that store a subject that matches."""
+
+    def __post_init__(self) -> None:
+        """Check the filter."""
+        if self.subject_filter is not None:
+            check_filter_subject(self.subject_filter)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return "STREAM.NAMES"
+
+    def payload(self) -> bytes:
+        """Return the options as JSON, nothing when there are none."""
+        return body(offset=self.offset or None, subject=self.subject_filter)
+
+    def read(self, payload: bytes) -> Page[str]:
+        """Read one page."""
+        reply = read_reply(_NamesReply, payload, self.endpoint)
+        return reply.page(reply.streams)
+
+
+@dataclass(frozen=True)
+class StreamListRequest(PagedRequest[StreamInfo]):
+    """Information on the streams, at most 256 a page."""
+
+    subject_filter: str | None = None
+    """Only streams that store a subject that matches."""
+
+    def __post_init__(self) -> None:
+        """Check the filter."""
+        if self.subject_filter is not None:
+            check_filter_subject(self.subject_filter)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return "STREAM.LIST"
+
+    def payload(self) -> bytes:
+        """Return the options as JSON, nothing when there are none."""
+        return body(offset=self.offset or None, subject=self.subject_filter)
+
+    def read(self, payload: bytes) -> Page[StreamInfo]:
+        """Read one page."""
+        reply = read_reply(_ListReply, payload, self.endpoint)
+        return reply.page(reply.streams)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPurgeRequest(Request[int]):
+    """Delete messages of a stream: all, or those of a filter, up to a sequence or all but the newest."""
+
+    stream: str
+    """Name of the stream."""
+    filter: str | None = None
+    """Only messages whose subject matches."""
+    seq: int | None = None
+    """Only messages before that sequence."""
+    keep: int | None = None
+    """Leave so many of the newest. Not together with `seq`."""
+
+    def __post_init__(self) -> None:
+        """Check names and options."""
+        check_stream_name(self.stream)
+        if self.filter is not None:
+            check_filter_subject(self.filter)
+        if self.seq is not None and self.keep is not None:
+            raise ConfigError("purge takes seq or keep, not both")
+        if min(self.seq or 0, self.keep or 0) < 0:
+            raise ConfigError("purge takes no negative seq or keep")
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"STREAM.PURGE.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the options as JSON, nothing when there are none."""
+        return body(filter=self.filter, seq=self.seq, keep=self.keep)
+
+    def read(self, payload: bytes) -> int:
+        """Read the reply: how many messages are gone."""
+        return read_reply(_PurgeReply, payload, self.endpoint).purged
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLeaderStepdownRequest(Request[None]):
+    """Let another server of the cluster lead a stream."""
+
+    stream: str
+    """Name of the stream."""
+    placement: Placement | None = None
+    """Where the new leader should be."""
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        check_stream_name(self.stream)
+
+    @property
+    def endpoint(self) -> str:
+        """The subject without the API's prefix."""
+        return f"STREAM.LEADER.STEPDOWN.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the placement as JSON, nothing when there is none."""
+        return body(placement=self.placement)
+
+    def read(self, payload: bytes) -> None:
+        """Read the reply."""
+        check_success(payload, self.endpoint)

@@ -1,0 +1,203 @@
+"""From the server's JSON to structs and back, with nothing lost on the way.
+
+A newer server sends fields that this library does not know. Reading them must not fail, and a configuration that is
+read, changed and written back must keep them. Structs therefore forbid unknown fields, which makes the usual case one
+pass of msgspec at full speed. Only when that pass meets an unknown field (or a null where none belongs) is the reply
+read a second time, field by field, and what no field takes is kept in `extra` of the struct that it belongs to.
+
+Writing goes by value: a `timedelta` becomes integer nanoseconds, a `datetime` RFC 3339 text, None is left out. So an
+unset field is never sent, and the server's default holds (ADR-1).
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import cache, partial
+from typing import Any, Final, Self, TypeVar, cast
+
+import msgspec
+from msgspec import inspect
+
+from jetspark.jetstream.times import Duration, Timestamp, duration_ns, format_rfc3339, time_ns
+
+__all__ = ["JsonEnum", "JsonStruct", "decode", "encode", "to_builtins"]
+
+T = TypeVar("T", bound="JsonStruct")
+V = TypeVar("V")
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+class JsonEnum(StrEnum):
+    """Enumeration that takes words it does not know: a newer server's policy is kept and written back as it is."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        if not isinstance(value, str):
+            return None
+        member = str.__new__(cls, value)
+        member._name_ = value
+        member._value_ = value
+        return member
+
+
+class JsonStruct(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, repr_omit_defaults=True):
+    """Base of what is read from the server's JSON."""
+
+    extra: dict[str, object] = msgspec.field(default_factory=dict, name="$extra")
+    """Fields of the JSON that this version does not know, as they came; written back with the rest."""
+
+    def replace(self, **changes: object) -> Self:
+        """Return a copy with some fields changed. Raises TypeError for a field that does not exist."""
+        return msgspec.structs.replace(self, **changes)
+
+
+def decode(cls: type[T], payload: bytes) -> T:
+    """Read JSON into a struct.
+
+    Raises msgspec.DecodeError when the payload is no JSON, or when a known field has a value of the wrong kind.
+    """
+    try:
+        return cast("T", _decoder(cls).decode(payload))
+    except msgspec.ValidationError:
+        document = msgspec.json.decode(payload)
+        if not isinstance(document, dict):
+            raise
+    return _build(cls, document)
+
+
+def encode(value: JsonStruct | Mapping[str, object]) -> bytes:
+    """Write a struct, or a mapping of values that structs may have, as JSON."""
+    return _encoder.encode(to_builtins(value))
+
+
+def to_builtins(value: object) -> object:
+    """Return a value as JSON knows it: structs as dictionaries, without the fields that are None."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, JsonStruct):
+        return _struct_to_builtins(value)
+    if isinstance(value, timedelta):
+        return duration_ns(value)
+    if isinstance(value, datetime):
+        return format_rfc3339(time_ns(value))
+    if isinstance(value, Mapping):
+        return {key: to_builtins(item) for key, item in value.items()}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return b64encode(value).decode("ascii")
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [to_builtins(item) for item in value]
+    raise TypeError(f"cannot write a value of type {type(value).__name__} as JSON: {value!r}")
+
+
+def _struct_to_builtins(struct: JsonStruct) -> dict[str, object]:
+    out: dict[str, object] = {}
+    for attribute, key in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
+        if attribute != "extra":
+            value = getattr(struct, attribute)
+            if value is not None:
+                out[key] = to_builtins(value)
+    out.update(struct.extra)
+    return out
+
+
+def _hook(cls: type, value: object) -> object:
+    if cls is Duration and isinstance(value, int):
+        return Duration.from_ns(value)
+    if cls is Timestamp and isinstance(value, str):
+        return Timestamp.parse(value)
+    raise ValueError(f"cannot read {value!r} as {cls.__name__}")
+
+
+@cache
+def _decoder(cls: type[JsonStruct]) -> msgspec.json.Decoder[JsonStruct]:
+    return msgspec.json.Decoder(cls, dec_hook=_hook)
+
+
+# The slow way, for what a newer server sends. A reader takes a value of the JSON and returns the field's value.
+_Reader = Callable[[object], object]
+
+
+def _build(cls: type[T], document: dict[str, object]) -> T:
+    readers = _readers(cls)
+    fields: dict[str, object] = {}
+    extra: dict[str, object] = {}
+    for key, value in document.items():
+        known = readers.get(key)
+        if known is None:
+            extra[key] = value
+            continue
+        name, nullable, read = known
+        if value is None:
+            if nullable:
+                fields[name] = None
+            continue
+        fields[name] = read(value)
+    if extra:
+        fields["extra"] = extra
+    try:
+        return cls(**cast("dict[str, Any]", fields))
+    except TypeError as error:
+        raise msgspec.ValidationError(str(error)) from None
+
+
+@cache
+def _readers(cls: type[JsonStruct]) -> dict[str, tuple[str, bool, _Reader]]:
+    info = inspect.type_info(cls)
+    assert isinstance(info, inspect.StructType)
+    out: dict[str, tuple[str, bool, _Reader]] = {}
+    for field in info.fields:
+        if field.name != "extra":
+            kind, nullable = _without_none(field.type)
+            out[field.encode_name] = (field.name, nullable, _reader(kind))
+    return out
+
+
+def _without_none(kind: inspect.Type) -> tuple[inspect.Type, bool]:
+    if isinstance(kind, inspect.UnionType):
+        rest = [part for part in kind.types if not isinstance(part, inspect.NoneType)]
+        assert len(rest) == 1, "a field is of one type, or of one type and None"
+        return rest[0], len(rest) < len(kind.types)
+    return kind, False
+
+
+_LEAVES: Final[dict[type[inspect.Type], type]] = {
+    inspect.BoolType: bool,
+    inspect.IntType: int,
+    inspect.StrType: str,
+    inspect.BytesType: bytes,
+}
+
+
+def _reader(kind: inspect.Type) -> _Reader:
+    match kind:
+        case inspect.StructType(cls=struct):
+            assert issubclass(struct, JsonStruct)
+            return partial(_read_struct, struct)
+        case inspect.ListType(item_type=item):
+            return partial(_read_list, _reader(item))
+        case inspect.DictType(value_type=item):
+            return partial(_read_dict, _reader(item))
+        case inspect.CustomType(cls=leaf) | inspect.EnumType(cls=leaf):
+            return partial(_read_leaf, leaf)
+        case _:
+            return partial(_read_leaf, _LEAVES[type(kind)])
+
+
+def _read_leaf(cls: type[V], value: object) -> V:
+    return msgspec.convert(value, cls, dec_hook=_hook)
+
+
+def _read_struct(cls: type[JsonStruct], value: object) -> object:
+    return _build(cls, _read_leaf(dict, value))
+
+
+def _read_list(read: _Reader, value: object) -> object:
+    return [read(item) for item in _read_leaf(list, value)]
+
+
+def _read_dict(read: _Reader, value: object) -> object:
+    return {key: read(item) for key, item in _read_leaf(dict, value).items()}

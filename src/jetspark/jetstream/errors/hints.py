@@ -1,0 +1,28 @@
+"""What mends an error of the JetStream API, by its number. One short clause each, in the imperative."""
+
+from __future__ import annotations
+
+from typing import Final
+
+HINTS: Final[dict[int, str]] = {
+    10014: "create the consumer first, or check its name",
+    10023: "free storage, or raise the limits of the server or the account",
+    10026: "delete a consumer, or raise max_consumers of the stream or the account",
+    10039: "enable JetStream for the account, or log in to another one",
+    10047: "free storage, or raise the limits of the server or the account",
+    10054: "raise max_msg_size of the stream, or make the message smaller (headers count)",
+    10058: "update the stream instead, or choose another name",
+    10059: "create the stream first, or check its name and the domain",
+    10065: "choose other subjects, or delete the other stream",
+    10076: "start the server with JetStream, or check the domain",
+    10077: "the stream is full or its storage failed; see its limits and discard policy",
+    10098: "a work-queue stream wants ack policy explicit",
+    10099: "a work-queue stream takes one consumer, or several with filters that do not overlap",
+    10100: "a work-queue stream takes one consumer, or several with filters that do not overlap",
+    10109: "a sealed stream takes no messages and no deletions, for good",
+    10148: "update the consumer instead, or choose another name",
+    10166: "set allow_msg_ttl on the stream",
+    10174: "set allow_atomic on the stream",
+    10188: "set allow_msg_schedules on the stream",
+    10201: "leave out the repeated message, or give it another id",
+}

@@ -1,0 +1,109 @@
+"""Names and subjects: what the server would not answer is refused here, before anything is sent.
+
+A stream or consumer name becomes a token of the request's subject. With a blank, a dot or a wildcard in it the request
+reaches nobody and ends as a time-out that tells nothing, so the check has to be local. All functions return what they
+were given, so that they can be used inline, and raise `BadNameError` or `BadSubjectError` (both a ValueError).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from jetspark.jetstream.errors import BadNameError, BadSubjectError
+
+__all__ = [
+    "API_PREFIX",
+    "api_prefix",
+    "check_consumer_name",
+    "check_filter_subject",
+    "check_publish_subject",
+    "check_stream_name",
+    "subject_matches",
+]
+
+API_PREFIX: Final = "$JS.API."
+"""Prefix of every request in the account's own JetStream."""
+
+_MAX_NAME: Final = 255
+_BAD_IN_NAME: Final = re.compile(r"[\s.*>/\\\x00-\x1f\x7f]")
+_BAD_IN_SUBJECT: Final = re.compile(r"[ \t\r\n\f\v\x00]")
+
+
+def check_stream_name(name: str) -> str:
+    """Return a stream name that can stand in a subject, else raise BadNameError."""
+    return _check_name("stream", name)
+
+
+def check_consumer_name(name: str) -> str:
+    """Return a consumer name that can stand in a subject, else raise BadNameError."""
+    return _check_name("consumer", name)
+
+
+def check_publish_subject(subject: str) -> str:
+    """Return a subject that a message can be published to: no blanks, no empty token, no wildcard token."""
+    for token in _tokens(subject):
+        if token in {"*", ">"}:
+            raise BadSubjectError(f"subject {subject!r} has the wildcard {token!r}; a message needs a literal subject")
+    return subject
+
+
+def check_filter_subject(subject: str) -> str:
+    """Return a subject that can filter: no blanks, no empty token, `>` only as the last token."""
+    tokens = _tokens(subject)
+    if ">" in tokens[:-1]:
+        raise BadSubjectError(f"subject {subject!r} has '>' before its end; it can only be the last token")
+    return subject
+
+
+def api_prefix(domain: str | None = None, prefix: str | None = None) -> str:
+    """Return the prefix of the API subjects, with its final dot.
+
+    `domain` gives `$JS.<domain>.API.`, `prefix` (for an imported API) is taken as it is, and neither gives `$JS.API.`.
+    Raises BadSubjectError when both are given or when one cannot stand in a subject.
+    """
+    if domain is not None and prefix is not None:
+        raise BadSubjectError("give a JetStream domain or an API prefix, not both")
+    if domain is not None:
+        if not domain or _BAD_IN_NAME.search(domain):
+            raise BadSubjectError(f"JetStream domain {domain!r} must be one subject token without blanks or wildcards")
+        return f"$JS.{domain}.API."
+    if prefix is None:
+        return API_PREFIX
+    return check_publish_subject(prefix.removesuffix(".")) + "."
+
+
+def subject_matches(pattern: str, subject: str) -> bool:
+    """Tell whether a literal subject falls under a filter with `*` and `>`."""
+    want = pattern.split(".")
+    have = subject.split(".")
+    if want[-1] == ">":
+        want.pop()
+        if len(have) <= len(want):
+            return False
+    elif len(have) != len(want):
+        return False
+    return all(w in {"*", h} for w, h in zip(want, have, strict=False))
+
+
+def _check_name(kind: str, name: str) -> str:
+    if not name:
+        raise BadNameError(f"{kind} name is empty")
+    bad = _BAD_IN_NAME.search(name)
+    if bad:
+        raise BadNameError(f"{kind} name {name!r} has {bad[0]!r}; names are free of blanks and of . * > / \\")
+    if len(name) > _MAX_NAME:
+        raise BadNameError(f"{kind} name has {len(name)} characters; the server takes {_MAX_NAME}")
+    return name
+
+
+def _tokens(subject: str) -> list[str]:
+    if not subject:
+        raise BadSubjectError("subject is empty")
+    bad = _BAD_IN_SUBJECT.search(subject)
+    if bad:
+        raise BadSubjectError(f"subject {subject!r} has {bad[0]!r}; subjects are free of blanks and line ends")
+    tokens = subject.split(".")
+    if "" in tokens:
+        raise BadSubjectError(f"subject {subject!r} has an empty token: a dot at its start, its end or next to another")
+    return tokens

@@ -1,0 +1,357 @@
+"""Times and durations as JetStream writes them, exact to the nanosecond.
+
+JSON carries times as RFC 3339 text with up to nine fraction digits and durations as integer nanoseconds (ADR-1).
+Python's `datetime` and `timedelta` end at the microsecond. `Timestamp` and `Duration` are those two types with the
+missing three digits kept beside them, so that a value read from the server can be written back as it was. No float is
+involved anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from typing import SupportsIndex
+
+__all__ = [
+    "Duration",
+    "DurationField",
+    "Timestamp",
+    "TimestampField",
+    "datetime_from_ns",
+    "duration_ns",
+    "format_go_duration",
+    "format_rfc3339",
+    "parse_go_duration",
+    "parse_rfc3339",
+    "time_ns",
+]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_ORDINAL: Final = _EPOCH.toordinal()
+_INT64_MAX: Final = 2**63 - 1
+_RFC3339: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
+    r"(?:[Zz]| ?([+-])(\d\d):?(\d\d)(?: [A-Z]{1,5})?)",
+    re.ASCII,
+)
+
+
+class Duration(timedelta):
+    """A `timedelta` that also keeps the nanoseconds below one microsecond.
+
+    Equal to a plain `timedelta` where those are zero. Arithmetic gives plain timedeltas; use `ns` for exact sums.
+    """
+
+    __slots__ = ("_below",)
+
+    _below: int
+
+    def __new__(
+        cls,
+        days: float = 0,
+        seconds: float = 0,
+        microseconds: float = 0,
+        milliseconds: float = 0,
+        minutes: float = 0,
+        hours: float = 0,
+        weeks: float = 0,
+    ) -> Self:
+        """Take what `timedelta` takes."""
+        self = super().__new__(cls, days, seconds, microseconds, milliseconds, minutes, hours, weeks)
+        self._below = 0
+        return self
+
+    @classmethod
+    def from_ns(cls, ns: int) -> Self:
+        """Return the duration of `ns` nanoseconds."""
+        micros, below = divmod(ns, 1000)
+        self = cls(0, 0, micros)
+        self._below = below
+        return self
+
+    @property
+    def ns(self) -> int:
+        """Whole length in nanoseconds."""
+        return _timedelta_ns(self) + self._below
+
+    @property
+    def nanosecond(self) -> int:
+        """The digits below the microsecond, 0 to 999 (they count upwards in a negative duration too)."""
+        return self._below
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, timedelta):
+            return NotImplemented
+        return super().__eq__(other) and self._below == _duration_below(other)
+
+    def __hash__(self) -> int:
+        return hash((super().__hash__(), self._below)) if self._below else super().__hash__()
+
+    def __lt__(self, other: timedelta) -> bool:
+        return duration_ns(self) < duration_ns(other)
+
+    def __le__(self, other: timedelta) -> bool:
+        return duration_ns(self) <= duration_ns(other)
+
+    def __gt__(self, other: timedelta) -> bool:
+        return duration_ns(self) > duration_ns(other)
+
+    def __ge__(self, other: timedelta) -> bool:
+        return duration_ns(self) >= duration_ns(other)
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return type(self).from_ns, (self.ns,)
+
+    def __repr__(self) -> str:
+        return f"Duration({format_go_duration(self)!r})"
+
+
+class Timestamp(datetime):
+    """A `datetime` that also keeps the nanoseconds below one microsecond.
+
+    What the server sends is read as UTC. Equal to a plain aware `datetime` where those digits are zero. `astimezone`
+    keeps them; arithmetic and `replace` end at the microsecond, as for any `datetime`: use `ns` for exact sums.
+    """
+
+    __slots__ = ("_below",)
+
+    _below: int
+
+    def __new__(
+        cls,
+        year: SupportsIndex,
+        month: SupportsIndex,
+        day: SupportsIndex,
+        hour: SupportsIndex = 0,
+        minute: SupportsIndex = 0,
+        second: SupportsIndex = 0,
+        microsecond: SupportsIndex = 0,
+        tzinfo: tzinfo | None = UTC,
+        *,
+        fold: int = 0,
+    ) -> Self:
+        """Take what `datetime` takes; the zone is UTC unless given."""
+        self = super().__new__(cls, year, month, day, hour, minute, second, microsecond, tzinfo, fold=fold)
+        self._below = 0
+        return self
+
+    @classmethod
+    def from_ns(cls, ns: int) -> Self:
+        """Return the UTC time `ns` nanoseconds after 1970-01-01T00:00:00Z."""
+        return cls.of(datetime_from_ns(ns), ns % 1000)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read RFC 3339 text. Raises ValueError for anything else."""
+        return cls.from_ns(parse_rfc3339(text))
+
+    @classmethod
+    def of(cls, moment: datetime, below: int = 0) -> Self:
+        """Return `moment` in its own zone, with `below` (0 to 999) nanoseconds under its microsecond."""
+        self = cls(
+            moment.year,
+            moment.month,
+            moment.day,
+            moment.hour,
+            moment.minute,
+            moment.second,
+            moment.microsecond,
+            moment.tzinfo,
+            fold=moment.fold,
+        )
+        self._below = below
+        return self
+
+    @property
+    def ns(self) -> int:
+        """Nanoseconds since 1970-01-01T00:00:00Z (negative before it)."""
+        return _datetime_ns(self) + self._below
+
+    @property
+    def nanosecond(self) -> int:
+        """The digits below the microsecond, 0 to 999."""
+        return self._below
+
+    def rfc3339(self) -> str:
+        """Return the exact text, in UTC, as the server writes it."""
+        return format_rfc3339(self.ns)
+
+    def astimezone(self, tz: tzinfo | None = None) -> Self:
+        """Return the same moment in another zone, nothing lost."""
+        return self.of(_plain(self).astimezone(tz), self._below)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, datetime):
+            return NotImplemented
+        return super().__eq__(other) and self._below == _time_below(other)
+
+    def __hash__(self) -> int:
+        return hash((super().__hash__(), self._below)) if self._below else super().__hash__()
+
+    def __lt__(self, other: date) -> bool:
+        if not isinstance(other, datetime):
+            return NotImplemented
+        return super().__lt__(other) or (super().__eq__(other) and self._below < _time_below(other))
+
+    def __le__(self, other: date) -> bool:
+        if not isinstance(other, datetime):
+            return NotImplemented
+        return super().__lt__(other) or (super().__eq__(other) and self._below <= _time_below(other))
+
+    def __gt__(self, other: date) -> bool:
+        if not isinstance(other, datetime):
+            return NotImplemented
+        return super().__gt__(other) or (super().__eq__(other) and self._below > _time_below(other))
+
+    def __ge__(self, other: date) -> bool:
+        if not isinstance(other, datetime):
+            return NotImplemented
+        return super().__gt__(other) or (super().__eq__(other) and self._below >= _time_below(other))
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, tuple[datetime, int]]:
+        return type(self).of, (_plain(self), self._below)
+
+    def __repr__(self) -> str:
+        return f"Timestamp({self.rfc3339()!r})"
+
+
+# Fields of the structs are decoded into the exact types; whoever fills them in may give the plain ones.
+if TYPE_CHECKING:
+    DurationField: TypeAlias = timedelta
+    TimestampField: TypeAlias = datetime
+else:
+    DurationField = Duration
+    TimestampField = Timestamp
+
+
+def duration_ns(duration: timedelta) -> int:
+    """Return a duration in nanoseconds, exactly.
+
+    Raises ValueError when it does not fit the server's 64-bit integer (292 years).
+    """
+    ns = _timedelta_ns(duration) + _duration_below(duration)
+    if not -_INT64_MAX <= ns <= _INT64_MAX:
+        raise ValueError(f"duration {timedelta.__repr__(duration)} is beyond the 292 years that the server can hold")
+    return ns
+
+
+def time_ns(moment: datetime) -> int:
+    """Return an aware datetime as nanoseconds since 1970 UTC, exactly.
+
+    Raises ValueError for a naive datetime: it would mean another moment on every machine.
+    """
+    if moment.utcoffset() is None:
+        raise ValueError(f"datetime {moment.isoformat()} has no time zone; add tzinfo=timezone.utc or another one")
+    return _datetime_ns(moment) + _time_below(moment)
+
+
+def datetime_from_ns(ns: int) -> datetime:
+    """Return nanoseconds since 1970 as a UTC `datetime`; the digits below one microsecond are cut off, not rounded."""
+    return _EPOCH + timedelta(microseconds=ns // 1000)
+
+
+def parse_rfc3339(text: str) -> int:
+    """Read RFC 3339 text, any zone, up to nine fraction digits, as nanoseconds since 1970.
+
+    Go's own form `2006-01-02 15:04:05.9 +0000 UTC`, which older servers put in headers, is read too (ADR-31).
+    Raises ValueError for anything else.
+    """
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not an RFC 3339 time: {text!r}")
+    year, month, day, hour, minute, second, fraction, sign, zone_hours, zone_minutes = match.groups()
+    days = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC).toordinal()
+    seconds = (days - _EPOCH_ORDINAL) * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second)
+    if sign is not None:
+        offset = int(zone_hours) * 3600 + int(zone_minutes) * 60
+        seconds += offset if sign == "-" else -offset
+    return seconds * 1_000_000_000 + (int(fraction.ljust(9, "0")) if fraction else 0)
+
+
+def format_rfc3339(ns: int) -> str:
+    """Write nanoseconds since 1970 as RFC 3339 text in UTC, without trailing zeros in the fraction."""
+    seconds, below = divmod(ns, 1_000_000_000)
+    whole = (_EPOCH + timedelta(seconds=seconds)).isoformat()[:19]
+    fraction = f".{below:09d}".rstrip("0") if below else ""
+    return f"{whole}{fraction}Z"
+
+
+_GO_UNITS: Final = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,  # the other micro sign, which Go accepts too
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_GO_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+
+
+def parse_go_duration(text: str) -> int:
+    """Read Go's duration text (`1h30m`, `1.5s`, `250ms`, `0`) as nanoseconds. Raises ValueError for anything else."""
+    body = text[1:] if text[:1] in {"+", "-"} else text
+    total = 0
+    end = 0
+    for match in _GO_PART.finditer(body):
+        if match.start() != end:
+            break
+        whole, _, fraction = match[1].partition(".")
+        unit = _GO_UNITS[match[2]]
+        total += int(whole or "0") * unit
+        if fraction:
+            total += int(fraction) * unit // 10 ** len(fraction)
+        end = match.end()
+    if end != len(body) or not body:
+        if body == "0":
+            return 0
+        raise ValueError(f"not a Go duration: {text!r}")
+    return -total if text[0] == "-" else total
+
+
+def format_go_duration(duration: timedelta | int) -> str:
+    """Write a duration (a `timedelta` or nanoseconds) as Go does: `1h30m0s`, `1.5s`, `250ms`, `0s`."""
+    ns = duration if isinstance(duration, int) else duration_ns(duration)
+    sign, ns = ("-", -ns) if ns < 0 else ("", ns)
+    if ns < 1_000_000_000:
+        for unit, name in ((1_000_000, "ms"), (1_000, "µs"), (1, "ns")):
+            if ns >= unit:
+                return f"{sign}{_decimal(ns, unit)}{name}"
+        return "0s"
+    minutes, below = divmod(ns, 60_000_000_000)
+    text = f"{_decimal(below, 1_000_000_000)}s"
+    if minutes:
+        hours, minutes = divmod(minutes, 60)
+        text = f"{hours}h{minutes}m{text}" if hours else f"{minutes}m{text}"
+    return sign + text
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, below = divmod(amount, unit)
+    if not below:
+        return str(whole)
+    return f"{whole}.{below:0{len(str(unit)) - 1}d}".rstrip("0")
+
+
+def _timedelta_ns(duration: timedelta) -> int:
+    return ((duration.days * 86_400 + duration.seconds) * 1_000_000 + duration.microseconds) * 1000
+
+
+def _datetime_ns(moment: datetime) -> int:
+    return _timedelta_ns(_plain(moment) - _EPOCH)
+
+
+def _plain(moment: datetime) -> datetime:
+    return datetime.combine(moment.date(), moment.timetz())
+
+
+def _duration_below(duration: timedelta) -> int:
+    return duration.nanosecond if isinstance(duration, Duration) else 0
+
+
+def _time_below(moment: datetime) -> int:
+    return moment.nanosecond if isinstance(moment, Timestamp) else 0
