@@ -12,8 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import bench.raw  # noqa: F401 - registers its figures
-from bench.registry import Unavailable, select
+from bench.registry import Unavailable, load, select
 from bench.report import summarise, table, write
 from bench.run import Run
 
@@ -54,6 +53,7 @@ def main() -> int:
     """Run the bench as the environment asks."""
     quick = os.environ.get("QUICK", "0") not in {"", "0"}
     rounds = int(os.environ.get("ROUNDS") or (3 if quick else 5))
+    load()
     try:
         figures = select(name.strip() for name in os.environ.get("ONLY", "").split(",") if name.strip())
     except ValueError as error:

@@ -12,6 +12,7 @@ stream, a Spark session) it takes from `Run`, which makes each thing once, so no
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 RATE = "msg/s"
 """The usual unit: more is better, so a ratio above 1 means faster than the reference."""
+
+
+MODULES = ("bench.reading", "bench.writing", "bench.peer_figures", "bench.spark_figures")
+"""Where the figures are, in the order in which a round measures them."""
 
 
 class Unavailable(Exception):  # noqa: N818 - not an error: the figure is left out of the table, with this line as the reason
@@ -51,7 +56,7 @@ class Figure:
 
 
 FIGURES: dict[str, Figure] = {}
-"""Every figure by name, in the order in which a round measures them."""
+"""Every figure by name, in the order of `MODULES`."""
 
 
 def figure(
@@ -66,6 +71,12 @@ def figure(
         return measure
 
     return register
+
+
+def load() -> None:
+    """Import the modules, which fills `FIGURES`."""
+    for module in MODULES:
+        importlib.import_module(module)
 
 
 def select(only: Iterable[str]) -> list[Figure]:

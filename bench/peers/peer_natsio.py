@@ -1,0 +1,68 @@
+"""natsio: fetch and consume of a pull consumer; publish_async."""
+
+import time
+from datetime import timedelta
+
+import natsio
+from common import WINDOW, check, main, payload
+from natsio.jetstream import AckPolicy, Consumer, ConsumerConfig
+
+BATCH = 5_000
+
+
+async def consumer_of(client: natsio.Client, stream: str) -> Consumer:
+    """An ephemeral pull consumer without acks."""
+    config = ConsumerConfig(ack_policy=AckPolicy.NONE, mem_storage=True, inactive_threshold=timedelta(minutes=1))
+    return await (await client.jetstream().stream(stream)).create_consumer(config)
+
+
+async def fetch(url: str, stream: str, count: int) -> float:
+    """Fetch after fetch."""
+    client = await natsio.connect(url)
+    consumer = await consumer_of(client, stream)
+    received, left = 0, count
+    begin = time.perf_counter()
+    while left:
+        messages = await consumer.fetch(min(BATCH, left), timeout=30)
+        left -= len(messages)
+        received += sum(len(message.data) for message in messages)
+    seconds = time.perf_counter() - begin
+    await client.close()
+    check(received, count)
+    return seconds
+
+
+async def consume(url: str, stream: str, count: int) -> float:
+    """The continuous iterator, which keeps pulls open."""
+    client = await natsio.connect(url)
+    consumer = await consumer_of(client, stream)
+    received, left = 0, count
+    async with consumer.consume(max_messages=BATCH) as messages:
+        begin = time.perf_counter()
+        async for message in messages:
+            received += len(message.data)
+            left -= 1
+            if not left:
+                break
+        seconds = time.perf_counter() - begin
+    await client.close()
+    check(received, count)
+    return seconds
+
+
+async def publish_async(url: str, subject: str, count: int) -> float:
+    """publish_async with its window, every future checked; it may wait for the window as long as it takes."""
+    client = await natsio.connect(url)
+    stream = client.jetstream(publish_async_max_pending=WINDOW, publish_async_stall_wait=30)
+    begin = time.perf_counter()
+    acks = [await stream.publish_async(subject, payload(number)) for number in range(count)]
+    await stream.publish_async_complete()
+    for ack in acks:
+        ack.result()
+    seconds = time.perf_counter() - begin
+    await client.close()
+    return seconds
+
+
+if __name__ == "__main__":
+    main({"fetch": fetch, "consume": consume, "publish_async": publish_async})

@@ -1,0 +1,1 @@
+"""Spark: filled next."""
