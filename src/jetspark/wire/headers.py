@@ -1,0 +1,191 @@
+"""Header block of a message (ADR-4): a version line, an optional inline status, key and value lines.
+
+    NATS/1.0 404 No Messages\\r\\n      version line with a status: code and description are optional
+    Key: value\\r\\n                    keys keep their case and may repeat; blanks around the value are cut
+    \\r\\n
+
+What a server sends is read leniently, line by line: a line that cannot be read is left out rather than taking the
+connection down. What we send is checked strictly, before anything is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from jetspark.wire.errors import BadHeadersError
+
+__all__ = ["Headers", "HeadersLike", "Status", "encode", "parse", "parse_status"]
+
+VERSION: Final = b"NATS/1.0"
+EMPTY_BLOCK: Final = b"NATS/1.0\r\n\r\n"
+
+_KEY: Final = re.compile(r"[!-9;-~]+")  # ASCII 33 to 126 without the colon
+_BREAK: Final = re.compile(r"[\r\n]")
+
+
+class Status:
+    """Inline status of a header block.
+
+    Attributes
+    ----------
+    code
+        Three-digit code.
+    description
+        Text behind the code, empty when there is none.
+    """
+
+    __slots__ = ("code", "description")
+
+    def __init__(self, code: int, description: str = "") -> None:
+        self.code = code
+        self.description = description
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Status):
+            return NotImplemented
+        return (self.code, self.description) == (other.code, other.description)
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.description))
+
+    def __repr__(self) -> str:
+        return f"Status({self.code}, {self.description!r})"
+
+
+class Headers:
+    """Ordered multi-map of header keys and values: case-sensitive, case-preserving (WIR-04).
+
+    `headers["Key"]` and `get` give the first value, `values` gives all of them, iteration gives the keys in order of
+    their first appearance.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, pairs: HeadersLike = ()) -> None:
+        self._values: dict[str, list[str]] = {}
+        for key, value in _pairs(pairs):
+            self.add(key, value)
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key][0]
+
+    def __setitem__(self, key: str, value: str) -> None:
+        self._values[key] = [value]
+
+    def __delitem__(self, key: str) -> None:
+        del self._values[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Headers):
+            return self._values == other._values
+        if isinstance(other, Mapping):
+            return self._values == Headers(other)._values
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # mutable, as a dict is
+
+    def __repr__(self) -> str:
+        return f"Headers({self._values!r})"
+
+    def add(self, key: str, value: str) -> None:
+        """Append a value to those the key has."""
+        self._values.setdefault(key, []).append(value)
+
+    def get(self, key: str, default: str | None = None) -> str | None:
+        """First value of the key, or the default."""
+        values = self._values.get(key)
+        return values[0] if values else default
+
+    def values(self, key: str) -> list[str]:
+        """All values of the key in order, an empty list when there is none."""
+        return list(self._values.get(key, ()))
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """Every key and value as a pair; keys with several values appear once for each."""
+        for key, values in self._values.items():
+            for value in values:
+                yield key, value
+
+    def to_dict(self) -> dict[str, list[str]]:
+        """A plain dict of key to list of values."""
+        return {key: list(values) for key, values in self._values.items()}
+
+    def copy(self) -> Headers:
+        """An independent copy."""
+        return Headers(self)
+
+
+HeadersLike = Headers | Mapping[str, str | Sequence[str]] | Iterable[tuple[str, str]]
+"""What may be given where headers are wanted."""
+
+
+def _pairs(headers: HeadersLike) -> Iterator[tuple[str, str]]:
+    if isinstance(headers, Headers):
+        yield from headers.items()
+    elif isinstance(headers, Mapping):
+        for key, value in headers.items():
+            if isinstance(value, str):
+                yield key, value
+            else:
+                for one in value:
+                    yield key, one
+    else:
+        yield from headers
+
+
+def encode(headers: HeadersLike) -> bytes:
+    """The header block to send.
+
+    Raises
+    ------
+    BadHeadersError
+        A key with anything but ASCII 33 to 126 without the colon, or CR or LF in a value (WIR-05).
+    """
+    lines = [VERSION.decode()]
+    for key, value in _pairs(headers):
+        if not _KEY.fullmatch(key):
+            raise BadHeadersError(f"header key {key!r}: only the ASCII characters 33 to 126 without ':' are allowed")
+        if _BREAK.search(value):
+            raise BadHeadersError(f"header {key!r}: CR and LF are not allowed in a value")
+        lines.append(f"{key}: {value}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape")
+
+
+def parse_status(block: bytes | memoryview) -> Status | None:
+    """The inline status of a header block, None where the version line carries none (WIR-03)."""
+    line = bytes(block).split(b"\r\n", 1)[0]
+    if not line.startswith(VERSION):
+        return None
+    rest = line[len(VERSION) :].strip()
+    code = rest[:3]
+    if len(code) != 3 or not code.isdigit() or rest[3:4].strip():
+        return None
+    return Status(int(code), rest[3:].strip().decode("utf-8", "replace"))
+
+
+def parse(block: bytes | memoryview) -> Headers:
+    """Key and value lines of a header block.
+
+    Lines without a colon, or with nothing before it, are left out. Bytes that are not UTF-8 are kept as surrogates
+    (`surrogateescape`), so that `encode` gives them back unchanged.
+    """
+    headers = Headers()
+    for line in bytes(block).split(b"\r\n")[1:]:
+        key, colon, value = line.partition(b":")
+        if colon and key:
+            headers.add(
+                key.decode("utf-8", "surrogateescape"),
+                value.strip(b" \t").decode("utf-8", "surrogateescape"),
+            )
+    return headers

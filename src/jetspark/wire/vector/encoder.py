@@ -1,0 +1,83 @@
+"""Arrow columns to the bytes of PUB and HPUB: every frame of a record batch is joined in C++.
+
+The result is a binary array whose value buffer is what goes to the socket; its offsets say where each frame begins, so
+that a sender can stop and go on at any row.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["encode_publishes", "frame_bytes_bound"]
+
+# Verb, blanks, two sizes of up to eight digits and line ends of one frame.
+_OVERHEAD: Final = 40
+
+
+def frame_bytes_bound(subjects: pa.Array, payloads: pa.Array, reply_length: int, headers: pa.Array | None) -> pa.Array:
+    """Upper bound of the bytes that each row's frame takes, int64 (n,), without building it."""
+    total = pc.add(_length(subjects), _length(payloads))
+    if headers is not None:
+        total = pc.add(total, _length(headers))
+    return pc.add(total, pa.scalar(_OVERHEAD + reply_length, pa.int64()))
+
+
+def _length(column: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.binary_length(column).cast(pa.int64()), 0)
+
+
+def encode_publishes(
+    subjects: pa.Array, replies: pa.Array, payloads: pa.Array, headers: pa.Array | None = None
+) -> pa.BinaryArray:
+    """Build one PUB or HPUB for each row.
+
+    Parameters
+    ----------
+    subjects
+        binary (n,), checked by the caller, no nulls.
+    replies
+        binary (n,), no nulls.
+    payloads
+        binary (n,); null is an empty payload.
+    headers
+        binary (n,) of whole header blocks, null where a row has none; None when no row has any.
+
+    Returns
+    -------
+    pa.BinaryArray
+        (n,) frames. Together they must stay below 2 GiB (`frame_bytes_bound`).
+    """
+    payloads = pc.fill_null(payloads, b"")
+    size = pc.binary_length(payloads)
+    if headers is None:
+        return _join(b"PUB ", subjects, b" ", replies, b" ", _text(size), b"\r\n", payloads, b"\r\n")
+    present = pc.is_valid(headers)
+    headers = pc.fill_null(headers, b"")
+    header_size = pc.binary_length(headers)
+    sizes = _join(_text(header_size), b" ", _text(pc.add(header_size, size)))
+    if pc.all(present).as_py() is not False:
+        return _join(b"HPUB ", subjects, b" ", replies, b" ", sizes, b"\r\n", headers, payloads, b"\r\n")
+    verb = pc.if_else(present, pa.scalar(b"HPUB "), pa.scalar(b"PUB "))
+    sizes = pc.if_else(present, sizes, _text(size))
+    return _join(verb, subjects, b" ", replies, b" ", sizes, b"\r\n", headers, payloads, b"\r\n")
+
+
+def _text(column: pa.Array) -> pa.Array:
+    return column.cast(pa.string()).cast(pa.binary())
+
+
+def _join(*pieces: pa.Array | bytes) -> pa.BinaryArray:
+    joined = pc.binary_join_element_wise(*pieces, b"")
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def row_offsets(frames: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Where each frame begins in the value buffer and where the last one ends, int64 (n + 1,)."""
+    offsets = frames.buffers()[1]
+    if offsets is None:
+        return np.zeros(1, np.int64)
+    return np.frombuffer(offsets, np.int32, len(frames) + 1, offset=4 * frames.offset).astype(np.int64)

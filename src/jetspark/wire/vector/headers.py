@@ -1,0 +1,193 @@
+"""Header blocks of many messages at once: to a `map<string, list<string>>` column and back.
+
+Reading finds every line and its first colon in one pass over the blocks laid one behind the other. What is unusual
+(bytes that are not UTF-8, line feeds without a carriage return, long runs of blanks) is read by the scalar parser
+instead, row by row: both give the same, save that Arrow strings cannot hold surrogates, so that bytes that are not
+UTF-8 become U+FFFD.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from jetspark.wire.errors import BadHeadersError
+from jetspark.wire.headers import parse
+from jetspark.wire.vector.words import Bytes, Index, find_byte, gather_spans, padded
+
+__all__ = ["HEADERS_TYPE", "decode_headers", "encode_headers"]
+
+HEADERS_TYPE: Final = pa.map_(pa.string(), pa.list_(pa.field("element", pa.string())))
+"""Arrow type of a headers column: null where a message has no header block."""
+
+_LF: Final = 10
+_CR: Final = 13
+_COLON: Final = 58
+_BLANKS: Final = 4  # blanks around a value that are cut before the scalar parser has to help
+_KEY: Final = "^[!-9;-~]+$"
+_BREAK: Final = "[\r\n]"
+
+
+def decode_headers(blocks: pa.BinaryArray, present: NDArray[np.bool_]) -> pa.MapArray:
+    """Read header blocks.
+
+    Parameters
+    ----------
+    blocks
+        binary (n,), each with its version line; empty where a message has none.
+    present
+        bool (n,), whether there is a block.
+    """
+    offsets, data = padded(blocks)
+    lines = _find_lines(offsets, data)
+    if lines is None:
+        return _decode_scalar(blocks, present)
+    row, key_start, colon, value_start, value_end = lines
+    buffer = pa.py_buffer(data.data)
+    keys = gather_spans(buffer, key_start, colon).cast(pa.string())
+    values = gather_spans(buffer, value_start, value_end).cast(pa.string())
+    return _build_map(row, keys, values, present)
+
+
+def _find_lines(offsets: Index, data: Bytes) -> tuple[Index, Index, Index, Index, Index] | None:
+    """Row, key start, colon, value start and value end of each key and value line; None for the unusual."""
+    if len(data) and data.max() >= 0x80:
+        return None
+    feeds = find_byte(data, _LF)
+    blocks_end = offsets[1:][offsets[1:] > offsets[:-1]]
+    if not (np.all(data[feeds - 1] == _CR) and np.all(data[blocks_end - 1] == _LF)):
+        return None
+    starts = np.empty(len(feeds), np.int64)
+    if len(feeds):
+        starts[0] = offsets[0]
+        starts[1:] = feeds[:-1] + 1
+    row = np.searchsorted(offsets[1:], starts, side="right")
+    ends = feeds - 1
+    colons = np.append(find_byte(data, _COLON), len(data))
+    colon = colons[np.searchsorted(colons, starts)]
+    chosen = (starts > offsets[row]) & (colon < ends) & (colon > starts)
+    row, starts, ends, colon = row[chosen], starts[chosen], ends[chosen], colon[chosen]
+    value = colon + 1
+    for _ in range(_BLANKS):
+        value += (value < ends) & _is_blank(data[value])
+        ends -= (value < ends) & _is_blank(data[ends - 1])
+    if np.any((value < ends) & (_is_blank(data[value]) | _is_blank(data[ends - 1]))):
+        return None
+    return row, starts, colon, value, ends
+
+
+def _is_blank(byte: Bytes) -> NDArray[np.bool_]:
+    blank: NDArray[np.bool_] = (byte == ord(" ")) | (byte == ord("\t"))
+    return blank
+
+
+def _build_map(row: Index, keys: pa.StringArray, values: pa.StringArray, present: NDArray[np.bool_]) -> pa.MapArray:
+    """Group the values of a repeated key of a row, in order of the key's first appearance."""
+    count = len(row)
+    each = np.arange(count + 1, dtype=np.int32)
+    if count:
+        codes = keys.dictionary_encode()
+        same = row * len(codes.dictionary) + np.asarray(codes.indices)
+        first, group, size = np.unique(same, return_index=True, return_inverse=True, return_counts=True)[1:]
+        if len(first) < count:
+            order = np.argsort(first, kind="stable")
+            rank = np.empty(len(order), np.int64)
+            rank[order] = np.arange(len(order))
+            values = values.take(pa.array(np.argsort(rank[group], kind="stable"), pa.int64()))
+            keys = keys.take(pa.array(first[order], pa.int64()))
+            row = row[first[order]]
+            each = np.concatenate([[0], np.cumsum(size[order])]).astype(np.int32)
+    items = pa.ListArray.from_arrays(pa.array(each, pa.int32()), values).cast(HEADERS_TYPE.item_type)
+    offsets = np.zeros(len(present) + 1, np.int32)
+    np.cumsum(np.bincount(row, minlength=len(present)), out=offsets[1:])
+    mapped = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items, mask=pa.array(~present))
+    return mapped.cast(HEADERS_TYPE)
+
+
+def _decode_scalar(blocks: pa.BinaryArray, present: NDArray[np.bool_]) -> pa.MapArray:
+    def clean(text: str) -> str:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    rows: list[list[tuple[str, list[str]]] | None] = []
+    for block, there in zip(blocks.to_pylist(), present, strict=True):
+        if not there:
+            rows.append(None)
+            continue
+        row: dict[str, list[str]] = {}
+        for key, value in parse(block).items():
+            row.setdefault(clean(key), []).append(clean(value))
+        rows.append(list(row.items()))
+    return pa.array(rows, HEADERS_TYPE)
+
+
+def encode_headers(headers: pa.Array | None, message_ids: pa.Array | None = None) -> pa.BinaryArray | None:
+    """Build header blocks.
+
+    Parameters
+    ----------
+    headers
+        `map<string, list<string>>` or `map<string, string>` (n,), or None.
+    message_ids
+        string (n,) for `Nats-Msg-Id`, or None; a null row gets none.
+
+    Returns
+    -------
+    pa.BinaryArray | None
+        Whole blocks, null where a row has no header; None when no row can have one.
+
+    Raises
+    ------
+    BadHeadersError
+        A key that is not ASCII 33 to 126 without the colon, or CR or LF in a value (WIR-05). `row` tells which.
+    """
+    pieces: list[pa.Array] = []
+    if headers is not None:
+        pieces.append(_map_lines(headers))
+    if message_ids is not None:
+        ids = message_ids.cast(pa.string())
+        _refuse(pc.match_substring_regex(ids, _BREAK), None, "CR or LF in a message id")
+        pieces.append(pc.fill_null(pc.binary_join_element_wise("Nats-Msg-Id: ", ids, "\r\n", ""), ""))
+    if not pieces:
+        return None
+    lines = pc.binary_join_element_wise(*pieces, "")
+    blocks = pc.binary_join_element_wise("NATS/1.0\r\n", lines, "\r\n", "").cast(pa.binary())
+    return pc.if_else(pc.equal(pc.binary_length(lines), 0), pa.scalar(None, pa.binary()), blocks)
+
+
+def _map_lines(headers: pa.Array) -> pa.Array:
+    """`Key: value` lines of each row, an empty string where it has none."""
+    if not pa.types.is_map(headers.type):
+        raise BadHeadersError(f"the headers column must be a map of strings, not {headers.type}")
+    keys, items = headers.keys, headers.items
+    starts = np.asarray(headers.offsets).astype(np.int64)
+    starts, base = starts - starts[0], int(starts[0])
+    keys = keys.slice(base, int(starts[-1])) if len(keys) != int(starts[-1]) else keys
+    items = items.slice(base, int(starts[-1])) if len(items) != int(starts[-1]) else items
+    if pa.types.is_list(items.type):
+        parents = pc.list_parent_indices(items)
+        values = pc.list_flatten(items)
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(items), 0)).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(lengths)])[starts]
+        keys = keys.take(parents)
+    else:
+        values = items
+    keys, values = keys.cast(pa.string()), values.cast(pa.string())
+    _refuse(pc.is_null(values), starts, "a null header value")
+    _refuse(
+        pc.invert(pc.match_substring_regex(keys, _KEY)), starts, "a header key that is empty, not ASCII or has a ':'"
+    )
+    _refuse(pc.match_substring_regex(values, _BREAK), starts, "CR or LF in a header value")
+    lines = pc.binary_join_element_wise(keys, ": ", values, "\r\n", "")
+    per_row = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), lines)
+    return pc.binary_join(per_row, "")
+
+
+def _refuse(wrong: pa.Array, starts: Index | None, what: str) -> None:
+    hits = np.flatnonzero(np.asarray(pc.fill_null(wrong, False)))
+    if len(hits):
+        row = int(hits[0]) if starts is None else int(np.searchsorted(starts, hits[0], side="right")) - 1
+        raise BadHeadersError(f"row {row}: {what}", row=row)

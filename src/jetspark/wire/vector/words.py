@@ -1,0 +1,151 @@
+"""Numbers and spans in a byte buffer, for all rows at once.
+
+The buffer is also viewed as little-endian 64-bit words that begin at every byte. Eight decimal digits that end at some
+byte are then one gather, and become a number by three multiplications (SIMD within a register), whatever their count.
+All of this costs a few nanoseconds a row.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = [
+    "Bytes",
+    "Index",
+    "Words",
+    "contents",
+    "find_byte",
+    "gather_spans",
+    "numbers",
+    "padded",
+    "sliding_words",
+    "trailing_numbers",
+]
+
+Bytes = NDArray[np.uint8]
+Index = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+MAX_DIGITS: Final = 19  # what always fits in 64 bits
+PAD: Final = 24  # bytes in front of gathered spans, so that every number has words before its end
+
+_U = np.uint64
+_LOW7: Final = _U(0x7F7F7F7F7F7F7F7F)
+_ONES: Final = _U(0x0101010101010101)
+_ZEROS_ASCII: Final = _U(0x3030303030303030)
+_SPACES: Final = _U(0x2020202020202020)
+
+
+def contents(buffer: pa.Buffer) -> memoryview:
+    """The bytes of an Arrow buffer, not copied."""
+    return memoryview(buffer)
+
+
+def sliding_words(buffer: Bytes) -> Words:
+    """View of the buffer as the 64-bit word that begins at every byte; `len(buffer) - 7` of them, nothing is copied."""
+    return np.ndarray((max(len(buffer) - 7, 0),), dtype="<u8", buffer=buffer.data, strides=(1,))
+
+
+def find_byte(buffer: Bytes, byte: int) -> Index:
+    """Positions of a byte."""
+    return np.flatnonzero(buffer == byte)
+
+
+def _digits_to_number(words: Words) -> Words:
+    """Eight digit values (0 to 9, the first in the lowest byte) to one number."""
+    words = (words * _U(10) + (words >> _U(8))) & _U(0x00FF00FF00FF00FF)
+    words = (words * _U(100) + (words >> _U(16))) & _U(0x0000FFFF0000FFFF)
+    return (words * _U(10000) + (words >> _U(32))) & _U(0xFFFFFFFF)
+
+
+def _digit_values(words: Words, keep: Words) -> tuple[Words, NDArray[np.bool_]]:
+    """Digit values of the kept bytes and whether all of them are digits."""
+    values = (words ^ _ZEROS_ASCII) & keep
+    # A byte from 0x80 on, or one that is 10 or more below it, is no digit.
+    over = ((values & _LOW7) + (_LOW7 - _U(9) * _ONES)) | values
+    return values, (over & ~_LOW7) == 0
+
+
+def trailing_numbers(words: Words) -> tuple[Words, Words, NDArray[np.bool_]]:
+    """Numbers between the last space of a word and its end.
+
+    Returns the numbers, their count of digits, and whether there is a space in the word and nothing but digits (at
+    least one) behind it.
+    """
+    apart = words ^ _SPACES
+    # The high bit of each byte that is a space, exactly.
+    spaces = ~(((apart & _LOW7) + _LOW7) | apart | _LOW7)
+    # Smear it down: every byte up to the last space has its high bit set.
+    smear = spaces | (spaces >> _U(8))
+    smear |= smear >> _U(16)
+    smear |= smear >> _U(32)
+    keep = ~((smear >> _U(7)) * _U(0xFF))
+    values, digits_only = _digit_values(words, keep)
+    count = _U(8) - np.bitwise_count(smear).astype(np.uint64)
+    return _digits_to_number(values), count, digits_only & (spaces != 0) & (count > 0)
+
+
+def numbers(words: Words, starts: Index, ends: Index) -> tuple[Words, NDArray[np.bool_]]:
+    """Unsigned decimals in the spans `[start, end)`.
+
+    Needs eight bytes of anything before each start. Returns the numbers and whether they are nothing but 1 to 19
+    digits; longer ones are left to the caller.
+    """
+    lengths = ends - starts
+    good: NDArray[np.bool_] = (lengths > 0) & (lengths <= MAX_DIGITS)
+    total = np.zeros(len(starts), np.uint64)
+    if not len(starts):
+        return total, good
+    longest = min(int(lengths.max()), MAX_DIGITS)
+    for done in range(0, longest, 8):
+        left = np.clip(lengths - done, 0, 8).astype(np.uint64)
+        chunk = words[np.maximum(ends - (done + 8), 0)]
+        keep = ~_U(0) << ((_U(8) - left) * _U(8))  # a shift by 64 gives 0 here: no digits, no bytes kept
+        values, digits_only = _digit_values(chunk, keep)
+        good &= digits_only
+        total += _digits_to_number(values) * _U(10**done)
+    return total, good
+
+
+_EVEN: list[pa.Int32Array] = [pa.array(np.arange(0, 2, 2), pa.int32())]
+
+
+def _even_slots(count: int) -> pa.Int32Array:
+    if len(_EVEN[0]) < count:
+        _EVEN[0] = pa.array(np.arange(0, 4 * count, 2), pa.int32())
+    return _EVEN[0].slice(0, count)
+
+
+def gather_spans(buffer: pa.Buffer, starts: Index, ends: Index) -> pa.BinaryArray:
+    """Copy the spans `[start, end)`, in order and not overlapping, into a binary array of their own.
+
+    An array over the buffer whose slots alternate span, gap, span, gap; taking the even slots compacts them in C++.
+    """
+    count = len(starts)
+    offsets = np.empty(2 * count + 1, np.int32)
+    offsets[0:-1:2] = starts
+    offsets[1::2] = ends
+    offsets[-1] = offsets[-2] if count else 0
+    slots = pa.BinaryArray.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(offsets.data), buffer])
+    taken = slots.take(_even_slots(count))
+    assert isinstance(taken, pa.BinaryArray)
+    return taken
+
+
+def padded(spans: pa.BinaryArray) -> tuple[Index, Bytes]:
+    """Offsets, int64 (n + 1,), and bytes of gathered spans, with `PAD` zero bytes in front and one word behind."""
+    _, offsets, values = spans.buffers()
+    starts = (
+        np.frombuffer(contents(offsets), np.int32, len(spans) + 1).astype(np.int64)
+        if offsets
+        else np.zeros(1, np.int64)
+    )
+    size = values.size if values is not None else 0
+    data = np.zeros(PAD + size + 8, np.uint8)
+    if values is not None:
+        data[PAD : PAD + size] = np.frombuffer(contents(values), np.uint8)
+    return starts + PAD, data
