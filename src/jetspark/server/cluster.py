@@ -244,7 +244,7 @@ class NatsCluster:
         serving = self._serving()
         if not serving:
             return ["no node runs"]
-        missing = [f"{node.name} is not healthy" for node in serving if not node.healthy()]
+        missing = [f"{node.name}: {complaint}" for node in serving if (complaint := node.complaint())]
         if missing or not self._jetstream:
             return missing
         states = self._states()

@@ -21,9 +21,9 @@ _TO_ESCAPE = re.compile(r'[\\"\x00-\x1f\x7f]')
 def dumps(config: Mapping[str, object]) -> str:
     """Return the text of a configuration file that says `config`.
 
-    Values may be str (sizes and durations such as ``"64MB"`` and ``"2s"`` too: the server reads them from strings),
-    int, float, bool, `datetime.timedelta`, paths, and mappings and sequences of these. A string beginning with ``$`` is
-    a plain string, never a variable.
+    Values may be str, int, float, bool, `datetime.timedelta`, paths, and mappings and sequences of these. A duration
+    may also be a string such as ``"2s"``; a size is an int, in bytes (the server takes no size from a quoted string).
+    A string beginning with ``$`` is a plain string, never a variable.
 
     Raises:
         TypeError: a value of another type, None included.

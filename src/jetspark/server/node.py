@@ -170,10 +170,15 @@ class NatsServer:
 
     def healthy(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> bool:
         """Return whether ``/healthz`` says ok: listeners open, and every stream and consumer of this node recovered."""
+        return not self.complaint(timeout, **query)
+
+    def complaint(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> str:
+        """Return what ``/healthz`` finds wrong, or why it does not answer; empty when the server is healthy."""
         try:
-            return self._probe("/healthz", query, timeout)[0] == http.client.OK
-        except (OSError, http.client.HTTPException, ValueError):
-            return False
+            status, answer = self._probe("/healthz", query, timeout)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return f"no answer from {self.monitor_url}/healthz ({error})"
+        return "" if status == http.client.OK else monitor.text_at(answer, "error") or f"/healthz answered {status}"
 
     def start(self) -> Self:
         """Start the server and return when it is ready; nothing happens when it runs.
@@ -204,11 +209,12 @@ class NatsServer:
             if self.running:
                 return
             self._end_process()
-            command = [str(find_binary(self._binary)), "-c"]
-            self._prepare()
+            binary = str(find_binary(self._binary))
+            work_dir = self._prepare()
             self._write_config(self._config)
             self._log_start = ServerLog(self.log_path).size()
-            self._resources.process = ServerProcess([*command, str(self.config_path)], self.log_path)
+            command = [binary, "-c", str(self.config_path)]
+            self._resources.process = ServerProcess(command, self.log_path, work_dir)
 
     def await_ready(self) -> None:
         """Wait for the startup time at most until a launched server is ready.
@@ -375,8 +381,8 @@ class NatsServer:
     def _probe(self, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
         return monitor.get(self._dialled_host, _known(self._monitor_port), path, query, timeout)
 
-    def _prepare(self) -> None:
-        """Make the directories and choose the ports, unless it was done before."""
+    def _prepare(self) -> Path:
+        """Make the directories and choose the ports, unless it was done before, and return the temporary directory."""
         resources = self._resources
         if resources.work_dir is None:
             resources.work_dir = Path(tempfile.mkdtemp(prefix="jetspark-server-"))
@@ -384,6 +390,7 @@ class NatsServer:
         if self._port is None:
             self._monitor_port = self._reserve()
             self._port = self._given_port or self._reserve()
+        return resources.work_dir
 
     def _reserve(self) -> int:
         port = ReservedPort(self.host)

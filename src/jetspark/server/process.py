@@ -2,9 +2,9 @@
 
 The server runs in a session of its own, so that Ctrl-C in a terminal does not take it away under a test that is
 about to clean up. It must not outlive us all the same, even when we are killed and can do nothing: beside it runs a
-shell that waits on a pipe whose other end only we hold, and that kills the server when the pipe breaks. (The kernel's
-parent-death signal would need code between fork and exec, which is unsafe with threads, and it fires when the
-thread that started the server ends.)
+shell that waits on a pipe whose other end only we hold, and that kills the server and removes its directory when the
+pipe breaks. (The kernel's parent-death signal would need code between fork and exec, which is unsafe with threads, and
+it fires when the thread that started the server ends.)
 """
 
 import contextlib
@@ -20,21 +20,28 @@ __all__ = ["ServerProcess"]
 
 T = TypeVar("T")
 
-_GUARD = 'read -r _ || kill -KILL "$1"'
+# A server that is being killed may still write, so the removal is tried again.
+_GUARD = 'read -r _ || { kill -KILL "$1"; rm -rf -- "$2" || { sleep 1; rm -rf -- "$2"; }; }'
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 
 
 class ServerProcess:
-    """A running child; every method may be called after it has ended."""
+    """A running child; every method may be called after it has ended.
 
-    def __init__(self, command: Sequence[str], log_path: Path) -> None:
+    Args:
+        command: the executable and its arguments.
+        log_path: the file to which standard output and standard error are appended.
+        work_dir: the directory that goes when our own process is killed.
+    """
+
+    def __init__(self, command: Sequence[str], log_path: Path, work_dir: Path) -> None:
         with log_path.open("ab") as log:
             self._server = subprocess.Popen(  # noqa: S603 - the executable is the caller's choice
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         try:
-            self._guard = subprocess.Popen(  # noqa: S603 - a constant script, and a number
-                ["/bin/sh", "-c", _GUARD, "jetspark-server-guard", str(self._server.pid)],
+            self._guard = subprocess.Popen(  # noqa: S603 - a constant script, a number and a path
+                ["/bin/sh", "-c", _GUARD, "jetspark-server-guard", str(self._server.pid), str(work_dir)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -23,14 +23,14 @@ class ServerResources:
         self.work_dir: Path | None = None
 
     def release(self) -> None:
-        """Kill the process and give everything back; in a forked child it is all the parent's, and stays."""
+        """Kill the process and give everything back; in a forked child, process and directory are the parent's."""
+        while self.ports:
+            self.ports.pop().close()
         if os.getpid() != self._owner:
             return
         if self.process is not None:
             self.process.end()
             self.process = None
-        while self.ports:
-            self.ports.pop().close()
         if self.work_dir is not None:
             shutil.rmtree(self.work_dir, ignore_errors=True)
             self.work_dir = None

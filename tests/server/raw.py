@@ -1,0 +1,86 @@
+"""The smallest conversation with a server that proves something: a socket, and lines.
+
+The room under test stands below every client, so its tests do not use one.
+"""
+
+import json
+import select
+import socket
+from typing import Self
+
+
+class RawConnection:
+    """A connected socket that has read INFO and sent CONNECT."""
+
+    def __init__(self, host: str, port: int, **connect: object) -> None:
+        self._socket = socket.create_connection((host, port), timeout=5)
+        self._file = self._socket.makefile("rb")
+        self._inbox = 0
+        try:
+            self.info = self.info_with("server_id")
+            self.send(f"CONNECT {json.dumps({'verbose': False, 'protocol': 1, **connect})}\r\nPING\r\n")
+            self.answer = self.line()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+    def send(self, text: str) -> None:
+        self._socket.sendall(text.encode())
+
+    def readable(self, timeout: float) -> bool:
+        """Whether anything arrives within `timeout` seconds."""
+        return bool(select.select([self._socket], [], [], timeout)[0])
+
+    def line(self) -> str:
+        """Return the next line that is neither INFO nor PING, which the server sends when it likes."""
+        while (line := self._line()).startswith(("INFO ", "PING")):
+            pass
+        return line
+
+    def info_with(self, key: str) -> dict[str, object]:
+        """Return the next INFO that has a key."""
+        while True:
+            kind, _, document = self._line().partition(" ")
+            info = json.loads(document) if kind == "INFO" else {}
+            if key in info:
+                assert isinstance(info, dict)
+                return info
+
+    def _line(self) -> str:
+        line = self._file.readline().decode()
+        assert line, "the server closed the connection"
+        return line.rstrip("\r\n")
+
+    def request(self, subject: str, body: object = "") -> dict[str, object]:
+        """Send JSON (or nothing) and return the JSON object of the answer."""
+        payload = json.dumps(body) if body != "" else ""
+        self._inbox += 1
+        inbox = f"_INBOX.{self._inbox}"
+        self.send(f"SUB {inbox} {self._inbox}\r\nPUB {subject} {inbox} {len(payload)}\r\n{payload}\r\n")
+        while not (line := self.line()).startswith(f"MSG {inbox} "):
+            assert line == "PONG", line
+        size = int(line.rsplit(" ", 1)[1])
+        answer = json.loads(self._file.read(size + 2))
+        assert isinstance(answer, dict)
+        return answer
+
+    def create_stream(self, name: str, replicas: int = 1) -> None:
+        config = {"name": name, "subjects": [f"{name}.>"], "num_replicas": replicas}
+        answer = self.request(f"$JS.API.STREAM.CREATE.{name}", config)
+        assert "error" not in answer, answer
+
+    def publish(self, subject: str) -> int:
+        """Publish into a stream and return the sequence of the ack."""
+        sequence = self.request(subject, {})["seq"]
+        assert isinstance(sequence, int)
+        return sequence
