@@ -1,6 +1,91 @@
 """JetStream's vocabulary, without I/O: configurations, requests, replies, ack subjects, statuses and errors.
 
 - `errors`: the one error tree; `codec`: JSON to structs and back; `times`: exact times and durations;
-- `config`, `info`: what streams and consumers are told to be, and what they are;
-- `api`: requests as values; `ack`: ack subjects; `names`: what may stand in a subject.
+- `config`, `info`, `account`: what streams and consumers are told to be, what they are, what the account may use;
+- `api`: requests as values, `api.pull` the body of a pull; `direct`: direct get;
+- `publish`: headers of a publish and its acknowledgement; `ack`: ack subjects; `status`: what statuses of a pull mean;
+- `names`: what may stand in a subject; `header_names`: the headers that JetStream knows.
 """
+
+from jetspark.jetstream.account import AccountInfo, AccountLimits, AccountTier, APIStats
+from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
+from jetspark.jetstream.config import (
+    AckPolicy,
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    ExternalStream,
+    PersistMode,
+    Placement,
+    PriorityPolicy,
+    ReplayPolicy,
+    Republish,
+    RetentionPolicy,
+    StorageType,
+    StoreCompression,
+    StreamConfig,
+    StreamConsumerLimits,
+    StreamConsumerSource,
+    StreamSource,
+    SubjectTransform,
+)
+from jetspark.jetstream.direct import DirectMessage
+from jetspark.jetstream.info import (
+    ClusterInfo,
+    ConsumerInfo,
+    ConsumerPause,
+    PeerInfo,
+    PriorityGroupState,
+    PubAck,
+    SequenceInfo,
+    StoredMessage,
+    StreamInfo,
+    StreamSourceInfo,
+    StreamState,
+)
+from jetspark.jetstream.publish import PublishOptions, schedule_at, schedule_every
+from jetspark.jetstream.times import Duration, Timestamp
+
+__all__ = [
+    "APIStats",
+    "AccountInfo",
+    "AccountLimits",
+    "AccountTier",
+    "AckMetadata",
+    "AckPolicy",
+    "ClusterInfo",
+    "ConsumerConfig",
+    "ConsumerInfo",
+    "ConsumerPause",
+    "DeliverPolicy",
+    "DirectMessage",
+    "DiscardPolicy",
+    "Duration",
+    "ExternalStream",
+    "PeerInfo",
+    "PersistMode",
+    "Placement",
+    "PriorityGroupState",
+    "PriorityPolicy",
+    "PubAck",
+    "PublishOptions",
+    "ReplayPolicy",
+    "Republish",
+    "RetentionPolicy",
+    "SequenceInfo",
+    "StorageType",
+    "StoreCompression",
+    "StoredMessage",
+    "StreamConfig",
+    "StreamConsumerLimits",
+    "StreamConsumerSource",
+    "StreamInfo",
+    "StreamSource",
+    "StreamSourceInfo",
+    "StreamState",
+    "SubjectTransform",
+    "Timestamp",
+    "parse_ack_subject",
+    "schedule_at",
+    "schedule_every",
+]

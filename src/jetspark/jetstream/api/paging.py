@@ -1,8 +1,8 @@
 """Lists come in pages: names 1,024 and full entries 256 at a time, subjects 100,000.
 
 `pages` is a generator that is driven by whoever can send: it yields requests, takes pages, and knows when it is done.
-The next page starts where the window of the server ended, not where its entries ended: in a cluster, entries of a window
-can be missing because their servers did not answer.
+The next page starts where the window of the server ended, not where its entries ended: in a cluster, entries of a
+window can be missing because their servers did not answer.
 """
 
 from __future__ import annotations

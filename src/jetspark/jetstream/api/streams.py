@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
+from jetspark.jetstream.account import AccountInfo
 from jetspark.jetstream.api.base import Request, body, check_success, narrow, read_reply
 from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
 from jetspark.jetstream.codec import encode, to_builtins
 from jetspark.jetstream.config import Placement, StreamConfig
 from jetspark.jetstream.errors import ConfigError
-from jetspark.jetstream.info import AccountInfo, StreamInfo
+from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
 
 __all__ = [

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from jetspark.jetstream.errors.base import Error
 from jetspark.jetstream.errors.hints import HINTS
+from jetspark.wire.errors import Error
 
 __all__ = [
     "APIError",

@@ -1,26 +1,30 @@
-"""Errors made from a status message: what a consumer answers to a pull instead of messages.
+"""Errors made from a status message: what a consumer answers to a pull, or a stream to a direct get.
 
-Which status becomes which class is decided by the table in `jetspark.jetstream.status`.
+Which status of a pull becomes which class is decided by the table in `jetspark.jetstream.status`.
 """
 
 from __future__ import annotations
 
-from jetspark.jetstream.errors.base import Error
+from jetspark.wire.errors import Error, NoRespondersError
 
 __all__ = [
     "BadPullRequestError",
     "ConsumerDeletedError",
     "ConsumerIsPushError",
+    "DirectGetRequestError",
     "LeadershipChangeError",
+    "NoConsumerResponseError",
+    "NoDirectGetError",
     "PinIdMismatchError",
     "PullLimitExceededError",
     "ServerShutdownError",
     "StatusError",
+    "TooManyResultsError",
 ]
 
 
 class StatusError(Error):
-    """A status that ends a pull with an error.
+    """A status that says that something went wrong.
 
     Attributes
     ----------
@@ -28,12 +32,13 @@ class StatusError(Error):
         Three-digit code.
     description
         Text of the server, empty when it sent none.
+    where
+        What was asked for, empty when that is not known.
     """
 
     def __init__(self, code: int, description: str = "", *, where: str = "") -> None:
-        place = f" for {where}" if where else ""
-        text = f"{code} {description}".rstrip()
-        super().__init__(f"server answered {text!r}{place}")
+        text = f"status {code} {description}".rstrip()
+        super().__init__(f"{where}: {text}" if where else text)
         self.code = code
         self.description = description
         self.where = where
@@ -65,3 +70,19 @@ class ServerShutdownError(StatusError, ConnectionError):
 
 class PinIdMismatchError(StatusError):
     """Another client is the pinned one of the priority group (423)."""
+
+
+class NoConsumerResponseError(StatusError, NoRespondersError):
+    """Nobody answers the pull (503): the consumer is gone, or no server can serve it at the moment."""
+
+
+class NoDirectGetError(StatusError, NoRespondersError):
+    """Nobody answers the direct get (503): there is no such stream, or it does not set `allow_direct`."""
+
+
+class DirectGetRequestError(StatusError, ValueError):
+    """The server could not make sense of the direct get (408)."""
+
+
+class TooManyResultsError(StatusError, ValueError):
+    """The subjects of a direct get match more than the server answers at once, 1,024 (413)."""

@@ -1,0 +1,329 @@
+"""Direct get: messages straight from a stream's store, without a consumer (ADR-31).
+
+The reply is the message itself, with where it comes from in headers; statuses take the place of errors. The batch
+forms send many replies to one inbox and close with `204 EOB`, which also says how to go on: `following` makes the
+next request. A batch that ends without EOB was cut off and must not pass for a short result.
+
+The server appends its headers behind those of the message. A message that carries such a header of its own, because
+it was copied from another stream, must not mislead: the last value counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Self
+
+from jetspark.jetstream import header_names as names
+from jetspark.jetstream.api.base import body
+from jetspark.jetstream.api.messages import check_selector
+from jetspark.jetstream.errors import (
+    ConfigError,
+    DirectGetRequestError,
+    Error,
+    InvalidReplyError,
+    MessageNotFoundError,
+    NoDirectGetError,
+    StatusError,
+    TooManyResultsError,
+)
+from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_publish_subject, check_stream_name
+from jetspark.jetstream.times import datetime_from_ns, parse_rfc3339
+from jetspark.wire.headers import Headers, Status
+
+__all__ = [
+    "DirectBatchRequest",
+    "DirectEnd",
+    "DirectGetRequest",
+    "DirectLastRequest",
+    "DirectMessage",
+    "DirectMultiLastRequest",
+    "read_batch_reply",
+    "read_direct_message",
+]
+
+_END_OF_BATCH: Final = 204
+_NOT_FOUND: Final = 404
+_STATUS_ERRORS: Final[dict[int, type[StatusError]]] = {
+    408: DirectGetRequestError,
+    413: TooManyResultsError,
+    503: NoDirectGetError,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DirectMessage:
+    """A message from a direct get."""
+
+    stream: str
+    """Stream that holds it."""
+    subject: str
+    """Subject."""
+    sequence: int
+    """Sequence in the stream."""
+    timestamp_ns: int
+    """When it was stored, nanoseconds since 1970 UTC."""
+    headers: Headers
+    """Headers, with those that the server added."""
+    data: bytes
+    """Payload."""
+    num_pending: int | None = None
+    """In a batch: messages that match and follow. None when the server does not do batches."""
+    last_sequence: int | None = None
+    """In a batch: sequence of the message before, 0 for the first."""
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it was stored, as a UTC `datetime` (microseconds; `timestamp_ns` is exact)."""
+        return datetime_from_ns(self.timestamp_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectEnd:
+    """End of a batch."""
+
+    num_pending: int = 0
+    """Messages that match and were not sent."""
+    last_sequence: int = 0
+    """Sequence of the last message that was sent."""
+    up_to_sequence: int | None = None
+    """Of a `multi_last`: the sequence up to which the stream was looked at."""
+    found: bool = True
+    """False when nothing matched. Legal only as the first and only reply; later it means that the batch was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectGetRequest:
+    """One message, chosen as in `MessageGetRequest`, from any replica: it may lag behind the last write."""
+
+    stream: str
+    """Name of the stream."""
+    seq: int | None = None
+    """Sequence of the message; with `next_by_subj` the first one that is looked at."""
+    last_by_subj: str | None = None
+    """Last message of that subject; wildcards are allowed."""
+    next_by_subj: str | None = None
+    """First message of that subject; wildcards are allowed."""
+    start_time: datetime | None = None
+    """First message from that time on."""
+
+    def __post_init__(self) -> None:
+        """Check names and options. Raises ConfigError."""
+        check_stream_name(self.stream)
+        check_selector(self.seq, self.last_by_subj, self.next_by_subj, self.start_time)
+
+    def subject(self, prefix: str = API_PREFIX) -> str:
+        """Return the subject to publish to."""
+        return f"{prefix}DIRECT.GET.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the request as JSON."""
+        return body(
+            seq=self.seq,
+            last_by_subj=self.last_by_subj,
+            next_by_subj=self.next_by_subj,
+            start_time=self.start_time,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DirectLastRequest:
+    """Last message of a subject, which is part of the request's subject: permissions can tell who may read what."""
+
+    stream: str
+    """Name of the stream."""
+    message_subject: str
+    """Subject of the message."""
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        check_stream_name(self.stream)
+        check_publish_subject(self.message_subject)
+
+    def subject(self, prefix: str = API_PREFIX) -> str:
+        """Return the subject to publish to."""
+        return f"{prefix}DIRECT.GET.{self.stream}.{self.message_subject}"
+
+    def payload(self) -> bytes:
+        """Return nothing: this form takes no payload."""
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectBatchRequest:
+    """Many messages in order. The replies end with a `DirectEnd`."""
+
+    stream: str
+    """Name of the stream."""
+    batch: int
+    """Most messages."""
+    seq: int | None = None
+    """First sequence that is looked at; 1 when neither it nor `start_time` is given."""
+    start_time: datetime | None = None
+    """Time of the first message that is looked at."""
+    next_by_subj: str | None = None
+    """Only messages of that subject; wildcards are allowed."""
+    max_bytes: int | None = None
+    """End after the message with which so many bytes are reached; the server's `max_pending` when unset."""
+
+    def __post_init__(self) -> None:
+        """Check names and options. Raises ConfigError."""
+        check_stream_name(self.stream)
+        _check_sizes(self.batch, self.max_bytes)
+        if self.seq is not None and self.start_time is not None:
+            raise ConfigError("a batch starts at seq or at start_time, not both")
+        if self.next_by_subj is not None:
+            check_filter_subject(self.next_by_subj)
+
+    def subject(self, prefix: str = API_PREFIX) -> str:
+        """Return the subject to publish to."""
+        return f"{prefix}DIRECT.GET.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the request as JSON."""
+        seq = 1 if self.seq is None and self.start_time is None else self.seq
+        return body(
+            batch=self.batch,
+            seq=seq,
+            start_time=self.start_time,
+            next_by_subj=self.next_by_subj,
+            max_bytes=self.max_bytes,
+        )
+
+    def following(self, end: DirectEnd) -> Self | None:
+        """Return the request for what comes after a batch, None when that was all."""
+        if not end.found or end.num_pending <= 0:
+            return None
+        return replace(self, seq=end.last_sequence + 1, start_time=None)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectMultiLastRequest:
+    """Last message of each of many subjects, at one moment, in the order of their sequences. Ends with a `DirectEnd`.
+
+    The server refuses when more than 1,024 subjects match (TooManyResultsError).
+    """
+
+    stream: str
+    """Name of the stream."""
+    subjects: tuple[str, ...]
+    """Subjects; wildcards are allowed."""
+    batch: int | None = None
+    """Most messages of one request."""
+    seq: int | None = None
+    """First sequence that is looked at."""
+    up_to_seq: int | None = None
+    """Look at the stream as it was at that sequence."""
+    up_to_time: datetime | None = None
+    """Look at the stream as it was at that time. Not together with `up_to_seq`."""
+    max_bytes: int | None = None
+    """End after the message with which so many bytes are reached."""
+
+    def __post_init__(self) -> None:
+        """Check names and options. Raises ConfigError."""
+        check_stream_name(self.stream)
+        _check_sizes(self.batch, self.max_bytes)
+        if not self.subjects:
+            raise ConfigError("give at least one subject")
+        for subject in self.subjects:
+            check_filter_subject(subject)
+        if self.up_to_seq is not None and self.up_to_time is not None:
+            raise ConfigError("give up_to_seq or up_to_time, not both")
+
+    def subject(self, prefix: str = API_PREFIX) -> str:
+        """Return the subject to publish to."""
+        return f"{prefix}DIRECT.GET.{self.stream}"
+
+    def payload(self) -> bytes:
+        """Return the request as JSON."""
+        return body(
+            multi_last=self.subjects,
+            batch=self.batch,
+            seq=self.seq,
+            up_to_seq=self.up_to_seq,
+            up_to_time=self.up_to_time,
+            max_bytes=self.max_bytes,
+        )
+
+    def following(self, end: DirectEnd) -> Self | None:
+        """Return the request for what comes after a page, at the same moment; None when that was all."""
+        if not end.found or end.num_pending <= 0:
+            return None
+        return replace(self, seq=end.last_sequence + 1, up_to_seq=end.up_to_sequence, up_to_time=None)
+
+
+def read_direct_message(status: Status | None, headers: Headers, payload: bytes, where: str) -> DirectMessage:
+    """Read the reply to a request for one message.
+
+    Raises MessageNotFoundError, NoDirectGetError, DirectGetRequestError or InvalidReplyError.
+    """
+    if status is not None and not payload:
+        raise _status_error(status, where)
+    return _message(headers, payload, where)
+
+
+def read_batch_reply(status: Status | None, headers: Headers, payload: bytes, where: str) -> DirectMessage | DirectEnd:
+    """Read one reply to a batch: a message, or its end.
+
+    Raises NoDirectGetError, DirectGetRequestError, TooManyResultsError, StatusError or InvalidReplyError.
+    """
+    if status is None or payload:
+        return _message(headers, payload, where)
+    if status.code == _NOT_FOUND:
+        return DirectEnd(found=False)
+    if status.code != _END_OF_BATCH:
+        raise _status_error(status, where)
+    return DirectEnd(
+        _number(headers, names.NUM_PENDING, where) or 0,
+        _number(headers, names.LAST_SEQUENCE, where) or 0,
+        _number(headers, names.UP_TO_SEQUENCE, where),
+    )
+
+
+def _status_error(status: Status, where: str) -> Error:
+    if status.code == _NOT_FOUND:
+        return MessageNotFoundError(status.code, 10037, status.description, where=where)
+    return _STATUS_ERRORS.get(status.code, StatusError)(status.code, status.description, where=where)
+
+
+def _message(headers: Headers, payload: bytes, where: str) -> DirectMessage:
+    stream, subject = _last(headers, names.STREAM), _last(headers, names.SUBJECT)
+    sequence = _number(headers, names.SEQUENCE, where)
+    stamp = _last(headers, names.TIME_STAMP)
+    if stream is None or subject is None or sequence is None or stamp is None:
+        raise InvalidReplyError(f"{where}: the answer to a direct get does not say which message it is")
+    try:
+        timestamp_ns = parse_rfc3339(stamp)
+    except ValueError as problem:
+        raise InvalidReplyError(f"{where}: {problem}") from None
+    return DirectMessage(
+        stream,
+        subject,
+        sequence,
+        timestamp_ns,
+        headers,
+        payload,
+        _number(headers, names.NUM_PENDING, where),
+        _number(headers, names.LAST_SEQUENCE, where),
+    )
+
+
+def _last(headers: Headers, name: str) -> str | None:
+    values = headers.values(name)
+    return values[-1] if values else None
+
+
+def _number(headers: Headers, name: str, where: str) -> int | None:
+    text = _last(headers, name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidReplyError(f"{where}: header {name} is no number: {text!r}")
+    return int(text)
+
+
+def _check_sizes(batch: int | None, max_bytes: int | None) -> None:
+    if batch is not None and batch < 1:
+        raise ConfigError(f"a batch asks for at least one message, not {batch}")
+    if max_bytes is not None and max_bytes < 1:
+        raise ConfigError(f"max_bytes of a batch must be positive, not {max_bytes}")

@@ -1,0 +1,166 @@
+"""What goes with a publish, and its acknowledgement (PubAck).
+
+A publish into a stream is an ordinary message; what JetStream shall do with it is said in headers. The
+acknowledgement is JSON. It may hold an error beside a stream and a sequence of zero, so the error is looked at first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+import msgspec
+
+from jetspark.jetstream import header_names as names
+from jetspark.jetstream.api.base import raise_error
+from jetspark.jetstream.codec import decode
+from jetspark.jetstream.errors import ConfigError, InvalidAckError, InvalidReplyError
+from jetspark.jetstream.info import PubAck
+from jetspark.jetstream.names import check_filter_subject
+from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, time_ns
+
+__all__ = [
+    "MAX_BATCH",
+    "MAX_BATCH_ID",
+    "PublishOptions",
+    "batch_headers",
+    "read_pub_ack",
+    "schedule_at",
+    "schedule_every",
+]
+
+MAX_BATCH: Final = 1000
+"""Most messages of an atomic batch (ADR-50)."""
+MAX_BATCH_ID: Final = 64
+"""Most characters of a batch's id."""
+
+_SECOND: Final = 1_000_000_000
+
+
+def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
+    """Read the acknowledgement of a publish; `where` is the subject that was published to, for the error's text.
+
+    Raises the APIError that the server reports (WrongLastSequenceError, StreamStoreFailedError, ...), and
+    InvalidAckError when the answer is no acknowledgement, for instance because something else than a stream answered.
+    """
+    try:
+        raise_error(payload, where)
+        ack = decode(PubAck, payload)
+    except (msgspec.DecodeError, InvalidReplyError) as problem:
+        raise InvalidAckError(f"{where}: the answer is no acknowledgement ({problem}): {payload[:200]!r}") from None
+    if not ack.stream:
+        raise InvalidAckError(f"{where}: the acknowledgement names no stream: {payload[:200]!r}")
+    return ack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishOptions:
+    """What JetStream shall do with a message. `pairs` gives the headers for it.
+
+    An expectation of 0 is one: there is no message yet.
+    """
+
+    msg_id: str | None = None
+    """Message id, by which the stream recognises a repeat."""
+    expected_stream: str | None = None
+    """Store only if this stream takes the subject."""
+    expected_last_sequence: int | None = None
+    """Store only if this is the stream's last sequence."""
+    expected_last_subject_sequence: int | None = None
+    """Store only if this is the last sequence of the subject."""
+    expected_last_subject_sequence_subject: str | None = None
+    """The subject, instead of the message's own, that the last sequence is meant of; wildcards are allowed."""
+    expected_last_msg_id: str | None = None
+    """Store only if this is the id of the last message."""
+    ttl: timedelta | Literal["never"] | None = None
+    """Time to live, from a second up; `never` exempts it from the stream's age limit (ADR-43)."""
+    rollup: Literal["sub", "all"] | None = None
+    """Replace the earlier messages of the subject, or all."""
+    increment: int | None = None
+    """Add to a counter (ADR-49)."""
+    schedule: str | None = None
+    """When to publish it (ADR-51): `schedule_at`, `schedule_every`, a name such as `@hourly` or six cron fields."""
+    schedule_target: str | None = None
+    """Subject to publish to then."""
+    schedule_source: str | None = None
+    """Subject whose last message is taken instead of this one."""
+    schedule_ttl: timedelta | Literal["never"] | None = None
+    """Time to live of what is published then."""
+    schedule_time_zone: str | None = None
+    """Time zone of a cron schedule, such as `Europe/Berlin`; UTC when unset."""
+    schedule_rollup: Literal["sub"] | None = None
+    """What is published then replaces the earlier messages of the target."""
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the server. Raises ConfigError."""
+        for name in ("expected_last_sequence", "expected_last_subject_sequence"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ConfigError(f"{name} must not be negative: {value}")
+        if self.expected_last_subject_sequence_subject is not None:
+            check_filter_subject(self.expected_last_subject_sequence_subject)
+            if self.expected_last_subject_sequence is None:
+                raise ConfigError(
+                    "expected_last_subject_sequence_subject needs expected_last_subject_sequence beside it"
+                )
+        if self.schedule is None:
+            for name in ("target", "source", "ttl", "time_zone", "rollup"):
+                if getattr(self, f"schedule_{name}") is not None:
+                    raise ConfigError(f"schedule_{name} needs schedule beside it")
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the headers, keys and values."""
+        values: tuple[tuple[str, str | int | None], ...] = (
+            (names.MSG_ID, self.msg_id),
+            (names.EXPECTED_STREAM, self.expected_stream),
+            (names.EXPECTED_LAST_SEQUENCE, self.expected_last_sequence),
+            (names.EXPECTED_LAST_SUBJECT_SEQUENCE, self.expected_last_subject_sequence),
+            (names.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT, self.expected_last_subject_sequence_subject),
+            (names.EXPECTED_LAST_MSG_ID, self.expected_last_msg_id),
+            (names.TTL, _ttl(self.ttl)),
+            (names.ROLLUP, self.rollup),
+            (names.INCREMENT, None if self.increment is None else f"{self.increment:+d}"),
+            (names.SCHEDULE, self.schedule),
+            (names.SCHEDULE_TARGET, self.schedule_target),
+            (names.SCHEDULE_SOURCE, self.schedule_source),
+            (names.SCHEDULE_TTL, _ttl(self.schedule_ttl)),
+            (names.SCHEDULE_TIME_ZONE, self.schedule_time_zone),
+            (names.SCHEDULE_ROLLUP, self.schedule_rollup),
+        )
+        return [(key, str(value)) for key, value in values if value is not None]
+
+
+def batch_headers(batch_id: str, sequence: int, commit: Literal["1", "eob"] | None = None) -> list[tuple[str, str]]:
+    """Return the headers of one message of an atomic batch (ADR-50).
+
+    `sequence` counts from 1. The last message commits: with `1` it is stored as well, with `eob` it only ends the
+    batch. Raises ConfigError for an id that the server would refuse and for a message too many.
+    """
+    if not 0 < len(batch_id) <= MAX_BATCH_ID:
+        raise ConfigError(f"the id of a batch has 1 to {MAX_BATCH_ID} characters, not {len(batch_id)}")
+    if not 0 < sequence <= MAX_BATCH + (commit == "eob"):
+        raise ConfigError(f"an atomic batch has 1 to {MAX_BATCH} messages; this would be number {sequence}")
+    pairs = [(names.BATCH_ID, batch_id), (names.BATCH_SEQUENCE, str(sequence))]
+    if commit is not None:
+        pairs.append((names.BATCH_COMMIT, commit))
+    return pairs
+
+
+def schedule_at(moment: datetime) -> str:
+    """Return the schedule of a message that is published once, at that time."""
+    return f"@at {format_rfc3339(time_ns(moment))}"
+
+
+def schedule_every(interval: timedelta) -> str:
+    """Return the schedule of a message that is published again and again; the shortest interval is a second."""
+    if duration_ns(interval) < _SECOND:
+        raise ConfigError(f"a schedule repeats after a second or more, not after {format_go_duration(interval)}")
+    return f"@every {format_go_duration(interval)}"
+
+
+def _ttl(ttl: timedelta | str | None) -> str | None:
+    if ttl is None or isinstance(ttl, str):
+        return ttl
+    seconds, below = divmod(duration_ns(ttl), _SECOND)
+    return format_go_duration(ttl) if below else str(seconds)

@@ -1,0 +1,212 @@
+"""What a status message on a pull means: one table, one function that looks it up.
+
+A consumer ends, or comments on, a pull by a message with an inline status (ADR-13, ADR-37). The code is compared
+first, then the description, case-insensitively and by "contains", because some carry a reason or a limit behind the
+fixed words. Everything that reacts to a status asks `classify`; no other place compares texts.
+
+`fetch` and `next` are one pull, so each status ends them, quietly or with an error. `consume` goes on for as long as it
+makes sense.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from jetspark.jetstream.errors import (
+    BadPullRequestError,
+    ConsumerDeletedError,
+    ConsumerIsPushError,
+    LeadershipChangeError,
+    NoConsumerResponseError,
+    PinIdMismatchError,
+    PullLimitExceededError,
+    ServerShutdownError,
+    StatusError,
+)
+
+__all__ = ["TABLE", "ConsumeEffect", "FetchEffect", "StatusClass", "StatusRule", "classify"]
+
+
+class StatusClass(Enum):
+    """How serious a status is (ADR-37)."""
+
+    CONTROL = "control"
+    """Not about a pull's messages: heartbeat and flow control."""
+    SILENT = "silent"
+    """A normal end; nobody is told."""
+    WARNING = "warning"
+    """The user is told; it can go on."""
+    ERROR = "error"
+    """The user is told; it cannot be expected to go on by itself."""
+
+
+class FetchEffect(Enum):
+    """What `fetch` and `next` do."""
+
+    IGNORE = "ignore"
+    TIMER = "timer"
+    """Only the heartbeat timer starts anew."""
+    END = "end"
+    """End with what was received."""
+    END_WITH_ERROR = "end with error"
+    """End; the error is shown after what was received."""
+
+
+class ConsumeEffect(Enum):
+    """What `consume` does."""
+
+    IGNORE = "ignore"
+    TIMER = "timer"
+    """Only the heartbeat timer starts anew."""
+    PULL = "pull"
+    """Pull again where it is due."""
+    WARN_AND_PULL = "warn and pull"
+    """Tell the user, then pull again where it is due."""
+    WARN = "warn"
+    """Tell the user; the open pull is not known to have ended."""
+    END = "end"
+    """End with the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRule:
+    """One line of the table."""
+
+    id: str
+    """Number of the requirement that it fulfils."""
+    code: int | None
+    """Code; None in the line for codes that no line names."""
+    contains: str
+    """What the description contains, in lower case; empty for any."""
+    kind: StatusClass
+    """How serious it is."""
+    fetch: FetchEffect
+    """Effect on `fetch` and `next`."""
+    consume: ConsumeEffect
+    """Effect on `consume`."""
+    has_pending: bool = False
+    """It carries Nats-Pending-Messages and -Bytes, what the pull was not served. A status that ends a pull without them
+    leaves open how much that is."""
+    paced: bool = False
+    """Pulling again at once would bring the same answer: wait a little."""
+    clears_pin: bool = False
+    """The id of the pinned client is not valid any more."""
+    error: type[StatusError] = StatusError
+    """Class of the error or warning that the user is shown."""
+
+    @property
+    def ends_pull(self) -> bool:
+        """Whether the pull is over."""
+        return self.consume in {ConsumeEffect.PULL, ConsumeEffect.WARN_AND_PULL, ConsumeEffect.END}
+
+    def make_error(self, code: int, description: str = "", *, where: str = "") -> StatusError:
+        """Return the error for a status that this line matched."""
+        return self.error(code, description, where=where)
+
+
+_C, _F, _K = ConsumeEffect, FetchEffect, StatusClass
+
+# Of the lines with one code, the first that matches counts, so the line for any description comes last.
+TABLE: Final[tuple[StatusRule, ...]] = (
+    StatusRule("STA-02", 100, "flowcontrol request", _K.CONTROL, _F.IGNORE, _C.IGNORE),
+    StatusRule("STA-01", 100, "", _K.CONTROL, _F.TIMER, _C.TIMER),
+    StatusRule("STA-03", 400, "", _K.ERROR, _F.END_WITH_ERROR, _C.END, error=BadPullRequestError),
+    StatusRule("STA-04", 404, "", _K.SILENT, _F.END, _C.PULL),
+    StatusRule("STA-06", 408, "requests pending", _K.SILENT, _F.END, _C.PULL),
+    StatusRule("STA-07", 408, "interest expired", _K.SILENT, _F.END, _C.PULL, has_pending=True),
+    StatusRule("STA-05", 408, "", _K.SILENT, _F.END, _C.PULL, has_pending=True),
+    StatusRule(
+        "STA-08", 409, "message size exceeds maxbytes", _K.SILENT, _F.END, _C.PULL, has_pending=True, paced=True
+    ),
+    StatusRule("STA-09", 409, "batch completed", _K.SILENT, _F.END, _C.PULL, has_pending=True),
+    StatusRule(
+        "STA-10",
+        409,
+        "exceeded maxrequestbatch",
+        _K.WARNING,
+        _F.END_WITH_ERROR,
+        _C.WARN_AND_PULL,
+        paced=True,
+        error=PullLimitExceededError,
+    ),
+    StatusRule(
+        "STA-11",
+        409,
+        "exceeded maxrequestexpires",
+        _K.WARNING,
+        _F.END_WITH_ERROR,
+        _C.WARN_AND_PULL,
+        paced=True,
+        error=PullLimitExceededError,
+    ),
+    StatusRule(
+        "STA-12",
+        409,
+        "exceeded max",  # MaxRequestMaxBytes and MaxWaiting
+        _K.WARNING,
+        _F.END_WITH_ERROR,
+        _C.WARN_AND_PULL,
+        paced=True,
+        error=PullLimitExceededError,
+    ),
+    StatusRule(
+        "STA-13",
+        409,
+        "leadership change",
+        _K.WARNING,
+        _F.END_WITH_ERROR,
+        _C.WARN_AND_PULL,
+        error=LeadershipChangeError,
+    ),
+    StatusRule("STA-14", 409, "consumer deleted", _K.ERROR, _F.END_WITH_ERROR, _C.END, error=ConsumerDeletedError),
+    StatusRule("STA-15", 409, "consumer is push based", _K.ERROR, _F.END_WITH_ERROR, _C.END, error=ConsumerIsPushError),
+    StatusRule(
+        "STA-16",
+        409,
+        "server shutdown",
+        _K.WARNING,
+        _F.END_WITH_ERROR,
+        _C.WARN_AND_PULL,
+        has_pending=True,
+        paced=True,
+        error=ServerShutdownError,
+    ),
+    StatusRule("STA-21", 409, "", _K.ERROR, _F.END_WITH_ERROR, _C.WARN),
+    StatusRule(
+        "STA-17",
+        423,
+        "nats-wrong-pin-id",
+        _K.SILENT,
+        _F.END,
+        _C.PULL,
+        has_pending=True,
+        clears_pin=True,
+        error=PinIdMismatchError,
+    ),
+    StatusRule("STA-18", 423, "", _K.SILENT, _F.END, _C.PULL, clears_pin=True, error=PinIdMismatchError),
+    StatusRule("STA-19", 412, "", _K.ERROR, _F.END_WITH_ERROR, _C.WARN_AND_PULL, paced=True),
+    StatusRule(
+        "STA-20",
+        503,
+        "",
+        _K.ERROR,
+        _F.END_WITH_ERROR,
+        _C.WARN_AND_PULL,
+        paced=True,
+        error=NoConsumerResponseError,
+    ),
+    StatusRule("STA-21", None, "", _K.ERROR, _F.END_WITH_ERROR, _C.WARN),
+)
+
+_BY_CODE: Final[dict[int | None, tuple[StatusRule, ...]]] = {
+    code: tuple(rule for rule in TABLE if rule.code == code) for code in {rule.code for rule in TABLE}
+}
+
+
+def classify(code: int, description: str = "") -> StatusRule:
+    """Return the line of the table for a status. Codes that no line names have a line of their own."""
+    rules = _BY_CODE.get(code) or _BY_CODE[None]
+    text = description.lower()
+    return next(rule for rule in rules if rule.contains in text)
