@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.registry import Unavailable, load, select
-from bench.report import summarise, table, write
+from bench.report import number, summarise, table, write
 from bench.run import Run
 
 if TYPE_CHECKING:
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 RESULT = Path("build/bench.json")
 
 
-def measure(run: Run, figures: list[Figure], rounds: int) -> dict[str, list[float]]:
-    """One warm-up of every figure, then the rounds, each of which does every figure once."""
+def measure(run: Run, figures: list[Figure], rounds: int) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """One warm-up of every figure, then the rounds, each of which does every figure once.
+
+    Returns each figure's values, and why the others have none.
+    """
     values: dict[str, list[float]] = {figure.name: [] for figure in figures}
-    for number in range(rounds + 1):
-        run.warming_up = number == 0
+    left_out: dict[str, str] = {}
+    for turn in range(rounds + 1):
+        run.warming_up = turn == 0
         for figure in figures:
             if figure.name not in values:
                 continue
@@ -34,14 +38,14 @@ def measure(run: Run, figures: list[Figure], rounds: int) -> dict[str, list[floa
             try:
                 value = figure.measure(run)
             except Unavailable as reason:
-                say(f"{figure.name} is left out: {reason}")
+                left_out[figure.name] = str(reason)
                 del values[figure.name]
                 continue
-            if number:
+            if turn:
                 values[figure.name].append(value)
                 took = time.monotonic() - begin
-                say(f"round {number} of {rounds}  {figure.name:<24} {value:>14,.0f} {figure.unit}  ({took:.1f} s)")
-    return values
+                say(f"round {turn} of {rounds}  {figure.name:<24} {number(value):>14} {figure.unit}  ({took:.1f} s)")
+    return values, left_out
 
 
 def say(line: str) -> None:
@@ -61,9 +65,11 @@ def main() -> int:
         return 2
     begin = time.monotonic()
     with Run(quick=quick) as run:
-        values = measure(run, figures, rounds)
+        values, left_out = measure(run, figures, rounds)
     summaries, ratios = summarise(figures, values)
     print(table(summaries, ratios))
+    for name, reason in left_out.items():
+        print(f"{name} is left out: {reason}")
     write(RESULT, summaries, ratios)
     say(f"\n{time.monotonic() - begin:.0f} s; {RESULT}")
     return 0

@@ -59,7 +59,7 @@ def table(summaries: Sequence[Summary], ratios: Sequence[Ratio]) -> str:
     """Both as plain text."""
     lines = _aligned(
         ["figure", "unit", "median", "min", "max", "rounds"],
-        [[s.name, s.unit, _number(s.median), _number(s.min), _number(s.max), str(s.rounds)] for s in summaries],
+        [[s.name, s.unit, number(s.median), number(s.min), number(s.max), str(s.rounds)] for s in summaries],
     )
     if ratios:
         lines += [
@@ -76,7 +76,8 @@ def write(path: Path, summaries: Sequence[Summary], ratios: Sequence[Ratio]) -> 
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A value as the table shows it."""
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:,.3g}"
 
 
