@@ -13,7 +13,7 @@ class RawConnection:
     """A connected socket that has read INFO and sent CONNECT."""
 
     def __init__(self, host: str, port: int, **connect: object) -> None:
-        self._socket = socket.create_connection((host, port), timeout=5)
+        self._socket = socket.create_connection((host, port), timeout=10)
         self._file = self._socket.makefile("rb")
         self._inbox = 0
         try:

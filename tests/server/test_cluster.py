@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from tests.server.raw import RawConnection
 
 from jetspark.server import NatsCluster, NatsServer, ServerStartError, ServerTimeoutError
+from jetspark.server import cluster as cluster_module
+from jetspark.server.ports import ReservedPort
 
 pytestmark = pytest.mark.slow
 
@@ -43,12 +46,16 @@ def test_replicas_have_leaders_and_survive_the_kill_of_a_node(cluster: NatsClust
         config = {"stream_name": "R3", "config": {"durable_name": "c", "ack_policy": "explicit"}}
         assert "error" not in client.request("$JS.API.CONSUMER.CREATE.R3.c", config)
         client.publish("R3.a")
-    assert cluster.leader_of_stream("R3") in cluster.nodes
+    assert cluster.wait_stream_leader("R3") is cluster.leader_of_stream("R3")
     assert cluster.leader_of_consumer("R3", "c") in cluster.nodes
     assert cluster.leader_of_stream("NO_SUCH") is None
     assert cluster.leader_of_stream("R3", account="OTHER") is None
+    with pytest.raises(ServerTimeoutError, match="stream NO_SUCH has no leader"):
+        cluster.wait_stream_leader("NO_SUCH", timeout=0)
 
-    victim = follower(cluster)
+    # Not the stream's leader: its followers miss it only after seconds.
+    leaders = {cluster.meta_leader(), cluster.wait_stream_leader("R3")}
+    victim = next(node for node in cluster if node not in leaders)
     url, store = victim.url, victim.store_dir
     victim.kill()
     cluster.wait_ready()
@@ -107,3 +114,18 @@ def test_a_cluster_without_jetstream_keeps_its_directories_to_itself(tmp_path: P
         cluster.restart()
         assert all(node.healthy() for node in cluster)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plain-1", "plain-2"]
+
+
+def test_a_route_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        unlucky = [taken.getsockname()[1]]
+
+        class UnluckyPort(ReservedPort):
+            def __init__(self, host: str) -> None:
+                super().__init__(host)
+                self.port = unlucky.pop() if unlucky else self.port
+
+        monkeypatch.setattr(cluster_module, "ReservedPort", UnluckyPort)
+        with NatsCluster(2, jetstream=False) as cluster:
+            assert all(node.healthy() for node in cluster)
+            assert not unlucky

@@ -20,7 +20,9 @@ from jetspark.server import (
     ServerError,
     ServerStartError,
     ServerTimeoutError,
+    node,
 )
+from jetspark.server.ports import ReservedPort
 
 
 @pytest.fixture
@@ -197,14 +199,60 @@ def test_a_port_that_is_taken_is_an_error_at_once() -> None:
         server.close()
 
 
+def test_a_chosen_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        unlucky = [taken.getsockname()[1]]
+
+        class UnluckyPort(ReservedPort):
+            def __init__(self, host: str) -> None:
+                super().__init__(host)
+                self.port = unlucky.pop() if unlucky else self.port
+
+        monkeypatch.setattr(node, "ReservedPort", UnluckyPort)
+        with NatsServer() as server:
+            assert server.healthy()
+            assert not unlucky
+
+
+def test_a_reserved_port_is_kept_from_others_and_refuses_clients() -> None:
+    port = ReservedPort("127.0.0.1")
+    try:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port.port), timeout=1)
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port.port))
+    finally:
+        port.close()
+
+
+def test_an_ipv6_address_has_brackets() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 on this machine")
+    with NatsServer(host="::1") as server:
+        assert server.url == f"nats://[::1]:{server.port}"
+        assert server.healthy()
+
+
 def test_a_server_that_does_not_get_ready_is_ended(tmp_path: Path) -> None:
     sleeper = tmp_path / "nats-server"
     sleeper.write_text("#!/bin/sh\necho just a moment\nexec sleep 60\n")
     sleeper.chmod(0o755)
-    server = NatsServer(binary=sleeper, startup_timeout=0.2)
-    with pytest.raises(ServerStartError, match=r"not ready within 0\.2 s(.|\n)*just a moment"):
+    server = NatsServer(binary=sleeper, startup_timeout=0.5)
+    with pytest.raises(ServerStartError, match=r"not ready within 0\.5 s(.|\n)*just a moment"):
         server.start()
     assert not server.running
+    server.close()
+
+
+def test_an_executable_that_is_none_is_an_error(tmp_path: Path) -> None:
+    text = tmp_path / "nats-server"
+    text.write_text("not a program")
+    text.chmod(0o755)
+    server = NatsServer(binary=text)
+    with pytest.raises(ServerStartError, match="cannot be run"):
+        server.start()
     server.close()
 
 

@@ -9,10 +9,9 @@ import os
 import threading
 import time
 import weakref
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from jetspark.server.config import merge
 from jetspark.server.errors import PortInUseError, ServerError, ServerTimeoutError
@@ -21,6 +20,8 @@ from jetspark.server.node import START_ATTEMPTS, NatsServer
 from jetspark.server.ports import ReservedPort, join_host_port
 
 __all__ = ["ClusterNode", "NatsCluster"]
+
+T = TypeVar("T")
 
 _PAUSE = 0.02
 _PROBE_TIMEOUT = 2.0
@@ -128,9 +129,10 @@ class NatsCluster:
                 attempts -= 1
                 try:
                     self._reserve_routes()
-                    for node in self.nodes:
+                    idle = [node for node in self.nodes if not node.running]
+                    for node in idle:
                         node.launch()
-                    for node in self.nodes:
+                    for node in idle:
                         node.await_ready()
                     return self.wait_ready(self._startup_timeout)
                 except PortInUseError:
@@ -180,44 +182,63 @@ class NatsCluster:
             ServerStartError: a node ended although nobody asked it to.
             ServerTimeoutError: not ready after `timeout` seconds; the message says what was missing.
         """
+        self._wait(lambda: None if self._missing() else True, timeout, lambda: "; ".join(self._missing()))
+        return self
+
+    def wait_stream_leader(self, stream: str, account: str = "$G", timeout: float = 30.0) -> ClusterNode:
+        """Wait until a stream has a leader, which `wait_ready` does not look at, and return it.
+
+        Raises:
+            ServerStartError: a node ended although nobody asked it to.
+            ServerTimeoutError: no leader, or no such stream, after `timeout` seconds.
+        """
+        return self._wait(
+            lambda: self.leader_of_stream(stream, account), timeout, lambda: f"stream {stream} has no leader"
+        )
+
+    def meta_leader(self) -> ClusterNode | None:
+        """Return the node that leads JetStream's meta group by the word of a majority, or None while there is none."""
+        claims = {name: text_at(state, "meta_cluster", "leader") for name, state in self._states().items()}
+        leader = self._leader(claims)
+        return leader if leader and 2 * list(claims.values()).count(leader.name) > len(self.nodes) else None
+
+    def leader_of_stream(self, stream: str, account: str = "$G") -> ClusterNode | None:
+        """Return the node that leads a stream, or None while there is no leader, or no such stream."""
+        details = self._stream_details(stream, account)
+        return self._leader({name: text_at(detail, "cluster", "leader") for name, detail in details.items()})
+
+    def leader_of_consumer(self, stream: str, consumer: str, account: str = "$G") -> ClusterNode | None:
+        """Return the node that leads a consumer, or None while there is no leader, or no such consumer."""
+        claims = {
+            name: text_at(detail, "cluster", "leader")
+            for name, stream_detail in self._stream_details(stream, account).items()
+            for detail in items_at(stream_detail, "consumer_detail")
+            if text_at(detail, "name") == consumer
+        }
+        return self._leader(claims)
+
+    def _serving(self) -> list[ClusterNode]:
+        return [node for node in self.nodes if node.running and not node.paused]
+
+    def _leader(self, claims: Mapping[str, str]) -> ClusterNode | None:
+        """The node that says of itself that it leads; of two (one that was cut off says so too), the one named more."""
+        votes = list(claims.values())
+        own = [node for node in self._serving() if claims.get(node.name) == node.name]
+        return max(own, key=lambda node: votes.count(node.name), default=None)
+
+    def _wait(self, condition: Callable[[], T | None], timeout: float, explain: Callable[[], str]) -> T:
+        """Ask until there is an answer, and return it; a node that crashes ends the wait."""
         deadline = time.monotonic() + timeout
         between = threading.Event()  # never set: nobody tells when an election is over, so we ask now and then
         while True:
             for node in self.nodes:
                 if node.crashed:
                     raise node.failure()
-            missing = self._missing()
-            if not missing:
-                return self
+            if (answer := condition()) is not None:
+                return answer
             if time.monotonic() >= deadline:
-                raise ServerTimeoutError(f"{self!r} is not ready after {timeout:g} s: {'; '.join(missing)}")
+                raise ServerTimeoutError(f"{self!r} is not ready after {timeout:g} s: {explain()}")
             between.wait(_PAUSE)
-
-    def meta_leader(self) -> ClusterNode | None:
-        """Return the node that leads JetStream's meta group by the word of a majority, or None while there is none."""
-        name, votes = _elected(text_at(state, "meta_cluster", "leader") for state in self._states().values())
-        return self._serving_node(name) if votes * 2 > len(self.nodes) else None
-
-    def leader_of_stream(self, stream: str, account: str = "$G") -> ClusterNode | None:
-        """Return the node that leads a stream, or None while there is no leader, or no such stream."""
-        found = self._stream_details(stream, account)
-        return self._serving_node(_elected(text_at(detail, "cluster", "leader") for detail in found)[0])
-
-    def leader_of_consumer(self, stream: str, consumer: str, account: str = "$G") -> ClusterNode | None:
-        """Return the node that leads a consumer, or None while there is no leader, or no such consumer."""
-        found = (
-            text_at(detail, "cluster", "leader")
-            for stream_detail in self._stream_details(stream, account)
-            for detail in items_at(stream_detail, "consumer_detail")
-            if text_at(detail, "name") == consumer
-        )
-        return self._serving_node(_elected(found)[0])
-
-    def _serving(self) -> list[ClusterNode]:
-        return [node for node in self.nodes if node.running and not node.paused]
-
-    def _serving_node(self, name: str) -> ClusterNode | None:
-        return next((node for node in self._serving() if node.name == name), None)
 
     def _states(self, **query: str) -> dict[str, dict[str, object]]:
         """What each running node answers to ``/jsz``, by the node's name; one that does not answer is left out."""
@@ -229,15 +250,16 @@ class NatsCluster:
                 continue
         return states
 
-    def _stream_details(self, stream: str, account: str) -> list[object]:
-        return [
-            detail
-            for state in self._states(accounts="true", streams="true", consumers="true").values()
+    def _stream_details(self, stream: str, account: str) -> dict[str, object]:
+        """What each running node says about a stream, by the node's name."""
+        return {
+            name: detail
+            for name, state in self._states(accounts="true", streams="true", consumers="true").items()
             for account_detail in items_at(state, "account_details")
             if text_at(account_detail, "name") == account
             for detail in items_at(account_detail, "stream_detail")
             if text_at(detail, "name") == stream
-        ]
+        }
 
     def _missing(self) -> list[str]:
         """What keeps the running nodes from being ready; empty when they are."""
@@ -248,10 +270,10 @@ class NatsCluster:
         if missing or not self._jetstream:
             return missing
         states = self._states()
-        leaders = {name: text_at(state, "meta_cluster", "leader") for name, state in states.items()}
-        leader = self._serving_node(_elected(leaders.values())[0])
-        if leader is None or set(leaders.values()) != {leader.name} or len(leaders) != len(serving):
-            return [f"there is no meta leader that all running nodes agree on, they say {leaders}"]
+        claims = {name: text_at(state, "meta_cluster", "leader") for name, state in states.items()}
+        leader = self._leader(claims)
+        if leader is None or set(claims.values()) != {leader.name} or len(claims) != len(serving):
+            return [f"there is no meta leader that all running nodes agree on, they say {claims}"]
         peers = items_at(states[leader.name], "meta_cluster", "replicas")
         current = {text_at(peer, "name") for peer in peers if isinstance(peer, dict) and peer.get("current") is True}
         return [
@@ -269,11 +291,6 @@ class NatsCluster:
         for node, address in zip(self.nodes, addresses, strict=True):
             others = [f"nats-route://{other}" for other in addresses if other != address]
             node.routing = {"name": self.name, "listen": address, "routes": others}
-
-
-def _elected(names: Iterable[str]) -> tuple[str, int]:
-    """Return the name that most of the nodes gave, and how many did."""
-    return next(iter(Counter(name for name in names if name).most_common(1)), ("", 0))
 
 
 def _close_all(ports: list[ReservedPort]) -> None:

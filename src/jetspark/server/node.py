@@ -11,7 +11,7 @@ import signal
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -329,24 +329,14 @@ class NatsServer:
             ServerStartError: the server ended without it.
             ServerTimeoutError: it is not there after `timeout` seconds.
         """
-        return self.wait_until(
-            lambda: ServerLog(self.log_path).find(pattern, start), timeout, f"log line that matches {pattern!r}"
-        )
-
-    def wait_until(self, condition: Callable[[], T | None], timeout: float, what: str) -> T:
-        """Ask `condition` until it answers with something, and return the answer; `what` names it in errors.
-
-        Raises:
-            ServerStartError: the server ended without it.
-            ServerTimeoutError: there is none after `timeout` seconds.
-        """
         process = self._process(or_ended=True)
-        found = process.watch(condition, timeout)
+        log = ServerLog(self.log_path)
+        found = process.watch(lambda: log.find(pattern, start), timeout)
         if found is not None:
             return found
         if process.exit_code is not None:
             raise self.failure()
-        raise ServerTimeoutError(f"{self!r}: no {what} within {timeout:g} s")
+        raise ServerTimeoutError(f"{self!r}: nothing in the log matches {pattern!r} after {timeout:g} s")
 
     def failure(self, what: str = "failed") -> ServerStartError:
         """Return an error that tells what happened, with exit code, config path and the tail of the last run's log."""
@@ -387,9 +377,9 @@ class NatsServer:
         if resources.work_dir is None:
             resources.work_dir = Path(tempfile.mkdtemp(prefix="jetspark-server-"))
         self.store_dir.mkdir(parents=True, exist_ok=True)
-        if self._port is None:
-            self._monitor_port = self._reserve()
+        if self._monitor_port is None:
             self._port = self._given_port or self._reserve()
+            self._monitor_port = self._reserve()
         return resources.work_dir
 
     def _reserve(self) -> int:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from jetspark.server.errors import ServerStartError
+
 __all__ = ["ServerProcess"]
 
 T = TypeVar("T")
@@ -36,9 +38,12 @@ class ServerProcess:
 
     def __init__(self, command: Sequence[str], log_path: Path, work_dir: Path) -> None:
         with log_path.open("ab") as log:
-            self._server = subprocess.Popen(  # noqa: S603 - the executable is the caller's choice
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+            try:
+                self._server = subprocess.Popen(  # noqa: S603 - the executable is the caller's choice
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+            except OSError as error:
+                raise ServerStartError(f"{command[0]} cannot be run: {error.strerror}") from error
         try:
             self._guard = subprocess.Popen(  # noqa: S603 - a constant script, a number and a path
                 ["/bin/sh", "-c", _GUARD, "jetspark-server-guard", str(self._server.pid), str(work_dir)],
