@@ -227,13 +227,15 @@ class NatsServer:
             query = self._ready_query()
             try:
                 ready = process.watch(lambda: self.healthy(_PROBE_TIMEOUT, **query) or None, self._startup_timeout)
-                failure = None if ready else self.failure(f"was not ready within {self._startup_timeout:g} s")
+                if ready:
+                    return
+                complaint = self.complaint(_PROBE_TIMEOUT, **query)
+                failure = self.failure(f"was not ready within {self._startup_timeout:g} s ({complaint})")
             except BaseException:
                 self._end_process()
                 raise
-            if failure is not None:
-                self._end_process()
-                raise failure
+            self._end_process()
+            raise failure
 
     def stop(self, timeout: float = _STOP_TIMEOUT) -> None:
         """Shut the server down in good order (SIGTERM), or kill it when it has not gone after `timeout` seconds."""
