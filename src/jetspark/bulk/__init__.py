@@ -1,0 +1,11 @@
+"""Blocking, single-threaded, columnar: what Spark's tasks run. Needs the `arrow` extra.
+
+- `connect`: a connection that hands out whole buffers of frames;
+- `scan`: a range of a stream as Arrow record batches;
+- `publish`: record batches into streams, pipelined, every acknowledgement checked.
+"""
+
+from jetspark.bulk.connection import Connection, connect
+from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
+
+__all__ = ["Connection", "Scan", "ScanReport", "connect", "first_sequence_at", "scan"]

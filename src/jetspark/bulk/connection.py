@@ -1,0 +1,389 @@
+"""A blocking, single-threaded connection that hands out whole buffers of frames.
+
+One thread sends, receives, and answers PINGs while it receives. There is no reader in the background: what nobody waits
+for stays in the socket, and the server's own limits do the rest. That makes it cheap to keep one for each Spark worker.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from jetspark.jetstream.api.base import Request
+from jetspark.jetstream.names import API_PREFIX
+from jetspark.wire import frames
+from jetspark.wire.errors import (
+    ConnectError,
+    ConnectionClosedError,
+    DisconnectedError,
+    Error,
+    MaxPayloadError,
+    NoServersError,
+    ProtocolError,
+    RequestTimeoutError,
+    TLSError,
+)
+from jetspark.wire.headers import parse_status
+from jetspark.wire.options import ConnectOptions, ServerAddress, TLSOptions
+from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session, parse_info, server_error
+from jetspark.wire.vector import FrameTable, decode
+
+__all__ = ["Connection", "connect"]
+
+R = TypeVar("R")
+
+_FIRST_BUFFER: Final = 1 << 20
+_MUX_SID: Final = 1
+_PATIENCE: Final = 0.002  # seconds to wait for more bytes before decoding what is there
+
+
+def _connect_failure(address: ServerAddress, error: OSError | Error) -> Error:
+    """What went wrong with one server, as an error of the library."""
+    if isinstance(error, Error) and not isinstance(error, DisconnectedError):
+        return error
+    if isinstance(error, ssl.SSLError):
+        failure: Error = TLSError(f"{address}: TLS failed: {error.reason or error}")
+    elif isinstance(error, TimeoutError):
+        failure = ConnectError(f"{address}: no answer within the connect time-out")
+    else:
+        failure = ConnectError(f"{address}: cannot connect: {error}")
+    failure.__cause__ = error
+    return failure
+
+
+def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes: object) -> Connection:
+    """Open a connection.
+
+    Parameters
+    ----------
+    where
+        Options, a URL, a comma-separated list or a sequence of URLs. None takes `nats://localhost:4222`.
+    changes
+        Fields of `ConnectOptions` to set on top.
+
+    Raises
+    ------
+    ConnectError
+        A server cannot be reached, with its address; `NoServersError` lists them where there are several.
+    AuthenticationError, TLSError
+        The server does not take us.
+    """
+    return Connection(ConnectOptions.of(where, **changes))
+
+
+class Connection:
+    """See `connect`. A context manager; for one thread and one process."""
+
+    def __init__(self, options: ConnectOptions) -> None:
+        self.options = options
+        self._pid = os.getpid()
+        self._buffer = np.empty(_FIRST_BUFFER, np.uint8)
+        self._filled = 0  # bytes in the buffer
+        self._decoded = 0  # of these, at its front, what was handed out
+        self._held: list[FrameTable] = []
+        self._next_sid = _MUX_SID
+        self._requests = 0
+        self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
+        self._socket: socket.socket | None = None
+        self.address: ServerAddress
+        self.server_info: ServerInfo
+        self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Connection to {self.address}{', closed' if self.closed else ''}>"
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is of no more use: closed, lost, or made by another process (after a fork)."""
+        return self._socket is None or self._pid != os.getpid()
+
+    def close(self) -> None:
+        """Close the socket. Does nothing the second time."""
+        opened, self._socket = self._socket, None
+        self._held.clear()
+        self._filled = self._decoded = 0
+        if opened is not None:
+            opened.close()
+
+    def reconnect(self) -> None:
+        """Open the connection again, to any of the servers. Subscriptions are gone."""
+        self.close()
+        self._pid = os.getpid()
+        self._open()
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        addresses = self.options.addresses()
+        random.shuffle(addresses)
+        failures: list[Error] = []
+        for address in addresses:
+            try:
+                self._open_one(address)
+            except (OSError, Error) as error:
+                self.close()
+                failures.append(_connect_failure(address, error))
+            else:
+                return
+        if len(failures) == 1:
+            raise failures[0]
+        raise NoServersError("none of the servers can be used: " + "; ".join(map(str, failures))) from failures[-1]
+
+    def _open_one(self, address: ServerAddress) -> None:
+        deadline = time.monotonic() + self.options.connect_timeout
+        opened = socket.create_connection((address.host, address.port), self.options.connect_timeout)
+        self._socket = opened
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.address = address
+        self._next_sid = _MUX_SID
+        self._converse(address, deadline)
+        self.subscribe(f"{self._inbox}.*")
+
+    def _converse(self, address: ServerAddress, deadline: float) -> None:
+        conversation = open_session(self.options, address)
+        parser = frames.Parser()
+        waiting: list[frames.Frame] = []
+        step = next(conversation)
+        try:
+            while True:
+                if isinstance(step, ReadLine):
+                    while not waiting:
+                        waiting.extend(parser.feed(self._recv_some(deadline)))
+                    frame = waiting.pop(0)
+                    if isinstance(frame, frames.Msg):
+                        raise ProtocolError(f"{address}: a message before the connection was accepted")
+                    step = conversation.send(frame)
+                elif isinstance(step, StartTLS):
+                    self._start_tls(address, deadline)
+                    step = next(conversation)
+                else:
+                    assert isinstance(step, Write)
+                    self.send(step.data, deadline)
+                    step = next(conversation)
+        except StopIteration as done:
+            self.server_info = done.value
+
+    def _recv_some(self, deadline: float) -> bytes:
+        opened = self._use(deadline)
+        data = opened.recv(4096)
+        if not data:
+            raise DisconnectedError("the server closed the connection")
+        return data
+
+    def _start_tls(self, address: ServerAddress, deadline: float) -> None:
+        plain = self._use(deadline)
+        tls = self.options.tls or TLSOptions()
+        self._socket = tls.context().wrap_socket(plain, server_hostname=tls.server_hostname or address.host)
+
+    # -- sending -------------------------------------------------------------------------------------------------
+
+    def _use(self, deadline: float) -> socket.socket:
+        if self._socket is None or self._pid != os.getpid():
+            raise ConnectionClosedError("the connection is closed")
+        # 0 would mean not to wait at all; a deadline that has passed still takes what is there.
+        self._socket.settimeout(max(deadline - time.monotonic(), 1e-6))
+        return self._socket
+
+    def send(self, data: bytes | memoryview, deadline: float) -> None:
+        """Write all of it.
+
+        Raises
+        ------
+        DisconnectedError
+            The connection is lost, or the deadline (monotonic) passed in the middle.
+        """
+        try:
+            self._use(deadline).sendall(data)
+        except OSError as error:  # a time-out too: part of a frame may be out, so the connection is of no more use
+            self.close()
+            raise DisconnectedError(f"{self.address}: lost while sending: {error}") from error
+
+    def subscribe(self, subject: str) -> int:
+        """Send a SUB; returns its id."""
+        sid = self._next_sid
+        self._next_sid += 1
+        self.send(frames.sub(subject.encode(), sid), time.monotonic() + self.options.connect_timeout)
+        return sid
+
+    def unsubscribe(self, sid: int) -> None:
+        """Send an UNSUB. What is under way may still arrive."""
+        self.send(frames.unsub(sid), time.monotonic() + self.options.connect_timeout)
+
+    def new_inbox(self) -> str:
+        """A fresh reply subject that only this connection listens to once it subscribes."""
+        return f"{self.options.inbox_prefix}.{secrets.token_hex(11)}"
+
+    def check_size(self, size: int) -> None:
+        """Raise MaxPayloadError when headers and payload of that size together are over the server's limit (PUB-08)."""
+        limit = self.server_info.max_payload
+        if size > limit:
+            raise MaxPayloadError(
+                f"a message of {size} bytes (headers and payload) is over the server's max_payload of {limit}",
+                size=size,
+                limit=limit,
+            )
+
+    # -- receiving -----------------------------------------------------------------------------------------------
+
+    def read(self, deadline: float, *, enough: int = 1) -> FrameTable | None:
+        """Wait for messages and decode all that have come.
+
+        Parameters
+        ----------
+        deadline
+            Monotonic time to wait until.
+        enough
+            Bytes to collect before decoding; less when nothing more comes within a millisecond or two.
+
+        Returns
+        -------
+        FrameTable | None
+            Valid until the next call; None when no message came in time.
+
+        Raises
+        ------
+        DisconnectedError
+            The connection is lost.
+        PermissionsViolationError, ...
+            The server reported an error.
+        """
+        if self._held:
+            return self._held.pop(0)
+        while self._fill(deadline, enough):
+            table = decode(pa.py_buffer(self._buffer[: self._filled].data))
+            self._decoded = table.consumed
+            self._answer(table)
+            if len(table):
+                return table
+        return None
+
+    def _fill(self, deadline: float, enough: int) -> bool:
+        """Receive until the buffer holds enough, or nothing more comes."""
+        left = self._filled - self._decoded
+        self._buffer[:left] = self._buffer[self._decoded : self._filled]
+        self._filled, self._decoded = left, 0
+        got, patience = 0, deadline
+        while got < enough:
+            if self._filled == len(self._buffer):
+                if got:
+                    break
+                self._grow()
+            count = self._receive(patience)
+            if not count:
+                break
+            got += count
+            patience = min(deadline, time.monotonic() + _PATIENCE)
+        return got > 0
+
+    def _grow(self) -> None:
+        """Make room for a message that is larger than the buffer; the decoder refuses impossible sizes."""
+        larger = np.empty(2 * len(self._buffer), np.uint8)
+        larger[: self._filled] = self._buffer[: self._filled]
+        self._buffer = larger
+
+    def _receive(self, deadline: float) -> int:
+        opened = self._use(deadline)
+        try:
+            count = opened.recv_into(self._buffer[self._filled :].data)
+        except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
+            return 0
+        except OSError as error:
+            self.close()
+            raise DisconnectedError(f"{self.address}: lost while reading: {error}") from error
+        if not count:
+            self.close()
+            raise DisconnectedError(f"{self.address}: the server closed the connection")
+        self._filled += count
+        return count
+
+    def _answer(self, table: FrameTable) -> None:
+        for _, frame in table.controls:
+            if isinstance(frame, frames.Ping):
+                self.send(frames.PONG, time.monotonic() + self.options.connect_timeout)
+            elif isinstance(frame, frames.Info):
+                self.server_info = parse_info(frame)
+            elif isinstance(frame, frames.Err):
+                raise server_error(frame.text, str(self.address))
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def request(self, request: Request[R], *, timeout: float = 5.0, prefix: str = API_PREFIX) -> R:
+        """Send a request of the JetStream API and read its reply.
+
+        Parameters
+        ----------
+        request
+            What to ask; see `jetspark.jetstream.api`.
+        timeout
+            Seconds for everything.
+        prefix
+            Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
+
+        Raises
+        ------
+        RequestTimeoutError
+            No reply in time.
+        APIError
+            The server refused; JetStreamNotEnabledError when nobody answers (503).
+        """
+        subject = request.subject(prefix)
+        payload = request.payload()
+        self.check_size(len(payload))
+        self._requests += 1
+        reply = f"{self._inbox}.{self._requests}"
+        deadline = time.monotonic() + timeout
+        self.send(frames.pub(subject.encode(), payload, reply=reply.encode()), deadline)
+        message = self._await_reply(reply.encode(), deadline)
+        if message is None:
+            raise RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
+        status = parse_status(message.header) if message.header and not message.payload else None
+        if status is not None:
+            raise request.status_error(status.code, status.description)
+        return request.read(message.payload)
+
+    def post(self, request: Request[R], *, prefix: str = API_PREFIX) -> None:
+        """Send a request whose reply nobody waits for."""
+        self._requests += 1
+        self.publish(request.subject(prefix), request.payload(), reply=f"{self._inbox}.{self._requests}")
+
+    def publish(self, subject: str, payload: bytes, *, reply: str = "") -> None:
+        """Send one small message at once; subject and size are the caller's business."""
+        deadline = time.monotonic() + self.options.connect_timeout
+        self.send(frames.pub(subject.encode(), payload, reply=reply.encode()), deadline)
+
+    def _await_reply(self, reply: bytes, deadline: float) -> frames.Msg | None:
+        """The message on a reply subject; those of other subscriptions are held back for `read`."""
+        held, self._held = self._held, []
+        try:
+            while (table := self.read(deadline)) is not None:
+                ours = table.lines.sid == _MUX_SID
+                found = None
+                for row in np.flatnonzero(ours):
+                    message = table.message(int(row))
+                    if message.subject == reply:
+                        found = message
+                if not ours.all():
+                    held.append(table.select(~ours).copied())
+                if found is not None:
+                    return found
+            return None
+        finally:
+            self._held = held

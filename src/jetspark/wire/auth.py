@@ -1,0 +1,65 @@
+"""What CONNECT says of who we are: user and password, token, a signed nonce (nkey), a JWT with a signed nonce."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Final
+
+from jetspark.wire.errors import AuthenticationError, ConfigError
+from jetspark.wire.options import ConnectOptions, ServerAddress
+
+__all__ = ["credential_fields"]
+
+_SECTION: Final = re.compile(r"-+BEGIN ([A-Z ]+)-+\s*(\S+?)\s*-+END [A-Z ]+-+", re.DOTALL)
+
+
+def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: str | None) -> dict[str, str]:
+    """Fields of CONNECT that prove who we are; those of the address go before those of the options.
+
+    Raises
+    ------
+    ConfigError
+        The credentials cannot be read, or the `nkeys` extra is missing.
+    AuthenticationError
+        The server sent no nonce to sign.
+    """
+    if address.token is not None:
+        return {"auth_token": address.token}
+    if address.user is not None:
+        return {"user": address.user, "pass": address.password or ""}
+    if options.token is not None:
+        return {"auth_token": options.token}
+    if options.user is not None:
+        return {"user": options.user, "pass": options.password or ""}
+    text = options.credentials_text()
+    if text is not None:
+        sections = dict(_SECTION.findall(text))
+        jwt, seed = sections.get("NATS USER JWT"), sections.get("USER NKEY SEED")
+        if jwt is None or seed is None:
+            where = options.credentials_file or "the text given"
+            raise ConfigError(f"the credentials in {where} hold no user JWT with its nkey seed")
+        return {"jwt": jwt, "sig": _sign(seed, nonce)[1]}
+    if options.nkey_seed is not None:
+        public, signature = _sign(options.nkey_seed.strip(), nonce)
+        return {"nkey": public, "sig": signature}
+    return {}
+
+
+def _sign(seed: str, nonce: str | None) -> tuple[str, str]:
+    """Public key and signature of the nonce."""
+    try:
+        import nkeys
+    except ImportError:
+        raise ConfigError("nkeys and .creds files need the extra: pip install 'jetspark[nkeys]'") from None
+    if nonce is None:
+        raise AuthenticationError("the server sent no nonce: it is not set up for nkeys or JWTs")
+    try:
+        pair = nkeys.from_seed(bytearray(seed.encode()))
+    except nkeys.NkeysError:
+        raise ConfigError("the nkey seed cannot be read") from None  # the seed stays out of the message
+    try:
+        signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()
+        return pair.public_key.decode(), signature
+    finally:
+        pair.wipe()

@@ -1,0 +1,215 @@
+"""Where and how to connect: addresses, credentials, TLS. Values only; nothing here opens a socket.
+
+Secrets never show: they are left out of every `repr`, and an address prints without its user and password.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import unquote, urlsplit
+
+from jetspark.wire.errors import ConfigError, TLSError
+
+__all__ = ["ConnectOptions", "ServerAddress", "TLSOptions", "parse_address"]
+
+DEFAULT_URL: Final = "nats://localhost:4222"
+DEFAULT_PORT: Final = 4222
+_SCHEMES: Final = {"nats": False, "tls": True}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """One server.
+
+    Attributes
+    ----------
+    host, port
+        Where it listens.
+    tls
+        The scheme is `tls://`.
+    user, password, token
+        Credentials from the URL, which go before those of the options. Never shown.
+    """
+
+    host: str
+    port: int = DEFAULT_PORT
+    tls: bool = False
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'tls' if self.tls else 'nats'}://{host}:{self.port}"
+
+
+def parse_address(url: str) -> ServerAddress:
+    """Read `[nats|tls://][user[:password]@]host[:port]`. A user without a password is a token.
+
+    Raises
+    ------
+    ConfigError
+        Another scheme, no host, or a port that is none. The message leaves the credentials out.
+    """
+    text = url.strip()
+    shown = text.rpartition("@")[2] if "@" in text else text
+    parts = urlsplit(text if "://" in text else f"nats://{text}")
+    if parts.scheme not in _SCHEMES:
+        raise ConfigError(f"server {shown!r}: the scheme must be nats:// or tls://, not {parts.scheme}://")
+    try:
+        port = parts.port
+    except ValueError:
+        raise ConfigError(f"server {shown!r}: the port is not a number between 0 and 65535") from None
+    if not parts.hostname:
+        raise ConfigError(f"server {shown!r}: no host name")
+    user = unquote(parts.username) if parts.username else None
+    password = unquote(parts.password) if parts.password is not None else None
+    token = None
+    if user is not None and password is None:
+        user, token = None, user
+    return ServerAddress(parts.hostname, port or DEFAULT_PORT, _SCHEMES[parts.scheme], user, password, token)
+
+
+@dataclass(frozen=True, slots=True)
+class TLSOptions:
+    """How to encrypt.
+
+    Attributes
+    ----------
+    ca_file
+        PEM file of the authorities to trust; None takes the system's.
+    cert_file, key_file, key_password
+        Client certificate and its key (PEM).
+    server_hostname
+        Name that the server's certificate must carry; None takes the address.
+    verify
+        Check certificate and name. Off only for tests.
+    handshake_first
+        The server expects TLS before it sends INFO.
+    """
+
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    server_hostname: str | None = None
+    verify: bool = True
+    handshake_first: bool = False
+
+    def context(self) -> ssl.SSLContext:
+        """Make the context; reads the files.
+
+        Raises
+        ------
+        TLSError
+            A file is missing or is not what it should be; the message names it.
+        """
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise TLSError(f"cannot read the authorities in {self.ca_file}: {error}") from error
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.cert_file:
+            try:
+                context.load_cert_chain(self.cert_file, self.key_file, self.key_password)
+            except (OSError, ssl.SSLError) as error:
+                files = self.cert_file if self.key_file is None else f"{self.cert_file} and {self.key_file}"
+                raise TLSError(f"cannot read the client certificate in {files}: {error}") from error
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectOptions:
+    """Everything that opens a connection.
+
+    Attributes
+    ----------
+    servers
+        URLs, tried in random order.
+    user, password, token
+        Simple credentials.
+    credentials_file, credentials
+        A `.creds` file, or its text: JWT and nkey seed.
+    nkey_seed
+        Seed of an nkey.
+    tls
+        None encrypts only where the server asks for it or the scheme is `tls://`.
+    name
+        Shown in the server's monitoring.
+    inbox_prefix
+        First tokens of every reply subject.
+    connect_timeout
+        Seconds for each server, from the first packet to the server's consent.
+    """
+
+    servers: tuple[str, ...] = (DEFAULT_URL,)
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    credentials_file: str | None = None
+    credentials: str | None = field(default=None, repr=False)
+    nkey_seed: str | None = field(default=None, repr=False)
+    tls: TLSOptions | None = None
+    name: str = "jetspark"
+    inbox_prefix: str = "_INBOX"
+    connect_timeout: float = 5.0
+
+    def __repr__(self) -> str:
+        servers = ", ".join(str(address) for address in self.addresses())
+        return f"ConnectOptions({servers}, name={self.name!r}, tls={self.tls!r})"
+
+    def __post_init__(self) -> None:
+        if not self.servers:
+            raise ConfigError("no servers given")
+        if self.connect_timeout <= 0:
+            raise ConfigError(f"connect_timeout must be positive, not {self.connect_timeout}")
+        ways = {
+            "user": self.user,
+            "token": self.token,
+            "credentials_file": self.credentials_file,
+            "credentials": self.credentials,
+            "nkey_seed": self.nkey_seed,
+        }
+        given = [name for name, value in ways.items() if value is not None]
+        if len(given) > 1:
+            raise ConfigError(f"give one kind of credentials, not {' and '.join(given)}")
+        if self.password is not None and self.user is None:
+            raise ConfigError("password needs user beside it")
+        self.addresses()
+
+    @classmethod
+    def of(cls, where: ConnectOptions | str | Sequence[str] | None = None, **changes: object) -> Self:
+        """Options from options, a URL, a comma-separated list or a sequence of URLs, with changes on top."""
+        if isinstance(where, ConnectOptions):
+            base = where
+        elif where is None:
+            base = cls()
+        else:
+            urls = where.split(",") if isinstance(where, str) else where
+            base = cls(servers=tuple(url.strip() for url in urls if url.strip()))
+        return replace(base, **changes)  # type: ignore[arg-type, return-value]  # the names are checked by replace
+
+    def addresses(self) -> list[ServerAddress]:
+        """The servers, in the order given."""
+        return [parse_address(url) for url in self.servers]
+
+    def credentials_text(self) -> str | None:
+        """Text of the `.creds` file, read anew at each call, so that fresh credentials are found.
+
+        Raises
+        ------
+        ConfigError
+            The file cannot be read.
+        """
+        if self.credentials_file is None:
+            return self.credentials
+        try:
+            return Path(self.credentials_file).expanduser().read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read the credentials in {self.credentials_file}: {error}") from error

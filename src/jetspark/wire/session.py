@@ -1,0 +1,180 @@
+"""The conversation that opens a connection, and what the server says of itself and of errors.
+
+`open_session` is a generator: it yields what it needs done (`ReadLine`, `StartTLS`, `Write`) and is sent what came of
+it. It knows nothing of sockets, so that every front, blocking or asyncio, drives the same one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final, NamedTuple
+
+import msgspec
+
+from jetspark.wire.auth import credential_fields
+from jetspark.wire.errors import (
+    AuthenticationError,
+    AuthenticationExpiredError,
+    ConnectError,
+    Error,
+    MaxPayloadError,
+    PermissionsViolationError,
+    ProtocolError,
+    SlowConsumerError,
+    StaleConnectionError,
+    TLSError,
+)
+from jetspark.wire.frames import PING, PONG, Control, Err, Info, Ping, Pong
+from jetspark.wire.options import ConnectOptions, ServerAddress
+
+__all__ = ["ReadLine", "ServerInfo", "StartTLS", "Step", "Write", "open_session", "parse_info", "server_error"]
+
+LANGUAGE: Final = "python-jetspark"
+PROTOCOL: Final = 1  # the server may send INFO at any time
+
+
+class ServerInfo(msgspec.Struct, frozen=True, rename={"lame_duck": "ldm"}):
+    """What a server says of itself (INFO). Fields that it may add are left out."""
+
+    server_id: str = ""
+    server_name: str = ""
+    version: str = ""
+    proto: int = 0
+    host: str = ""
+    port: int = 0
+    headers: bool = False
+    max_payload: int = 1 << 20
+    """Bytes of headers and payload together."""
+    jetstream: bool = False
+    client_id: int = 0
+    client_ip: str = ""
+    auth_required: bool = False
+    tls_required: bool = False
+    tls_verify: bool = False
+    tls_available: bool = False
+    connect_urls: list[str] = []
+    """Other servers of the cluster."""
+    lame_duck: bool = False
+    """The server is about to go."""
+    cluster: str = ""
+    domain: str = ""
+    nonce: str | None = None
+
+
+class ReadLine(NamedTuple):
+    """Wanted: the next control frame."""
+
+
+class StartTLS(NamedTuple):
+    """Wanted: a TLS handshake on this connection."""
+
+
+class Write(NamedTuple):
+    """Wanted: these bytes sent."""
+
+    data: bytes
+
+
+Step = ReadLine | StartTLS | Write
+
+_info_decoder: Final = msgspec.json.Decoder(ServerInfo)
+
+
+def parse_info(frame: Info) -> ServerInfo:
+    """Read an INFO. Raises ProtocolError when it is no JSON object of the known form."""
+    try:
+        return _info_decoder.decode(frame.json)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"cannot read the server's INFO: {error}") from error
+
+
+def open_session(options: ConnectOptions, address: ServerAddress) -> Generator[Step, Control | None, ServerInfo]:
+    """Go from an open socket to an accepted connection: INFO, TLS, CONNECT, PING, PONG.
+
+    CONNECT always asks for headers, for no-responders replies and for protocol 1 (WIR-01).
+
+    Raises
+    ------
+    AuthenticationError, TLSError, ConnectError, ProtocolError
+        The server does not take us; the message names its address, never credentials.
+    """
+    wanted = address.tls or options.tls is not None
+    first = options.tls is not None and options.tls.handshake_first
+    if first:
+        yield StartTLS()
+    frame = yield ReadLine()
+    if isinstance(frame, Err):
+        raise server_error(frame.text, str(address))
+    if not isinstance(frame, Info):
+        raise ProtocolError(f"{address}: the server did not begin with INFO; is this a NATS server?")
+    info = parse_info(frame)
+    if wanted and not (info.tls_required or info.tls_available):
+        raise TLSError(f"{address}: TLS is wanted, but the server offers none")
+    if not first and (wanted or info.tls_required):
+        yield StartTLS()
+    if not info.headers:
+        raise ConnectError(f"{address}: the server {info.version} knows no headers; JetStream needs 2.2 or newer")
+    yield Write(connect_command(options, address, info) + PING)
+    while True:
+        frame = yield ReadLine()
+        if isinstance(frame, Pong):
+            return info
+        if isinstance(frame, Err):
+            raise server_error(frame.text, str(address))
+        if isinstance(frame, Info):
+            info = parse_info(frame)
+        elif isinstance(frame, Ping):
+            yield Write(PONG)
+
+
+def connect_command(options: ConnectOptions, address: ServerAddress, info: ServerInfo) -> bytes:
+    """The CONNECT line."""
+    from jetspark import __version__
+
+    fields: dict[str, object] = {
+        "verbose": False,
+        "pedantic": False,
+        "lang": LANGUAGE,
+        "version": __version__,
+        "protocol": PROTOCOL,
+        "headers": True,
+        "no_responders": True,
+        "echo": True,
+        "name": options.name,
+        "tls_required": address.tls or options.tls is not None or info.tls_required,
+    }
+    fields.update(credential_fields(options, address, info.nonce))
+    return b"CONNECT %b\r\n" % msgspec.json.encode(fields)
+
+
+_PERMISSION: Final = re.compile(r"permissions violation for (publish|subscription)[^\"]*\"([^\"]*)\"", re.IGNORECASE)
+_BY_TEXT: Final[tuple[tuple[str, type[Error], str], ...]] = (
+    ("authentication expired", AuthenticationExpiredError, "the credentials have run out"),
+    ("authentication revoked", AuthenticationExpiredError, "the credentials were revoked"),
+    ("authorization violation", AuthenticationError, "check user, password, token or credentials"),
+    ("authentication timeout", AuthenticationError, "the server waited for credentials in vain"),
+    ("maximum payload", MaxPayloadError, "a message is larger than the server takes"),
+    ("stale connection", StaleConnectionError, "our PONGs did not reach the server in time"),
+    ("slow consumer", SlowConsumerError, "messages were not read fast enough"),
+    ("secure connection - tls required", TLSError, "use tls://, or TLS options"),
+    ("maximum connections exceeded", ConnectError, "the server takes no more connections"),
+    ("maximum account active connections", ConnectError, "the account takes no more connections"),
+)
+
+
+def server_error(text: str, where: str) -> Error:
+    """The exception for an `-ERR` of the server (ADR-40)."""
+    found = _PERMISSION.search(text)
+    if found:
+        operation = "publish" if found[1].lower() == "publish" else "subscribe"
+        return PermissionsViolationError(
+            f"{where}: {text}; grant the user the permission to {operation} to {found[2]!r}",
+            subject=found[2],
+            operation=operation,
+        )
+    lower = text.lower()
+    for part, kind, hint in _BY_TEXT:
+        if part in lower:
+            return kind(f"{where}: the server says {text!r}; {hint}")
+    return ProtocolError(f"{where}: the server says {text!r}")
