@@ -7,8 +7,9 @@ tokens are neither. The subject is the address of the acknowledgement and is use
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from jetspark.jetstream.errors import InvalidAckError
 from jetspark.jetstream.times import datetime_from_ns
@@ -31,8 +32,7 @@ _V1_TOKENS: Final = 9
 _V2_TOKENS: Final = 11
 
 
-@dataclass(frozen=True, slots=True)
-class AckMetadata:
+class AckMetadata(msgspec.Struct, frozen=True, gc=False):
     """What a delivered message says about its place in stream and consumer."""
 
     stream: str
@@ -80,19 +80,19 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
     else:
         raise InvalidAckError(f"ack subject with {count} tokens, which neither form has: {subject!r}")
     numbers = tokens[first + 2 : first + 7]
-    for number in numbers:
-        # int() alone would also take signs, blanks, underscores and digits of other scripts.
-        if not (number.isascii() and number.isdigit()):
-            raise InvalidAckError(f"ack subject with {number!r} where a number belongs: {subject!r}")
-    delivered, stream_seq, consumer_seq, timestamp, pending = map(int, numbers)
+    joined = "".join(numbers)
+    # int() alone would also take signs, blanks, underscores and digits of other scripts.
+    if "" in numbers or not (joined.isascii() and joined.isdigit()):
+        raise InvalidAckError(f"ack subject with something else where a number belongs: {subject!r}")
+    delivered, stream_sequence, consumer_sequence, timestamp_ns, num_pending = map(int, numbers)
     return AckMetadata(
         tokens[first],
         tokens[first + 1],
         delivered,
-        stream_seq,
-        consumer_seq,
-        timestamp,
-        pending,
+        stream_sequence,
+        consumer_sequence,
+        timestamp_ns,
+        num_pending,
         domain,
         account_hash,
     )

@@ -6,6 +6,7 @@ writes as the year 1, read as None.
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Final
 
 import msgspec
@@ -42,7 +43,7 @@ __all__ = [
     "StreamState",
 ]
 
-_NEVER: Final = Timestamp(1, 1, 1)
+_NEVER: Final = Timestamp(1, 1, 1, tzinfo=UTC)
 _ZERO: Final = Duration()
 
 

@@ -6,7 +6,6 @@ acknowledgement is JSON. It may hold an error beside a stream and a sequence of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
@@ -54,8 +53,7 @@ def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
     return ack
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishOptions:
+class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """What JetStream shall do with a message. `pairs` gives the headers for it.
 
     An expectation of 0 is one: there is no message yet.
@@ -94,8 +92,10 @@ class PublishOptions:
 
     def __post_init__(self) -> None:
         """Check what can be checked without the server. Raises ConfigError."""
-        for name in ("expected_last_sequence", "expected_last_subject_sequence"):
-            value = getattr(self, name)
+        for name, value in (
+            ("expected_last_sequence", self.expected_last_sequence),
+            ("expected_last_subject_sequence", self.expected_last_subject_sequence),
+        ):
             if value is not None and value < 0:
                 raise ConfigError(f"{name} must not be negative: {value}")
         if self.expected_last_subject_sequence_subject is not None:
@@ -104,31 +104,43 @@ class PublishOptions:
                 raise ConfigError(
                     "expected_last_subject_sequence_subject needs expected_last_subject_sequence beside it"
                 )
-        if self.schedule is None:
-            for name in ("target", "source", "ttl", "time_zone", "rollup"):
-                if getattr(self, f"schedule_{name}") is not None:
-                    raise ConfigError(f"schedule_{name} needs schedule beside it")
+        if self.schedule is None and not (
+            self.schedule_target
+            is self.schedule_source
+            is self.schedule_ttl
+            is self.schedule_time_zone
+            is self.schedule_rollup
+            is None
+        ):
+            raise ConfigError("schedule_target, _source, _ttl, _time_zone and _rollup need schedule beside them")
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the headers, keys and values."""
-        values: tuple[tuple[str, str | int | None], ...] = (
-            (names.MSG_ID, self.msg_id),
-            (names.EXPECTED_STREAM, self.expected_stream),
-            (names.EXPECTED_LAST_SEQUENCE, self.expected_last_sequence),
-            (names.EXPECTED_LAST_SUBJECT_SEQUENCE, self.expected_last_subject_sequence),
-            (names.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT, self.expected_last_subject_sequence_subject),
-            (names.EXPECTED_LAST_MSG_ID, self.expected_last_msg_id),
-            (names.TTL, _ttl(self.ttl)),
-            (names.ROLLUP, self.rollup),
-            (names.INCREMENT, None if self.increment is None else f"{self.increment:+d}"),
-            (names.SCHEDULE, self.schedule),
-            (names.SCHEDULE_TARGET, self.schedule_target),
-            (names.SCHEDULE_SOURCE, self.schedule_source),
-            (names.SCHEDULE_TTL, _ttl(self.schedule_ttl)),
-            (names.SCHEDULE_TIME_ZONE, self.schedule_time_zone),
-            (names.SCHEDULE_ROLLUP, self.schedule_rollup),
-        )
-        return [(key, str(value)) for key, value in values if value is not None]
+        pairs: list[tuple[str, str]] = []
+        for attribute, key in _HEADERS:
+            value = getattr(self, attribute)
+            if value is not None:
+                pairs.append((key, _text(attribute, value)))
+        return pairs
+
+
+_HEADERS: Final = (
+    ("msg_id", names.MSG_ID),
+    ("expected_stream", names.EXPECTED_STREAM),
+    ("expected_last_sequence", names.EXPECTED_LAST_SEQUENCE),
+    ("expected_last_subject_sequence", names.EXPECTED_LAST_SUBJECT_SEQUENCE),
+    ("expected_last_subject_sequence_subject", names.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT),
+    ("expected_last_msg_id", names.EXPECTED_LAST_MSG_ID),
+    ("ttl", names.TTL),
+    ("rollup", names.ROLLUP),
+    ("increment", names.INCREMENT),
+    ("schedule", names.SCHEDULE),
+    ("schedule_target", names.SCHEDULE_TARGET),
+    ("schedule_source", names.SCHEDULE_SOURCE),
+    ("schedule_ttl", names.SCHEDULE_TTL),
+    ("schedule_time_zone", names.SCHEDULE_TIME_ZONE),
+    ("schedule_rollup", names.SCHEDULE_ROLLUP),
+)
 
 
 def batch_headers(batch_id: str, sequence: int, commit: Literal["1", "eob"] | None = None) -> list[tuple[str, str]]:
@@ -159,8 +171,8 @@ def schedule_every(interval: timedelta) -> str:
     return f"@every {format_go_duration(interval)}"
 
 
-def _ttl(ttl: timedelta | str | None) -> str | None:
-    if ttl is None or isinstance(ttl, str):
-        return ttl
-    seconds, below = divmod(duration_ns(ttl), _SECOND)
-    return format_go_duration(ttl) if below else str(seconds)
+def _text(attribute: str, value: str | int | timedelta) -> str:
+    if isinstance(value, timedelta):
+        seconds, below = divmod(duration_ns(value), _SECOND)
+        return format_go_duration(value) if below else str(seconds)
+    return f"{value:+d}" if attribute == "increment" else str(value)

@@ -1,0 +1,172 @@
+"""The error tree: classes by number, builtins that they resemble, texts, and the way between processes."""
+
+import inspect
+import pickle
+
+import pytest
+
+import jetspark.errors
+from jetspark.errors import APIError, Error, StatusError, api_error
+from jetspark.jetstream.errors.hints import HINTS
+
+CLASSES = [
+    value
+    for name in jetspark.errors.__all__
+    if inspect.isclass(value := getattr(jetspark.errors, name)) and issubclass(value, Error)
+]
+
+
+def make(cls: type[Error]) -> Error:
+    if issubclass(cls, APIError):
+        return cls(404, 10059, "stream not found", where="STREAM.INFO.S")
+    if issubclass(cls, StatusError):
+        return cls(409, "Consumer Deleted", where="S.c")
+    error = cls("something went wrong")
+    for name, parameter in inspect.signature(cls.__init__).parameters.items():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            setattr(error, name, f"value of {name}")
+    return error
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_errors_keep_everything_when_they_are_pickled(cls: type[Error], protocol: int) -> None:
+    error = make(cls)
+    error.add_note("seen in partition 3")
+    again = pickle.loads(pickle.dumps(error, protocol))
+    assert type(again) is cls
+    assert str(again) == str(error) != ""
+    assert again.args == error.args
+    assert vars(again) == vars(error)
+    assert again.__notes__ == ["seen in partition 3"]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_error_has_a_docstring_and_the_one_root(cls: type[Error]) -> None:
+    assert cls.__doc__
+    assert cls.__doc__ != Error.__doc__ or cls is Error
+
+
+@pytest.mark.parametrize(
+    ("name", "builtin"),
+    [
+        ("ConnectionClosedError", ConnectionError),
+        ("ConnectError", ConnectionError),
+        ("NoServersError", ConnectionError),
+        ("AuthenticationError", PermissionError),
+        ("PermissionsViolationError", PermissionError),
+        ("RequestTimeoutError", TimeoutError),
+        ("PublishTimeoutError", TimeoutError),
+        ("MissedHeartbeatError", TimeoutError),
+        ("NoRespondersError", ConnectionError),
+        ("BadSubjectError", ValueError),
+        ("ConfigError", ValueError),
+        ("MaxPayloadError", ValueError),
+        ("StreamNotFoundError", LookupError),
+        ("ConsumerNotFoundError", LookupError),
+        ("MessageNotFoundError", LookupError),
+        ("WrongLastSequenceError", ValueError),
+        ("JetStreamNotEnabledForAccountError", PermissionError),
+        ("JetStreamUnavailableError", ConnectionError),
+        ("NoConsumerResponseError", ConnectionError),
+        ("ConsumerDeletedError", LookupError),
+    ],
+)
+def test_errors_are_also_the_builtin_that_they_resemble(name: str, builtin: type[Exception]) -> None:
+    assert issubclass(getattr(jetspark.errors, name), builtin)
+
+
+@pytest.mark.parametrize(
+    ("code", "err_code", "name"),
+    [
+        (400, 10003, "BadRequestError"),
+        (503, 10008, "JetStreamUnavailableError"),
+        (400, 10013, "ConsumerNameInUseError"),
+        (404, 10014, "ConsumerNotFoundError"),
+        (503, 10023, "InsufficientResourcesError"),
+        (404, 10037, "MessageNotFoundError"),
+        (503, 10039, "JetStreamNotEnabledForAccountError"),
+        (400, 10043, "MessageNotFoundError"),
+        (500, 10047, "InsufficientResourcesError"),
+        (500, 10052, "StreamConfigError"),
+        (400, 10054, "MessageSizeExceedsMaximumError"),
+        (400, 10058, "StreamNameInUseError"),
+        (404, 10059, "StreamNotFoundError"),
+        (400, 10060, "WrongStreamError"),
+        (400, 10065, "SubjectOverlapError"),
+        (400, 10070, "WrongLastMsgIdError"),
+        (400, 10071, "WrongLastSequenceError"),
+        (503, 10076, "JetStreamNotEnabledError"),
+        (503, 10077, "StreamStoreFailedError"),
+        (400, 10083, "ConsumerConfigError"),
+        (400, 10084, "WorkQueueConsumerError"),
+        (400, 10099, "WorkQueueConsumerError"),
+        (400, 10105, "ConsumerExistsError"),
+        (400, 10109, "StreamSealedError"),
+        (400, 10148, "ConsumerExistsError"),
+        (400, 10149, "ConsumerDoesNotExistError"),
+        (400, 10160, "InvalidPriorityGroupError"),
+        (400, 10164, "WrongLastSequenceError"),
+        (400, 10165, "MessageTTLInvalidError"),
+        (400, 10166, "MessageTTLDisabledError"),
+        (429, 10167, "TooManyRequestsError"),
+        (400, 10174, "AtomicPublishDisabledError"),
+        (400, 10176, "IncompleteBatchError"),
+        (400, 10178, "ConsumerConfigError"),
+        (400, 10199, "BatchTooLargeError"),
+        (400, 10201, "DuplicateInBatchError"),
+    ],
+)
+def test_the_error_number_decides_the_class(code: int, err_code: int, name: str) -> None:
+    error = api_error(code, err_code, "the description does not matter")
+    assert type(error).__name__ == name
+    assert (error.code, error.err_code, error.description) == (code, err_code, "the description does not matter")
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (400, "BadRequestError"),
+        (404, "NotFoundError"),
+        (429, "TooManyRequestsError"),
+        (503, "JetStreamUnavailableError"),
+        (500, "APIError"),
+    ],
+)
+def test_for_numbers_of_newer_servers_the_code_decides(code: int, name: str) -> None:
+    assert type(api_error(code, 10999, "news")).__name__ == name
+    assert type(api_error(code, 0, "an old server")).__name__ == name
+
+
+def test_the_text_says_where_what_the_numbers_and_what_mends_it() -> None:
+    error = api_error(404, 10059, "stream not found", where="STREAM.INFO.FLIGHTS")
+    assert str(error) == (
+        "STREAM.INFO.FLIGHTS: stream not found (10059/404); create the stream first, or check its name and the domain"
+    )
+    assert str(api_error(500, 0, "")) == "no description (500)"
+
+
+@pytest.mark.parametrize("err_code", HINTS)
+def test_hints_are_short_and_follow_a_semicolon(err_code: int) -> None:
+    hint = HINTS[err_code]
+    assert len(hint) < 100
+    assert not hint.endswith(".")
+    assert str(api_error(400, err_code, "x")).endswith(f"; {hint}")
+
+
+def test_a_wrong_last_sequence_tells_the_right_one() -> None:
+    error = api_error(400, 10071, "wrong last sequence: 18446744073709551615")
+    assert isinstance(error, jetspark.errors.WrongLastSequenceError)
+    assert error.last_sequence == 2**64 - 1
+    other = api_error(400, 10164, "wrong last sequence")
+    assert isinstance(other, jetspark.errors.WrongLastSequenceError)
+    assert other.last_sequence is None
+
+
+def test_data_loss_tells_the_range() -> None:
+    error = jetspark.errors.DataLossError("gone", stream="S", first=3, last=9)
+    assert (error.stream, error.first, error.last) == ("S", 3, 9)
+
+
+def test_every_name_is_exported_once() -> None:
+    assert len(set(jetspark.errors.__all__)) == len(jetspark.errors.__all__)

@@ -1,0 +1,82 @@
+"""The status table, line by line, against the lines of the requirements."""
+
+import pytest
+
+from jetspark.errors import NoRespondersError, StatusError
+from jetspark.jetstream.status import TABLE, ConsumeEffect, FetchEffect, StatusClass, classify
+
+C, F, K = ConsumeEffect, FetchEffect, StatusClass
+
+LINES = [
+    ("STA-01", 100, "Idle Heartbeat", K.CONTROL, F.TIMER, C.TIMER, False),
+    ("STA-02", 100, "FlowControl Request", K.CONTROL, F.IGNORE, C.IGNORE, False),
+    ("STA-03", 400, "Bad Request - heartbeat value too large", K.ERROR, F.END_WITH_ERROR, C.END, False),
+    ("STA-03", 400, "", K.ERROR, F.END_WITH_ERROR, C.END, False),
+    ("STA-04", 404, "No Messages", K.SILENT, F.END, C.PULL, False),
+    ("STA-05", 408, "Request Timeout", K.SILENT, F.END, C.PULL, True),
+    ("STA-06", 408, "Requests Pending", K.SILENT, F.END, C.PULL, False),
+    ("STA-07", 408, "Interest Expired", K.SILENT, F.END, C.PULL, True),
+    ("STA-08", 409, "Message Size Exceeds MaxBytes", K.SILENT, F.END, C.PULL, True),
+    ("STA-09", 409, "Batch Completed", K.SILENT, F.END, C.PULL, True),
+    ("STA-10", 409, "Exceeded MaxRequestBatch of 10", K.WARNING, F.END_WITH_ERROR, C.WARN_AND_PULL, False),
+    ("STA-11", 409, "Exceeded MaxRequestExpires of 1s", K.WARNING, F.END_WITH_ERROR, C.WARN_AND_PULL, False),
+    ("STA-12", 409, "Exceeded MaxRequestMaxBytes of 1000", K.WARNING, F.END_WITH_ERROR, C.WARN_AND_PULL, False),
+    ("STA-12", 409, "Exceeded MaxWaiting", K.WARNING, F.END_WITH_ERROR, C.WARN_AND_PULL, False),
+    ("STA-13", 409, "Leadership Change", K.WARNING, F.END_WITH_ERROR, C.WARN_AND_PULL, False),
+    ("STA-14", 409, "Consumer Deleted", K.ERROR, F.END_WITH_ERROR, C.END, False),
+    ("STA-15", 409, "Consumer is push based", K.ERROR, F.END_WITH_ERROR, C.END, False),
+    ("STA-16", 409, "Server Shutdown", K.WARNING, F.END_WITH_ERROR, C.WARN_AND_PULL, True),
+    ("STA-17", 423, "Nats-Wrong-Pin-Id", K.SILENT, F.END, C.PULL, True),
+    ("STA-18", 423, "Nats-Pin-Id mismatch", K.SILENT, F.END, C.PULL, False),
+    ("STA-19", 412, "Required Api Level", K.ERROR, F.END_WITH_ERROR, C.WARN_AND_PULL, False),
+    ("STA-20", 503, "", K.ERROR, F.END_WITH_ERROR, C.WARN_AND_PULL, False),
+    ("STA-21", 499, "Foo", K.ERROR, F.END_WITH_ERROR, C.WARN, False),
+    ("STA-21", 409, "something new", K.ERROR, F.END_WITH_ERROR, C.WARN, False),
+]
+PACED = {"STA-08", "STA-10", "STA-11", "STA-12", "STA-16", "STA-19", "STA-20"}
+
+
+@pytest.mark.parametrize(("number", "code", "description", "kind", "fetch", "consume", "pending"), LINES)
+@pytest.mark.parametrize("spell", [str, str.upper, str.lower, lambda text: f"nats: {text} (see log)"])
+def test_every_line_of_the_table(
+    number: str,
+    code: int,
+    description: str,
+    kind: StatusClass,
+    fetch: FetchEffect,
+    consume: ConsumeEffect,
+    pending: bool,
+    spell: object,
+) -> None:
+    assert callable(spell)
+    rule = classify(code, spell(description))
+    assert (rule.id, rule.kind, rule.fetch, rule.consume) == (number, kind, fetch, consume)
+    assert rule.has_pending is pending
+    assert rule.paced is (number in PACED)
+    assert rule.clears_pin is (code == 423)
+
+
+def test_every_line_is_reached() -> None:
+    assert {classify(line[1], line[2]) for line in LINES} == set(TABLE)
+
+
+def test_the_code_comes_before_the_description() -> None:
+    assert classify(400, "Consumer Deleted").id == "STA-03"
+    assert classify(499, "Request Timeout").id == "STA-21"
+
+
+def test_statuses_that_end_a_pull_are_told_from_those_that_comment_on_it() -> None:
+    assert not classify(100, "Idle Heartbeat").ends_pull
+    assert not classify(499, "Foo").ends_pull
+    assert classify(408, "Request Timeout").ends_pull
+    assert classify(409, "Consumer Deleted").ends_pull
+
+
+def test_the_error_of_a_status_tells_what_and_where() -> None:
+    error = classify(409, "Consumer Deleted").make_error(409, "Consumer Deleted", where="pull from S.c")
+    assert isinstance(error, StatusError)
+    assert isinstance(error, LookupError)
+    assert (error.code, error.description) == (409, "Consumer Deleted")
+    assert str(error) == "pull from S.c: status 409 Consumer Deleted"
+    assert isinstance(classify(503).make_error(503), NoRespondersError)
+    assert str(classify(503).make_error(503)) == "status 503"
