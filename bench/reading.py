@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench.rawstream import Drain
 from bench.registry import figure
+from jetspark import bulk
 
 if TYPE_CHECKING:
     from bench.run import Run
@@ -42,12 +43,11 @@ def delivered_bytes(run: Run, count: int) -> int:
 @figure("scan", group="bulk", reference="raw_drain", against=PEERS)
 def scan(run: Run) -> float:
     """The whole stream as Arrow record batches, every column decoded."""
-    from jetspark import bulk
-
     count = run.count(MESSAGES)
+    stream = run.stream(count)
     with bulk.connect(run.url) as connection:
         begin = time.perf_counter()
-        with bulk.scan(connection, run.stream(count)) as batches:
+        with bulk.scan(connection, stream) as batches:
             rows = sum(batch.num_rows for batch in batches)
         seconds = time.perf_counter() - begin
     if rows != count:
