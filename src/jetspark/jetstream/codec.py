@@ -61,11 +61,14 @@ def decode(cls: type[T], payload: bytes) -> T:
     Raises msgspec.DecodeError when the payload is no JSON, or when a known field has a value of the wrong kind.
     """
     try:
-        return cast("T", _decoder(cls).decode(payload))
-    except msgspec.ValidationError:
-        document = msgspec.json.decode(payload)
-        if not isinstance(document, dict):
-            raise
+        try:
+            return cast("T", _decoder(cls).decode(payload))
+        except msgspec.ValidationError:
+            document = msgspec.json.decode(payload)
+            if not isinstance(document, dict):
+                raise
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
     return _build(cls, document)
 
 

@@ -24,13 +24,13 @@ from jetspark.jetstream.names import API_PREFIX
 
 __all__ = ["Done", "Request", "body", "check_success", "narrow", "raise_error", "read_reply"]
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S", bound=JsonStruct)
 
 _NO_RESPONDERS: Final = 503
 
 
-class Request(ABC, Generic[R]):
+class Request(ABC, Generic[R_co]):
     """One request. Subclasses are frozen dataclasses; making one checks names and options, and raises ConfigError."""
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class Request(ABC, Generic[R]):
         return b""
 
     @abstractmethod
-    def read(self, payload: bytes) -> R:
+    def read(self, payload: bytes) -> R_co:
         """Read the reply's payload.
 
         Raises APIError when the server reports one, InvalidReplyError when the reply cannot be understood.
@@ -94,7 +94,7 @@ def raise_error(payload: bytes, where: str) -> None:
         return
     try:
         error = _envelope.decode(payload).error
-    except msgspec.DecodeError as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise _unreadable(payload, where, problem) from None
     if error is not None:
         raise api_error(error.code, error.err_code, error.description, where=where)

@@ -1,0 +1,438 @@
+"""Requests as values: their subjects and payloads, and how replies and errors are read."""
+
+import json
+from collections.abc import Callable, Generator
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+import pytest
+from tests.jetstream.raw import RawClient
+from tests.jetstream.unknown import unknown_fields
+
+from jetspark.errors import (
+    APIError,
+    BadSubjectError,
+    ConfigError,
+    ConsumerDoesNotExistError,
+    ConsumerExistsError,
+    ConsumerNotFoundError,
+    InvalidReplyError,
+    JetStreamNotEnabledError,
+    MessageNotFoundError,
+    StreamConfigError,
+    StreamNameInUseError,
+    StreamNotFoundError,
+)
+from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, Placement, StorageType, StreamConfig, StreamInfo
+from jetspark.jetstream.api import (
+    AccountInfoRequest,
+    ConsumerAction,
+    ConsumerCreateRequest,
+    ConsumerDeleteRequest,
+    ConsumerInfoRequest,
+    ConsumerLeaderStepdownRequest,
+    ConsumerListRequest,
+    ConsumerNamesRequest,
+    ConsumerPauseRequest,
+    ConsumerResetRequest,
+    ConsumerUnpinRequest,
+    MessageDeleteRequest,
+    MessageGetRequest,
+    Page,
+    PagedRequest,
+    PullRequest,
+    Request,
+    StreamCreateRequest,
+    StreamDeleteRequest,
+    StreamInfoPage,
+    StreamInfoRequest,
+    StreamLeaderStepdownRequest,
+    StreamListRequest,
+    StreamNamesRequest,
+    StreamPurgeRequest,
+    StreamSubjectsRequest,
+    StreamUpdateRequest,
+    all_subjects,
+    collect,
+    next_request,
+    pages,
+)
+from jetspark.server import NatsServer
+
+I = TypeVar("I")  # noqa: E741
+Q = TypeVar("Q")
+A = TypeVar("A")
+E = TypeVar("E")
+
+NOON = datetime(2030, 1, 2, 12, tzinfo=UTC)
+MANY = 300
+"""More than a page of full entries has."""
+
+FORMS: list[tuple[Request[object] | PullRequest, str, object]] = [
+    (AccountInfoRequest(), "INFO", None),
+    (StreamCreateRequest(StreamConfig(name="S", max_msgs=0)), "STREAM.CREATE.S", {"name": "S", "max_msgs": 0}),
+    (
+        StreamCreateRequest(StreamConfig(name="S"), pedantic=True),
+        "STREAM.CREATE.S",
+        {"name": "S", "pedantic": True},
+    ),
+    (StreamUpdateRequest(StreamConfig(name="S")), "STREAM.UPDATE.S", {"name": "S"}),
+    (StreamInfoRequest("S"), "STREAM.INFO.S", None),
+    (
+        StreamInfoRequest("S", deleted_details=True, subjects_filter=">"),
+        "STREAM.INFO.S",
+        {"deleted_details": True, "subjects_filter": ">"},
+    ),
+    (StreamSubjectsRequest("S", offset=5), "STREAM.INFO.S", {"subjects_filter": ">", "offset": 5}),
+    (StreamDeleteRequest("S"), "STREAM.DELETE.S", None),
+    (StreamNamesRequest(), "STREAM.NAMES", None),
+    (StreamNamesRequest("a.>", offset=1024), "STREAM.NAMES", {"subject": "a.>", "offset": 1024}),
+    (StreamListRequest("a.>"), "STREAM.LIST", {"subject": "a.>"}),
+    (StreamPurgeRequest("S"), "STREAM.PURGE.S", None),
+    (StreamPurgeRequest("S", filter="a", keep=0), "STREAM.PURGE.S", {"filter": "a", "keep": 0}),
+    (StreamPurgeRequest("S", seq=7), "STREAM.PURGE.S", {"seq": 7}),
+    (StreamLeaderStepdownRequest("S"), "STREAM.LEADER.STEPDOWN.S", None),
+    (
+        StreamLeaderStepdownRequest("S", Placement(preferred="n2")),
+        "STREAM.LEADER.STEPDOWN.S",
+        {"placement": {"preferred": "n2"}},
+    ),
+    (MessageGetRequest("S", seq=3), "STREAM.MSG.GET.S", {"seq": 3}),
+    (MessageGetRequest("S", last_by_subj="a.*"), "STREAM.MSG.GET.S", {"last_by_subj": "a.*"}),
+    (MessageGetRequest("S", next_by_subj="a", seq=3), "STREAM.MSG.GET.S", {"next_by_subj": "a", "seq": 3}),
+    (
+        MessageGetRequest("S", start_time=NOON, no_headers=True),
+        "STREAM.MSG.GET.S",
+        {"start_time": "2030-01-02T12:00:00Z", "no_hdr": True},
+    ),
+    (MessageDeleteRequest("S", 3), "STREAM.MSG.DELETE.S", {"seq": 3, "no_erase": True}),
+    (MessageDeleteRequest("S", 3, secure=True), "STREAM.MSG.DELETE.S", {"seq": 3}),
+    (
+        ConsumerCreateRequest("S", ConsumerConfig(name="c", filter_subject="a.>")),
+        "CONSUMER.CREATE.S.c.a.>",
+        {"stream_name": "S", "config": {"name": "c", "filter_subject": "a.>"}, "action": "create"},
+    ),
+    (
+        ConsumerCreateRequest("S", ConsumerConfig(durable_name="d", filter_subjects=["a", "b"]), ConsumerAction.UPDATE),
+        "CONSUMER.CREATE.S.d",
+        {"stream_name": "S", "config": {"durable_name": "d", "filter_subjects": ["a", "b"]}, "action": "update"},
+    ),
+    (
+        ConsumerCreateRequest("S", ConsumerConfig(), ConsumerAction.CREATE_OR_UPDATE, pedantic=True),
+        "CONSUMER.CREATE.S",
+        {"stream_name": "S", "config": {}, "pedantic": True},
+    ),
+    (ConsumerInfoRequest("S", "c"), "CONSUMER.INFO.S.c", None),
+    (ConsumerDeleteRequest("S", "c"), "CONSUMER.DELETE.S.c", None),
+    (ConsumerNamesRequest("S", offset=3), "CONSUMER.NAMES.S", {"offset": 3}),
+    (ConsumerListRequest("S"), "CONSUMER.LIST.S", None),
+    (ConsumerPauseRequest("S", "c", NOON), "CONSUMER.PAUSE.S.c", {"pause_until": "2030-01-02T12:00:00Z"}),
+    (ConsumerPauseRequest("S", "c"), "CONSUMER.PAUSE.S.c", {}),
+    (ConsumerUnpinRequest("S", "c", "g"), "CONSUMER.UNPIN.S.c", {"group": "g"}),
+    (ConsumerResetRequest("S", "c", 9), "CONSUMER.RESET.S.c", {"seq": 9}),
+    (ConsumerLeaderStepdownRequest("S", "c"), "CONSUMER.LEADER.STEPDOWN.S.c", None),
+    (PullRequest("S", "c"), "CONSUMER.MSG.NEXT.S.c", {"batch": 1}),
+    (
+        PullRequest(
+            "S",
+            "c",
+            10,
+            timedelta(seconds=3),
+            no_wait=True,
+            max_bytes=1000,
+            idle_heartbeat=timedelta(seconds=1.5),
+            group="g",
+            min_pending=4,
+            min_ack_pending=5,
+            id="pin",
+            priority=0,
+        ),
+        "CONSUMER.MSG.NEXT.S.c",
+        {
+            "batch": 10,
+            "expires": 3_000_000_000,
+            "no_wait": True,
+            "max_bytes": 1000,
+            "idle_heartbeat": 1_500_000_000,
+            "group": "g",
+            "min_pending": 4,
+            "min_ack_pending": 5,
+            "id": "pin",
+            "priority": 0,
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("request_", "endpoint", "fields"), FORMS, ids=lambda value: type(value).__name__)
+def test_subject_and_payload(request_: Request[object], endpoint: str, fields: object) -> None:
+    assert request_.subject() == f"$JS.API.{endpoint}"
+    assert request_.subject("imported.") == f"imported.{endpoint}"
+    payload = request_.payload()
+    assert (json.loads(payload) if payload else None) == fields
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: StreamPurgeRequest("S", seq=1, keep=1), "not both"),
+        (lambda: StreamPurgeRequest("S", keep=-1), "negative"),
+        (lambda: MessageGetRequest("S"), "given: none"),
+        (lambda: MessageGetRequest("S", seq=1, last_by_subj="a"), "seq and last_by_subj"),
+        (lambda: MessageGetRequest("S", last_by_subj="a", next_by_subj="a"), "last_by_subj and next_by_subj"),
+        (lambda: MessageGetRequest("S", seq=1, start_time=NOON), "seq and start_time"),
+        (lambda: MessageGetRequest("S", seq=0), "start at 1"),
+        (lambda: MessageDeleteRequest("S", 0), "start at 1"),
+        (lambda: ConsumerCreateRequest("S", ConsumerConfig(name="a", durable_name="b")), "equal"),
+        (lambda: PullRequest("S", "c", 0), "at least one"),
+        (lambda: PullRequest("S", "c", max_bytes=0), "positive"),
+        (lambda: PullRequest("S", "c", priority=10), "0 to 9"),
+        (lambda: PullRequest("S", "c", idle_heartbeat=timedelta(seconds=1)), "no expires"),
+        (
+            lambda: PullRequest("S", "c", expires=timedelta(seconds=1), idle_heartbeat=timedelta(seconds=0.51)),
+            "idle_heartbeat 510ms of a pull must be at most half of its expires; there is expires 1s",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_sent(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: StreamInfoRequest("S", subjects_filter="a b"),
+        lambda: StreamNamesRequest("a..b"),
+        lambda: StreamPurgeRequest("S", filter=">.a"),
+        lambda: MessageGetRequest("S", last_by_subj="a "),
+        lambda: ConsumerCreateRequest("S", ConsumerConfig(filter_subject="a\r\nPUB x 0")),
+        lambda: ConsumerCreateRequest("S", ConsumerConfig(filter_subjects=["a", ".b"])),
+    ],
+)
+def test_subjects_that_cannot_be_are_refused_before_anything_is_sent(make: Callable[[], object]) -> None:
+    with pytest.raises(BadSubjectError):
+        make()
+
+
+@pytest.mark.conformance("WIR-10")
+def test_an_error_is_known_by_its_number_and_tells_all_three(client: RawClient) -> None:
+    with pytest.raises(StreamNotFoundError) as caught:
+        client.request(StreamInfoRequest("MISSING"))
+    assert (caught.value.code, caught.value.err_code, caught.value.description) == (404, 10059, "stream not found")
+    assert str(caught.value).startswith("STREAM.INFO.MISSING: stream not found (10059/404); create the stream first")
+
+
+@pytest.mark.conformance("WIR-10")
+def test_a_reply_failed_only_if_it_has_an_error_at_its_top_level() -> None:
+    nested = (
+        b'{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"S","description":"\\"error\\""},'
+        b'"created":"2024-01-01T00:00:00Z","mirror":{"name":"O","error":{"code":404,"err_code":10059}}}'
+    )
+    info = StreamInfoRequest("S").read(nested)
+    assert info.mirror is not None
+    assert info.mirror.error is not None
+    assert info.mirror.error.err_code == 10059
+    with pytest.raises(ConsumerNotFoundError):
+        StreamInfoRequest("S").read(b'{"error":{"code":500,"err_code":10014,"description":"stream not found"}}')
+    with pytest.raises(APIError) as caught:
+        StreamInfoRequest("S").read(b'{"error":{"code":500,"news":true},"config":null}')
+    assert (caught.value.code, caught.value.err_code, caught.value.description) == (500, 0, "")
+
+
+@pytest.mark.conformance("WIR-10")
+def test_a_text_reply_can_be_an_error_too() -> None:
+    with pytest.raises(APIError) as caught:
+        StreamInfoRequest("S").read(b"-ERR 'something old'\r\n")
+    assert caught.value.description == "something old"
+
+
+@pytest.mark.parametrize("payload", [b"", b"+OK", b"[]", b'{"config":3}', b'{"error":3}', b"{}", b"\xff" * 300])
+def test_a_reply_that_cannot_be_read_is_an_error_of_its_own(payload: bytes) -> None:
+    with pytest.raises(InvalidReplyError) as caught:
+        StreamInfoRequest("S").read(payload)
+    assert str(caught.value).startswith("STREAM.INFO.S: cannot read the server's reply")
+    assert len(str(caught.value)) < 1200
+
+
+def test_a_deed_that_was_not_done_is_no_success() -> None:
+    with pytest.raises(InvalidReplyError, match="neither did it nor"):
+        StreamDeleteRequest("S").read(b'{"type":"t","success":false}')
+
+
+def test_a_server_without_jetstream_is_told_from_silence() -> None:
+    with NatsServer(jetstream=False) as server, RawClient(server) as client:
+        with pytest.raises(JetStreamNotEnabledError) as caught:
+            client.request(AccountInfoRequest())
+        assert caught.value.code == 503
+        assert str(caught.value) == "INFO: nobody answers the JetStream API (503)"
+
+
+def test_requests_about_a_stream_on_the_real_server(client: RawClient) -> None:
+    created = client.request(StreamCreateRequest(StreamConfig(name="API", subjects=["api.>"])))
+    try:
+        with pytest.raises(StreamNameInUseError):
+            client.request(StreamCreateRequest(StreamConfig(name="API", subjects=["api.other"])))
+        with pytest.raises(StreamConfigError):
+            client.request(StreamUpdateRequest(created.config.replace(storage="memory")))
+        with pytest.raises(StreamNotFoundError):
+            client.request(StreamUpdateRequest(StreamConfig(name="MISSING")))
+        updated = client.request(StreamUpdateRequest(created.config.replace(max_msgs=100)))
+        assert updated.config.max_msgs == 100
+        for number in range(6):
+            client.ask(f"api.{number % 3}", b"%d" % number, [("Number", str(number))])
+        message = client.request(MessageGetRequest("API", last_by_subj="api.1"))
+        assert (message.subject, message.seq, message.data) == ("api.1", 5, b"4")
+        assert message.hdrs == b"NATS/1.0\r\nNumber: 4\r\n\r\n"
+        assert list(unknown_fields(message)) == []
+        bare = client.request(MessageGetRequest("API", next_by_subj="api.*", seq=2, no_headers=True))
+        assert (bare.seq, bare.hdrs) == (2, b"")
+        at = client.request(MessageGetRequest("API", start_time=message.time))
+        assert at.seq == 5
+        client.request(MessageDeleteRequest("API", 2))
+        client.request(MessageDeleteRequest("API", 3, secure=True))
+        with pytest.raises(MessageNotFoundError):
+            client.request(MessageDeleteRequest("API", 2))
+        with pytest.raises(MessageNotFoundError):
+            client.request(MessageGetRequest("API", seq=2))
+        info = client.request(StreamInfoRequest("API", deleted_details=True, subjects_filter="api.0"))
+        assert (info.state.deleted, info.state.num_deleted) == ([2, 3], 2)
+        assert info.state.subjects == {"api.0": 2}
+        assert info.state.last_ts == client.request(MessageGetRequest("API", seq=6)).time
+        assert client.request(StreamPurgeRequest("API", filter="api.0", keep=1)) == 1
+        assert client.request(StreamPurgeRequest("API", seq=6)) == 2
+        assert client.request(StreamPurgeRequest("API")) == 1
+        assert client.request(StreamInfoRequest("API")).state.first_seq == 7
+    finally:
+        client.request(StreamDeleteRequest("API"))
+
+
+def test_requests_about_a_consumer_on_the_real_server(client: RawClient) -> None:
+    client.request(StreamCreateRequest(StreamConfig(name="CONS", subjects=["cons.>"])))
+    try:
+        config = ConsumerConfig(name="c", durable_name="c", ack_policy=AckPolicy.EXPLICIT, filter_subject="cons.>")
+        created = client.request(ConsumerCreateRequest("CONS", config))
+        assert client.request(ConsumerCreateRequest("CONS", config)).created == created.created
+        other = config.replace(max_deliver=3)
+        with pytest.raises(ConsumerExistsError):
+            client.request(ConsumerCreateRequest("CONS", other))
+        changed = client.request(ConsumerCreateRequest("CONS", other, ConsumerAction.UPDATE))
+        assert changed.config.max_deliver == 3
+        with pytest.raises(ConsumerDoesNotExistError):
+            client.request(ConsumerCreateRequest("CONS", ConsumerConfig(name="x"), ConsumerAction.UPDATE))
+        made = client.request(
+            ConsumerCreateRequest("CONS", ConsumerConfig(ack_policy=AckPolicy.NONE), ConsumerAction.CREATE_OR_UPDATE)
+        )
+        assert made.name
+        assert sorted(client.request(ConsumerNamesRequest("CONS")).items) == sorted(["c", made.name])
+        paused = client.request(ConsumerPauseRequest("CONS", "c", NOON))
+        assert paused.paused
+        assert paused.pause_until == NOON
+        assert paused.pause_remaining > timedelta(days=1)
+        assert client.request(ConsumerInfoRequest("CONS", "c")).paused
+        resumed = client.request(ConsumerPauseRequest("CONS", "c"))
+        assert (resumed.paused, resumed.pause_until) == (False, None)
+        for _ in range(3):
+            client.ask("cons.a")
+        assert client.request(ConsumerResetRequest("CONS", "c", 2)).num_pending == 2
+        client.request(ConsumerDeleteRequest("CONS", "c"))
+        with pytest.raises(ConsumerNotFoundError):
+            client.request(ConsumerInfoRequest("CONS", "c"))
+        with pytest.raises(ConsumerNotFoundError):
+            client.request(ConsumerDeleteRequest("CONS", "c"))
+    finally:
+        client.request(StreamDeleteRequest("CONS"))
+
+
+def drive(generator: Generator[Q, A, E], answer: Callable[[Q], A]) -> E:
+    """Give each yielded request its answer and return what the generator returns."""
+    try:
+        request = next(generator)
+        while True:
+            request = generator.send(answer(request))
+    except StopIteration as end:
+        result: E = end.value
+        return result
+
+
+def test_lists_are_collected_page_by_page_on_the_real_server(client: RawClient) -> None:
+    try:
+        for number in range(MANY):
+            client.request(StreamCreateRequest(StreamConfig(name=f"P{number:03d}", storage=StorageType.MEMORY)))
+        asked: list[int] = []
+
+        def answer(request: PagedRequest[StreamInfo]) -> Page[StreamInfo]:
+            asked.append(request.offset)
+            return client.request(request)
+
+        infos = drive(collect(StreamListRequest()), answer)
+        assert [info.config.name for info in infos] == [f"P{number:03d}" for number in range(MANY)]
+        assert asked == [0, 256]
+        assert len(drive(collect(StreamNamesRequest()), client.request)) == MANY
+        assert drive(collect(StreamNamesRequest("P007")), client.request) == ["P007"]
+        assert client.request(StreamListRequest(offset=299)).items[0].config.name == "P299"
+    finally:
+        for name in drive(collect(StreamNamesRequest()), client.request):
+            client.request(StreamDeleteRequest(name))
+
+
+def page(items: list[str], total: int, offset: int, limit: int) -> Page[str]:
+    return Page(items, total, offset, limit)
+
+
+def test_the_next_page_starts_where_the_window_of_the_server_ended() -> None:
+    request = StreamNamesRequest("a.>")
+    following = next_request(request, page(["a"], total=5, offset=0, limit=2))  # of two, one is missing
+    assert following == StreamNamesRequest("a.>", offset=2)
+    assert next_request(request, page(["a", "b"], total=2, offset=0, limit=1024)) is None
+    assert next_request(request, page([], total=0, offset=0, limit=1024)) is None
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_list_ends_also_when_the_server_counts_strangely(limit: int) -> None:
+    answers = iter([page(["a"], 9, 0, limit), page(["b"], 9, 1, limit), page([], 9, 2, limit)])
+    assert drive(collect(StreamNamesRequest()), lambda _: next(answers)) == ["a", "b"]
+    assert next_request(StreamNamesRequest(offset=5), page(["a"], 9, 0, 2)) is None  # it ignores the offset
+
+
+def test_pages_can_be_taken_one_by_one() -> None:
+    generator = pages(StreamNamesRequest())
+    assert next(generator) == StreamNamesRequest()
+    assert generator.send(page(["a", "b"], 3, 0, 2)) == StreamNamesRequest(offset=2)
+    with pytest.raises(StopIteration):
+        generator.send(page(["c"], 3, 2, 2))
+
+
+def test_subjects_of_all_pages_are_merged() -> None:
+    def answer(request: StreamSubjectsRequest) -> StreamInfoPage:
+        names = [f"s.{number}" for number in range(5)][request.offset : request.offset + 2]
+        fields = {"config": {"name": "S"}, "created": "2024-01-01T00:00:00Z", "total": 5, "limit": 2}
+        state = {"subjects": dict.fromkeys(names, 1) or None}
+        return request.read(json.dumps({**fields, "offset": request.offset, "state": state}).encode())
+
+    info = drive(all_subjects(StreamSubjectsRequest("S")), answer)
+    assert info.state.subjects == {f"s.{number}": 1 for number in range(5)}
+
+
+def test_subjects_on_the_real_server(client: RawClient) -> None:
+    client.request(StreamCreateRequest(StreamConfig(name="SUBJ", subjects=["subj.>"])))
+    try:
+        for number in range(4):
+            client.ask(f"subj.{number % 2}")
+        found = drive(all_subjects(StreamSubjectsRequest("SUBJ")), client.request)
+        assert found.state.subjects == {"subj.0": 2, "subj.1": 2}
+        assert client.request(StreamSubjectsRequest("SUBJ")).total == 2
+        assert drive(all_subjects(StreamSubjectsRequest("SUBJ", "none")), client.request).state.subjects == {}
+    finally:
+        client.request(StreamDeleteRequest("SUBJ"))
+
+
+def test_infos_are_plain_values(client: RawClient) -> None:
+    client.request(StreamCreateRequest(StreamConfig(name="PLAIN", subjects=["plain"])))
+    try:
+        assert type(client.request(StreamInfoRequest("PLAIN"))) is StreamInfo
+        created = client.request(ConsumerCreateRequest("PLAIN", ConsumerConfig(name="c")))
+        assert type(created) is ConsumerInfo
+        assert created.config == client.request(ConsumerInfoRequest("PLAIN", "c")).config
+    finally:
+        client.request(StreamDeleteRequest("PLAIN"))
