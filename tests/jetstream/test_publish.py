@@ -1,0 +1,282 @@
+"""Headers of a publish and its acknowledgement, as the real server understands and writes them."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.jetstream.raw import RawClient
+from tests.jetstream.unknown import unknown_fields
+
+from jetspark.errors import (
+    APIError,
+    AtomicPublishDisabledError,
+    BadSubjectError,
+    ConfigError,
+    DuplicateInBatchError,
+    IncompleteBatchError,
+    InvalidAckError,
+    MessageSizeExceedsMaximumError,
+    MessageTTLDisabledError,
+    MessageTTLInvalidError,
+    PublishExpectationError,
+    RollupError,
+    StreamStoreFailedError,
+    TooManyRequestsError,
+    WrongLastMsgIdError,
+    WrongLastSequenceError,
+    WrongStreamError,
+)
+from jetspark.jetstream import DiscardPolicy, PubAck, PublishOptions, StreamConfig, schedule_at, schedule_every
+from jetspark.jetstream.api import MessageGetRequest, StreamCreateRequest, StreamDeleteRequest, StreamInfoRequest
+from jetspark.jetstream.publish import batch_headers, read_pub_ack
+
+Headers = list[tuple[str, str]]
+
+
+class Publisher:
+    """Publishes into a stream and reads the acknowledgements."""
+
+    def __init__(self, client: RawClient, config: StreamConfig) -> None:
+        self.client = client
+        self.stream = config.name
+        client.request(StreamCreateRequest(config))
+
+    def __call__(self, options: PublishOptions | None = None, *, token: str = "a", data: bytes = b"x") -> PubAck:
+        return self.raw([] if options is None else options.pairs(), token=token, data=data)
+
+    def raw(self, headers: Headers, *, token: str = "a", data: bytes = b"x") -> PubAck:
+        subject = f"{self.stream}.{token}"
+        return read_pub_ack(self.client.ask(subject, data, headers).payload, subject)
+
+
+@pytest.fixture
+def into(client: RawClient) -> Iterator[Callable[..., Publisher]]:
+    names: list[str] = []
+
+    def make(name: str, **fields: object) -> Publisher:
+        names.append(name)
+        return Publisher(client, StreamConfig(name=name, subjects=[f"{name}.>"]).replace(**fields))
+
+    yield make
+    for name in names:
+        client.request(StreamDeleteRequest(name))
+
+
+def test_an_acknowledgement_tells_stream_and_sequence(into: Callable[..., Publisher]) -> None:
+    publish = into("PUBACK")
+    assert publish() == PubAck(stream="PUBACK", seq=1)
+    first = publish(PublishOptions(msg_id="one"))
+    again = publish(PublishOptions(msg_id="one"))
+    assert (first.seq, first.duplicate) == (2, False)
+    assert (again.seq, again.duplicate) == (2, True)
+    assert list(unknown_fields([first, again])) == []
+
+
+def test_a_counter_tells_its_value(into: Callable[..., Publisher]) -> None:
+    publish = into("COUNT", allow_msg_counter=True, allow_direct=True)
+    assert publish(PublishOptions(increment=5), data=b"").val == "5"
+    assert publish(PublishOptions(increment=-7), data=b"").val == "-2"
+    with pytest.raises(APIError) as caught:
+        publish(data=b"")
+    assert caught.value.err_code == 10169
+
+
+def test_expectations_that_do_not_hold_are_told_apart(into: Callable[..., Publisher]) -> None:
+    publish = into("EXPECT")
+    assert publish(PublishOptions(expected_last_sequence=0, msg_id="m1")).seq == 1
+    for options, error in (
+        (PublishOptions(expected_stream="OTHER"), WrongStreamError),
+        (PublishOptions(expected_last_sequence=0), WrongLastSequenceError),
+        (PublishOptions(expected_last_subject_sequence=0), WrongLastSequenceError),
+        (PublishOptions(expected_last_msg_id="m0"), WrongLastMsgIdError),
+    ):
+        with pytest.raises(error) as caught:
+            publish(options)
+        assert isinstance(caught.value, PublishExpectationError)
+        assert str(caught.value).startswith("EXPECT.a: ")
+    with pytest.raises(WrongLastSequenceError) as wrong:
+        publish(PublishOptions(expected_last_sequence=9))
+    assert wrong.value.last_sequence == 1
+    kept = PublishOptions(
+        expected_stream="EXPECT",
+        expected_last_sequence=1,
+        expected_last_subject_sequence=1,
+        expected_last_subject_sequence_subject="EXPECT.*",
+        expected_last_msg_id="m1",
+    )
+    assert publish(kept, token="b").seq == 2
+
+
+def test_the_subject_of_an_expected_sequence_needs_the_sequence() -> None:
+    with pytest.raises(ConfigError, match="needs expected_last_subject_sequence"):
+        PublishOptions(expected_last_subject_sequence_subject="a.>")
+    with pytest.raises(BadSubjectError):
+        PublishOptions(expected_last_subject_sequence=1, expected_last_subject_sequence_subject="a b")
+    with pytest.raises(ConfigError, match="expected_last_sequence must not be negative"):
+        PublishOptions(expected_last_sequence=-1)
+    with pytest.raises(ConfigError, match="expected_last_subject_sequence must not be negative"):
+        PublishOptions(expected_last_subject_sequence=-1)
+
+
+def test_refusals_of_the_stream_are_told_apart(into: Callable[..., Publisher]) -> None:
+    publish = into("REFUSE", max_msgs=1, max_msg_size=100, discard=DiscardPolicy.NEW)
+    with pytest.raises(MessageSizeExceedsMaximumError) as size:
+        publish(data=b"x" * 101)
+    assert size.value.err_code == 10054
+    with pytest.raises(MessageTTLDisabledError):
+        publish(PublishOptions(ttl=timedelta(seconds=5)))
+    with pytest.raises(RollupError):
+        publish(PublishOptions(rollup="all"))
+    publish()
+    with pytest.raises(StreamStoreFailedError) as full:
+        publish()
+    assert (full.value.code, full.value.err_code) == (503, 10077)
+
+
+def test_times_to_live_are_understood(client: RawClient, into: Callable[..., Publisher]) -> None:
+    publish = into("TTL", allow_msg_ttl=True, allow_rollup_hdrs=True)
+    for options, text in (
+        (PublishOptions(ttl=timedelta(seconds=90)), b"90"),
+        (PublishOptions(ttl=timedelta(seconds=1.5)), b"1.5s"),
+        (PublishOptions(ttl="never"), b"never"),
+    ):
+        seq = publish(options).seq
+        assert b"Nats-TTL: " + text + b"\r\n" in client.request(MessageGetRequest("TTL", seq=seq)).hdrs
+    with pytest.raises(MessageTTLInvalidError):
+        publish(PublishOptions(ttl=timedelta(milliseconds=999)))
+    assert publish(PublishOptions(rollup="all")).seq == 4
+    assert client.request(StreamInfoRequest("TTL")).state.messages == 1
+
+
+def test_schedules_are_understood(client: RawClient, into: Callable[..., Publisher]) -> None:
+    publish = into("PLAN", allow_msg_schedules=True, allow_msg_ttl=True)
+    later = datetime(2035, 1, 2, 3, 4, 5, 600, tzinfo=UTC)
+    once = PublishOptions(schedule=schedule_at(later), schedule_target="PLAN.out", schedule_ttl=timedelta(minutes=5))
+    assert publish(once, token="once").seq == 1
+    often = PublishOptions(
+        schedule=schedule_every(timedelta(hours=1.5)), schedule_target="PLAN.out", schedule_source="PLAN.in"
+    )
+    assert publish(often, token="often").seq == 2
+    cron = PublishOptions(
+        schedule="0 30 4 * * *", schedule_target="PLAN.out", schedule_time_zone="UTC", schedule_rollup="sub"
+    )
+    assert publish(cron, token="cron").seq == 3
+    assert b"Nats-Schedule: @at 2035-01-02T03:04:05.0006Z\r\n" in client.request(MessageGetRequest("PLAN", seq=1)).hdrs
+    assert b"Nats-Schedule: @every 1h30m0s\r\n" in client.request(MessageGetRequest("PLAN", seq=2)).hdrs
+
+
+def test_a_schedule_repeats_after_a_second_or_more() -> None:
+    with pytest.raises(ConfigError, match="a second or more"):
+        schedule_every(timedelta(seconds=0.5))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PublishOptions(schedule_target="a"),
+        lambda: PublishOptions(schedule_source="a"),
+        lambda: PublishOptions(schedule_ttl=timedelta(1)),
+        lambda: PublishOptions(schedule_time_zone="UTC"),
+        lambda: PublishOptions(schedule_rollup="sub"),
+    ],
+)
+def test_what_belongs_to_a_schedule_needs_one(make: Callable[[], object]) -> None:
+    with pytest.raises(ConfigError, match="need schedule"):
+        make()
+
+
+def test_options_give_only_the_headers_that_are_set() -> None:
+    assert PublishOptions().pairs() == []
+    assert PublishOptions(msg_id="", expected_last_sequence=0).pairs() == [
+        ("Nats-Msg-Id", ""),
+        ("Nats-Expected-Last-Sequence", "0"),
+    ]
+    assert PublishOptions(increment=0).pairs() == [("Nats-Incr", "+0")]
+    assert repr(PublishOptions(msg_id="x")) == "PublishOptions(msg_id='x')"
+
+
+def test_a_batch_is_acknowledged_as_one(into: Callable[..., Publisher]) -> None:
+    publish = into("BATCH", allow_atomic=True)
+    client = publish.client
+    for number in (1, 2):
+        assert client.ask("BATCH.a", b"x", batch_headers("b1", number)).payload == b""
+    ack = publish.raw(batch_headers("b1", 3, "1"))
+    assert (ack.stream, ack.seq, ack.batch, ack.count) == ("BATCH", 3, "b1", 3)
+    client.ask("BATCH.a", b"x", batch_headers("b2", 1))
+    ended = publish.raw(batch_headers("b2", 2, "eob"))
+    assert (ended.seq, ended.batch, ended.count) == (4, "b2", 1)
+    assert list(unknown_fields([ack, ended])) == []
+
+
+def test_refusals_of_a_batch_are_told_apart(into: Callable[..., Publisher]) -> None:
+    publish = into("NOBATCH")
+    with pytest.raises(AtomicPublishDisabledError):
+        publish.raw(batch_headers("b", 1))
+    atomic = into("BATCHES", allow_atomic=True)
+    with pytest.raises(IncompleteBatchError):
+        atomic.raw(batch_headers("b", 2))
+    atomic(PublishOptions(msg_id="m"))
+    with pytest.raises(DuplicateInBatchError):
+        atomic.raw([*batch_headers("b", 1, "1"), *PublishOptions(msg_id="m").pairs()])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: batch_headers("", 1),
+        lambda: batch_headers("x" * 65, 1),
+        lambda: batch_headers("b", 0),
+        lambda: batch_headers("b", 1001),
+        lambda: batch_headers("b", 1001, "1"),
+        lambda: batch_headers("b", 1002, "eob"),
+    ],
+)
+def test_batches_that_the_server_would_refuse_are_not_sent(make: Callable[[], object]) -> None:
+    with pytest.raises(ConfigError):
+        make()
+
+
+def test_an_end_of_batch_is_not_counted() -> None:
+    assert batch_headers("b", 1001, "eob") == [
+        ("Nats-Batch-Id", "b"),
+        ("Nats-Batch-Sequence", "1001"),
+        ("Nats-Batch-Commit", "eob"),
+    ]
+
+
+def test_the_error_comes_before_stream_and_sequence() -> None:
+    with pytest.raises(WrongLastSequenceError):
+        read_pub_ack(b'{"error":{"code":400,"err_code":10164,"description":"x"},"stream":"S","seq":0}')
+    with pytest.raises(TooManyRequestsError):
+        read_pub_ack(b'{"error":{"code":429,"err_code":10167,"description":"too many requests"},"stream":"S","seq":0}')
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"+OK",
+        b"hello",
+        b"[1]",
+        b"{}",
+        b'{"seq":3}',
+        b'{"stream":"S"}',
+        b'{"stream":"","seq":3}',
+        b'{"stream":"S","seq":"3"}',
+        b'{"stream":"S","seq":null}',
+        b'{"error":"no"}',
+        b'{"stream":"\xff","seq":1}',
+    ],
+)
+def test_an_answer_that_is_no_acknowledgement(payload: bytes) -> None:
+    with pytest.raises(InvalidAckError, match=r"^orders\.new: "):
+        read_pub_ack(payload, "orders.new")
+
+
+@given(st.integers(0, 2**64 - 1), st.text(min_size=1), st.booleans())
+def test_acknowledgements_are_read_whole(seq: int, stream: str, duplicate: bool) -> None:
+    text = json.dumps({"stream": stream, "seq": seq, "duplicate": duplicate, "news": [1]}).encode()
+    assert read_pub_ack(text) == PubAck(stream=stream, seq=seq, duplicate=duplicate, extra={"news": [1]})
