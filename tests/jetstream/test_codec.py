@@ -1,6 +1,7 @@
 """Reading and writing JSON without losing what a newer server says."""
 
 import json
+import pickle
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -11,6 +12,7 @@ from tests.jetstream.raw import RawClient
 from tests.jetstream.unknown import unknown_fields
 
 from jetspark.jetstream import (
+    AccountInfo,
     AckPolicy,
     ConsumerConfig,
     ConsumerInfo,
@@ -237,3 +239,21 @@ def test_configurations_compare_by_value_and_show_what_is_set() -> None:
     assert repr(ConsumerConfig(name="c")) == "ConsumerConfig(name='c')"
     with pytest.raises(TypeError):
         one.replace(max_mgs=1)
+
+
+def test_maps_are_read_in_unknown_company() -> None:
+    text = b'{"news":1,"tiers":{"R1":{"streams":2,"news":2}},"streams":2}'
+    account = decode(AccountInfo, text)
+    assert account.tiers is not None
+    assert account.tiers["R1"].streams == 2
+    assert sorted(unknown_fields(account)) == [".news", ".tiers{}.news"]
+
+
+def test_configurations_survive_pickling() -> None:
+    text = (
+        b'{"ack_policy":"telepathy","ack_wait":1500000001,"opt_start_time":"2024-01-02T03:04:05.678901234Z","news":[1]}'
+    )
+    config = decode(ConsumerConfig, text)
+    again = pickle.loads(pickle.dumps(config))
+    assert again == config
+    assert json.loads(encode(again)) == json.loads(text)

@@ -1,6 +1,7 @@
 """Times and durations, exact to the nanosecond in both directions."""
 
 import copy
+import operator
 import pickle
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -214,3 +215,14 @@ def test_other_forms_of_a_duration(text: str, ns: int) -> None:
 def test_other_text_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match="not a Go duration"):
         parse_go_duration(text)
+
+
+def test_times_and_durations_do_not_compare_with_other_things() -> None:
+    moment, duration = Timestamp.from_ns(1), Duration.from_ns(1)
+    assert moment != 1
+    assert duration != 1
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+        with pytest.raises(TypeError):
+            compare(moment, moment.date())
+        with pytest.raises(TypeError):
+            compare(duration, 1)

@@ -78,15 +78,23 @@ class Duration(timedelta):
         return hash((super().__hash__(), self._below)) if self._below else super().__hash__()
 
     def __lt__(self, other: timedelta) -> bool:
+        if not isinstance(other, timedelta):
+            return NotImplemented
         return duration_ns(self) < duration_ns(other)
 
     def __le__(self, other: timedelta) -> bool:
+        if not isinstance(other, timedelta):
+            return NotImplemented
         return duration_ns(self) <= duration_ns(other)
 
     def __gt__(self, other: timedelta) -> bool:
+        if not isinstance(other, timedelta):
+            return NotImplemented
         return duration_ns(self) > duration_ns(other)
 
     def __ge__(self, other: timedelta) -> bool:
+        if not isinstance(other, timedelta):
+            return NotImplemented
         return duration_ns(self) >= duration_ns(other)
 
     def __reduce__(self) -> tuple[object, tuple[int]]:
@@ -169,22 +177,22 @@ class Timestamp(datetime):
 
     def __lt__(self, other: date) -> bool:
         if not isinstance(other, datetime):
-            return NotImplemented
+            raise _no_order(self, other)
         return super().__lt__(other) or (super().__eq__(other) and self._below < _time_below(other))
 
     def __le__(self, other: date) -> bool:
         if not isinstance(other, datetime):
-            return NotImplemented
+            raise _no_order(self, other)
         return super().__lt__(other) or (super().__eq__(other) and self._below <= _time_below(other))
 
     def __gt__(self, other: date) -> bool:
         if not isinstance(other, datetime):
-            return NotImplemented
+            raise _no_order(self, other)
         return super().__gt__(other) or (super().__eq__(other) and self._below > _time_below(other))
 
     def __ge__(self, other: date) -> bool:
         if not isinstance(other, datetime):
-            return NotImplemented
+            raise _no_order(self, other)
         return super().__gt__(other) or (super().__eq__(other) and self._below >= _time_below(other))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, tuple[datetime, int]]:
@@ -341,6 +349,11 @@ def _datetime_ns(moment: datetime) -> int:
 
 def _plain(moment: datetime) -> datetime:
     return datetime.combine(moment.date(), moment.timetz())
+
+
+def _no_order(moment: datetime, other: object) -> TypeError:
+    # Left to the other side, a plain date would compare the days, which `datetime` refuses to do.
+    return TypeError(f"can't compare {type(moment).__name__} to {type(other).__name__}")
 
 
 def _duration_below(duration: timedelta) -> int:
