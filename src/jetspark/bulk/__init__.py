@@ -6,6 +6,17 @@
 """
 
 from jetspark.bulk.connection import Connection, connect
+from jetspark.bulk.publish import PublishRefusedError, PublishReport, publish
 from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
 
-__all__ = ["Connection", "Scan", "ScanReport", "connect", "first_sequence_at", "scan"]
+__all__ = [
+    "Connection",
+    "PublishRefusedError",
+    "PublishReport",
+    "Scan",
+    "ScanReport",
+    "connect",
+    "first_sequence_at",
+    "publish",
+    "scan",
+]

@@ -1,0 +1,129 @@
+"""Acknowledgements of many publishes at once.
+
+Nearly all of them read `{"stream":"NAME", "seq":123}`. What stands before the number is learned from the first one of
+each stream; from then on the number is read for all rows at once. Any other form (a duplicate, an error, a status) is
+read one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetspark.bulk.window import Window
+from jetspark.jetstream.errors import Error, NoStreamResponseError, StatusError
+from jetspark.jetstream.info import PubAck
+from jetspark.jetstream.publish import read_pub_ack
+from jetspark.wire.headers import parse_status
+from jetspark.wire.vector import FrameTable
+from jetspark.wire.vector.words import Bytes, Index, Words, gather_spans, numbers, padded, sliding_words
+
+__all__ = ["AckReader", "StreamAcks"]
+
+_SEQUENCE: Final = b'"seq":'
+_MOST_PATTERNS: Final = 16
+
+
+@dataclass(slots=True)
+class StreamAcks:
+    """What one stream acknowledged.
+
+    Attributes
+    ----------
+    count
+        Rows stored, duplicates included.
+    duplicates
+        Rows that the stream had already, by their message id; their sequences are those of the first ones.
+    first_sequence, last_sequence
+        Lowest and highest sequence of the rows that were stored newly; None when there is none.
+    """
+
+    count: int = 0
+    duplicates: int = 0
+    first_sequence: int | None = None
+    last_sequence: int | None = None
+
+    def add(self, lowest: int, highest: int, count: int) -> None:
+        """Rows were stored with sequences between these."""
+        self.count += count
+        self.first_sequence = lowest if self.first_sequence is None else min(self.first_sequence, lowest)
+        self.last_sequence = highest if self.last_sequence is None else max(self.last_sequence, highest)
+
+
+@dataclass(slots=True)
+class AckReader:
+    """Reads acknowledgements into `streams`, refusals into `refused`."""
+
+    window: Window
+    streams: dict[str, StreamAcks] = field(default_factory=dict)
+    refused: dict[int, Error] = field(default_factory=dict)
+    """Row and error of every message that was not stored."""
+    _patterns: dict[bytes, StreamAcks] = field(default_factory=dict)
+
+    def read(self, table: FrameTable) -> None:
+        """Take in the messages of the window's reply subjects."""
+        lines = table.lines
+        slots, good = numbers(lines.words, lines.subject_end - self.window.digits, lines.subject_end)
+        signed = slots.astype(np.int64)
+        signed[~good] = self.window.size
+        rows = self.window.acknowledge(signed)
+        open_ones = (rows >= 0) & (table.header_size == 0)
+        offsets, data = padded(gather_spans(table.buffer, table.payload, table.end))
+        words = sliding_words(data)
+        for prefix, acks in list(self._patterns.items()):
+            open_ones = _read_plain(prefix, acks, data, words, offsets, open_ones)
+        for row in np.flatnonzero(open_ones | ((rows >= 0) & (table.header_size > 0))):
+            self._read_one(table, int(row), int(rows[row]))
+
+    def _read_one(self, table: FrameTable, at: int, row: int) -> None:
+        message = table.message(at)
+        status = parse_status(message.header) if message.header and not message.payload else None
+        try:
+            if status is not None:
+                raise _status_error(status.code, status.description)
+            ack = read_pub_ack(message.payload)
+        except Error as error:
+            self.refused[row] = error
+            return
+        acks = self.streams.setdefault(ack.stream, StreamAcks())
+        if ack.duplicate:
+            acks.count += 1
+            acks.duplicates += 1
+        else:
+            acks.add(ack.seq, ack.seq, 1)
+            self._learn(message.payload, ack, acks)
+
+    def _learn(self, payload: bytes, ack: PubAck, acks: StreamAcks) -> None:
+        start = payload.rfind(_SEQUENCE) + len(_SEQUENCE)
+        if payload[start:] == b"%d}" % ack.seq and len(self._patterns) < _MOST_PATTERNS:
+            self._patterns[payload[:start]] = acks
+
+
+def _status_error(code: int, description: str) -> Error:
+    if code == 503:
+        return NoStreamResponseError("no stream takes the subject (503); create one, or check the subject")
+    return StatusError(code, description, where="publish")
+
+
+def _read_plain(
+    prefix: bytes, acks: StreamAcks, data: Bytes, words: Words, offsets: Index, open_ones: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Read those that begin with the prefix and go on with nothing but a number; returns those that are left."""
+    starts, ends = offsets[:-1], offsets[1:]
+    chosen = np.flatnonzero(open_ones & (ends - starts > len(prefix) + 1))
+    starts, ends = starts[chosen], ends[chosen]
+    fits = data[ends - 1] == ord("}")
+    for at in (*range(0, len(prefix) - 8, 8), len(prefix) - 8):
+        fits &= words[starts + at] == np.uint64(int.from_bytes(prefix[at : at + 8], "little"))
+    values, good = numbers(words, starts + len(prefix), ends - 1)
+    fits &= good
+    count = int(np.count_nonzero(fits))
+    if count:
+        stored = values[fits]
+        acks.add(int(stored.min()), int(stored.max()), count)
+    left = open_ones.copy()
+    left[chosen[fits]] = False
+    return left

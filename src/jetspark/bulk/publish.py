@@ -1,0 +1,269 @@
+"""Publish record batches: pipelined, with a bounded window, every acknowledgement checked.
+
+A record batch is checked as a whole before its first row is sent, then encoded in C++ and written in blocks, while the
+acknowledgements of earlier blocks come back. A message that the server refuses ends it, after what is under way has
+been answered, so that the report says exactly what was stored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from jetspark.bulk.acks import AckReader, StreamAcks
+from jetspark.bulk.connection import Connection
+from jetspark.bulk.rows import Rows, check_schema
+from jetspark.bulk.window import Window
+from jetspark.jetstream.errors import ConfigError, DisconnectedError, Error, PublishTimeoutError
+from jetspark.jetstream.names import check_publish_subject
+from jetspark.wire.vector.encoder import encode_publishes, row_offsets
+from jetspark.wire.vector.words import contents
+
+__all__ = ["PublishRefusedError", "PublishReport", "publish"]
+
+MAX_PENDING: Final = 768
+"""Default window. Its reply subjects, with a few hundred that are published to, fit into the server's cache."""
+_CHUNK_ROWS: Final = 8192
+_ACK_BYTES: Final = 64  # about what one acknowledgement takes
+
+Batches: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+
+
+@dataclass(slots=True)
+class PublishReport:
+    """What was stored.
+
+    Attributes
+    ----------
+    count
+        Rows acknowledged, duplicates included.
+    bytes
+        Bytes written to the socket.
+    streams
+        By the name of the stream: counts, first and last sequence.
+    """
+
+    count: int = 0
+    bytes: int = 0
+    streams: dict[str, StreamAcks] = field(default_factory=dict)
+
+    @property
+    def duplicates(self) -> int:
+        """Rows that were there already, by their message id."""
+        return sum(acks.duplicates for acks in self.streams.values())
+
+    @property
+    def stream(self) -> str | None:
+        """Name of the stream, None when there was none or more than one."""
+        return next(iter(self.streams)) if len(self.streams) == 1 else None
+
+    @property
+    def first_sequence(self) -> int | None:
+        """First sequence in the one stream; None for none or several streams."""
+        return next(iter(self.streams.values())).first_sequence if len(self.streams) == 1 else None
+
+    @property
+    def last_sequence(self) -> int | None:
+        """Last sequence in the one stream; None for none or several streams."""
+        return next(iter(self.streams.values())).last_sequence if len(self.streams) == 1 else None
+
+
+class PublishRefusedError(Error):
+    """The server refused a row. Its own error is the cause.
+
+    Attributes
+    ----------
+    row
+        Number of the row, counted from 0 over all record batches.
+    subject
+        Subject of the row.
+    error
+        Error of the server.
+    report
+        What was stored, before that row and of what was under way behind it.
+    """
+
+    def __init__(self, row: int, subject: str, error: Error, report: PublishReport) -> None:
+        super().__init__(f"row {row}, subject {subject!r}: {error}")
+        self.row = row
+        self.subject = subject
+        self.error = error
+        self.report = report
+
+
+def publish(
+    connection: Connection,
+    batches: Batches,
+    *,
+    subject: str | None = None,
+    max_pending: int = MAX_PENDING,
+    max_bytes_in_flight: int = 8 << 20,
+    ack_timeout: float = 5.0,
+) -> PublishReport:
+    """Publish record batches and wait for every acknowledgement.
+
+    Parameters
+    ----------
+    connection
+        From `connect`; the call has it for itself.
+    batches
+        A record batch, a table, a reader, or an iterable of record batches with the columns `subject` (string), `data`
+        (binary or string; null is an empty payload) and, if wanted, `headers` (`map<string, list<string>>` or
+        `map<string, string>`) and `msg_id` (string, by which the stream recognises a repeat).
+    subject
+        Subject for all rows, in place of the column.
+    max_pending
+        Most rows that are not acknowledged.
+    max_bytes_in_flight
+        Most bytes that are encoded and written at a time.
+    ack_timeout
+        Seconds without any acknowledgement before giving up.
+
+    Raises
+    ------
+    ConfigError
+        A column is missing or has another type.
+    BadSubjectError, BadHeadersError, MaxPayloadError
+        A row cannot be sent; no row of its record batch was.
+    PublishRefusedError
+        The server refused a row.
+    PublishTimeoutError, DisconnectedError
+        What became of the rows under way is not known; publish them again with the same `msg_id`.
+    """
+    if max_pending < 1:
+        raise ConfigError(f"max_pending must be positive, not {max_pending}")
+    if subject is not None:
+        check_publish_subject(subject)
+    publisher = _Publisher(connection, subject, max_pending, max_bytes_in_flight, ack_timeout)
+    try:
+        for batch in _record_batches(batches):
+            publisher.publish(batch)
+        publisher.finish()
+    finally:
+        publisher.close()
+    return publisher.report()
+
+
+def _record_batches(batches: Batches) -> Iterator[pa.RecordBatch]:
+    if isinstance(batches, pa.RecordBatch):
+        yield batches
+    elif isinstance(batches, pa.Table):
+        yield from batches.to_batches()
+    else:
+        yield from batches
+
+
+class _Publisher:
+    def __init__(
+        self, connection: Connection, subject: str | None, max_pending: int, max_bytes: int, ack_timeout: float
+    ) -> None:
+        self._connection = connection
+        self._subject = subject
+        self._max_bytes = max_bytes
+        self._ack_timeout = ack_timeout
+        inbox = connection.new_inbox()
+        self._window = Window(inbox, max_pending)
+        self._acks = AckReader(self._window)
+        self._sid = connection.subscribe(f"{inbox}.*")
+        # Large enough to be worth a write, small enough that the window never runs dry while we encode.
+        self._block = max(max_pending // 3, 1)
+        self._rows = 0
+        self._bytes = 0
+        self._recent: deque[Rows] = deque()  # chunks with rows under way, for what an error says of them
+        self._schema: pa.Schema | None = None
+
+    def close(self) -> None:
+        if not self._connection.closed:
+            self._connection.unsubscribe(self._sid)
+
+    def report(self) -> PublishReport:
+        streams = self._acks.streams
+        return PublishReport(sum(acks.count for acks in streams.values()), self._bytes, streams)
+
+    def publish(self, batch: pa.RecordBatch) -> None:
+        if self._schema is None or not self._schema.equals(batch.schema):
+            check_schema(batch.schema, self._subject)
+            self._schema = batch.schema
+        rows = Rows.of(batch, self._subject, self._rows, self._connection.server_info.max_payload)
+        self._rows += len(rows)
+        for chunk in rows.chunks(_CHUNK_ROWS, self._max_bytes, self._window.reply_length):
+            self._send(chunk)
+
+    def _send(self, rows: Rows) -> None:
+        replies = self._window.replies(rows.first, len(rows))
+        frames = encode_publishes(rows.subjects, replies, rows.payloads, rows.headers)
+        offsets = row_offsets(frames)
+        data = contents(frames.buffers()[2])
+        self._recent.append(rows)
+        at = 0
+        while at < len(rows):
+            wanted = min(self._block, len(rows) - at)
+            self._wait_for_room(wanted)
+            first, stop = int(offsets[at]), int(offsets[at + wanted])
+            self._window.send(wanted)
+            self._write(data[first:stop])
+            at += wanted
+            self._raise_refused()
+
+    def _write(self, data: memoryview) -> None:
+        try:
+            self._connection.send(data, time.monotonic() + self._ack_timeout)
+        except DisconnectedError as error:
+            raise self._lost(error) from error
+        self._bytes += len(data)
+
+    def _wait_for_room(self, wanted: int) -> None:
+        """Read acknowledgements until the window has room."""
+        deadline = time.monotonic() + self._ack_timeout
+        while self._window.room < wanted:
+            missing = wanted - self._window.room
+            floor = self._window.floor
+            self._take_acks(deadline, missing * _ACK_BYTES)
+            if self._window.floor != floor:
+                deadline = time.monotonic() + self._ack_timeout
+            elif time.monotonic() >= deadline:
+                raise PublishTimeoutError(
+                    f"no acknowledgement within {self._ack_timeout:g} s for {self._window.sent - floor} messages, "
+                    f"the first of them row {floor}; whether they are stored is not known"
+                )
+
+    def _take_acks(self, deadline: float, enough: int) -> None:
+        try:
+            table = self._connection.read(deadline, enough=enough)
+        except DisconnectedError as error:
+            raise self._lost(error) from error
+        if table is not None:
+            ours = table.lines.sid == self._sid
+            self._acks.read(table if ours.all() else table.select(ours))
+
+    def _raise_refused(self) -> None:
+        """Raise for the first refused row, after what is under way has been answered."""
+        refused = self._acks.refused
+        if refused:
+            self._wait_for_room(self._window.size)
+            row = min(refused)
+            raise PublishRefusedError(row, self._subject_of(row), refused[row], self.report()) from refused[row]
+        while self._recent and self._recent[0].first + len(self._recent[0]) <= self._window.floor:
+            self._recent.popleft()
+
+    def _subject_of(self, row: int) -> str:
+        rows = next(rows for rows in self._recent if row < rows.first + len(rows))
+        subject: bytes = rows.subjects[row - rows.first].as_py()
+        return subject.decode("utf-8", "replace")
+
+    def _lost(self, error: DisconnectedError) -> DisconnectedError:
+        window = self._window
+        return DisconnectedError(
+            f"{error}; {window.floor} rows were acknowledged in order, and of the {window.sent - window.floor} behind "
+            "them it is not known whether they are stored"
+        )
+
+    def finish(self) -> None:
+        """Wait for the last acknowledgements."""
+        self._wait_for_room(self._window.size)
+        self._raise_refused()

@@ -1,0 +1,154 @@
+"""Record batches to publish: which columns they need, and that every row can be sent, before any of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jetspark.jetstream.errors import BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError
+from jetspark.jetstream.names import check_publish_subject
+from jetspark.wire.vector.encoder import frame_bytes_bound
+from jetspark.wire.vector.headers import encode_headers
+
+__all__ = ["Rows", "check_schema"]
+
+
+def check_schema(schema: pa.Schema, subject: str | None) -> None:
+    """See that record batches of this schema can be published.
+
+    Parameters
+    ----------
+    subject
+        Subject for all rows, which makes the column needless.
+
+    Raises
+    ------
+    ConfigError
+        A column is missing or of another type; the message names it and what there is.
+    """
+    wanted = {"data": _is_bytes, "headers": pa.types.is_map, "msg_id": _is_text}
+    if subject is None:
+        wanted["subject"] = _is_text
+    has = ", ".join(f"{field.name} {field.type}" for field in schema) or "no column"
+    for name in ("data",) if subject is not None else ("subject", "data"):
+        if name not in schema.names:
+            hint = ", or give one subject for all rows" if name == "subject" else ""
+            raise ConfigError(f"publishing needs a column {name!r}{hint}; there is: {has}")
+    for name, fits in wanted.items():
+        if schema.names.count(name) > 1:
+            raise ConfigError(f"there are several columns {name!r}")
+        if name in schema.names and not fits(schema.field(name).type):
+            raise ConfigError(f"column {name!r} has the type {schema.field(name).type}, which cannot be published")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    return bool(binary or pa.types.is_fixed_size_binary(kind)) or _is_text(kind)
+
+
+@dataclass(slots=True)
+class Rows:
+    """Columns of a record batch, ready to be encoded.
+
+    Attributes
+    ----------
+    first
+        Number of the first row, counted over all record batches.
+    subjects, payloads
+        binary (n,).
+    headers
+        binary (n,) of header blocks, None when there are none.
+    """
+
+    first: int
+    subjects: pa.BinaryArray
+    payloads: pa.BinaryArray
+    headers: pa.BinaryArray | None
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, subject: str | None, first: int, max_payload: int) -> Rows:
+        """Check all rows of a record batch.
+
+        Raises
+        ------
+        BadSubjectError, BadHeadersError, MaxPayloadError
+            A row cannot be sent; the message has its number and its content.
+        """
+        if subject is None:
+            subjects = batch.column("subject")
+            _check_subjects(batch, subjects, first)
+            subjects = subjects.cast(pa.binary())
+        else:
+            subjects = pa.repeat(pa.scalar(subject.encode(), pa.binary()), len(batch))
+        payloads = pc.fill_null(batch.column("data").cast(pa.binary()), b"")
+        ids = batch.column("msg_id") if "msg_id" in batch.schema.names else None
+        maps = batch.column("headers") if "headers" in batch.schema.names else None
+        try:
+            headers = encode_headers(maps, ids)
+        except BadHeadersError as error:
+            row = error.row or 0
+            raise BadHeadersError(
+                f"row {first + row} ({describe(batch, row)}): {str(error).partition(': ')[2]}", row=first + row
+            ) from None
+        rows = cls(first, subjects, payloads, headers)
+        rows._check_sizes(batch, max_payload)
+        return rows
+
+    def _check_sizes(self, batch: pa.RecordBatch, limit: int) -> None:
+        sizes = pc.binary_length(self.payloads)
+        if self.headers is not None:
+            sizes = pc.add(sizes, pc.fill_null(pc.binary_length(self.headers), 0))
+        if len(self) and (largest := pc.max(sizes).as_py()) > limit:
+            row = int(np.argmax(np.asarray(sizes)))
+            raise MaxPayloadError(
+                f"row {self.first + row} ({describe(batch, row)}): {largest} bytes of headers and payload are over "
+                f"the server's max_payload of {limit}",
+                size=largest,
+                limit=limit,
+            )
+
+    def chunks(self, max_rows: int, max_bytes: int, reply_length: int) -> Iterator[Rows]:
+        """Runs of rows whose frames stay within the limits; a single row may be larger."""
+        bound = np.cumsum(np.asarray(frame_bytes_bound(self.subjects, self.payloads, reply_length, self.headers)))
+        at = 0
+        while at < len(self):
+            before = int(bound[at - 1]) if at else 0
+            fitting = int(np.searchsorted(bound, before + max_bytes, side="right"))
+            stop = min(max(fitting, at + 1), at + max_rows, len(self))
+            headers = None if self.headers is None else self.headers.slice(at, stop - at)
+            yield Rows(self.first + at, self.subjects.slice(at, stop - at), self.payloads.slice(at, stop - at), headers)
+            at = stop
+
+
+def _check_subjects(batch: pa.RecordBatch, subjects: pa.Array, first: int) -> None:
+    if subjects.null_count:
+        row = pc.index(pc.is_null(subjects), True).as_py()
+        raise BadSubjectError(f"row {first + row} ({describe(batch, row)}): the subject is null")
+    for subject in pc.unique(subjects).to_pylist():
+        try:
+            check_publish_subject(subject)
+        except BadSubjectError as error:
+            row = pc.index(subjects, pa.scalar(subject, subjects.type)).as_py()
+            raise BadSubjectError(f"row {first + row} ({describe(batch, row)}): {error}") from None
+
+
+def describe(batch: pa.RecordBatch, row: int) -> str:
+    """Content of a row for an error message, cut where it is long."""
+    parts = []
+    for name in ("subject", "msg_id", "data"):
+        if name in batch.schema.names:
+            value = batch.column(name)[row].as_py()
+            shown = repr(value if value is None or len(value) <= 60 else value[:60])
+            parts.append(f"{name} {shown}{'...' if value is not None and len(value) > 60 else ''}")
+    return ", ".join(parts)
