@@ -11,6 +11,7 @@ from bench.rawsocket import connected
 from bench.rawstream import BLOCK, encoded, payload, publish
 from bench.registry import figure
 from bench.run import PAYLOAD
+from jetspark import bulk
 
 if TYPE_CHECKING:
     from bench.run import Run
@@ -37,14 +38,15 @@ def raw_publish(run: Run) -> float:
 @figure("bulk_publish", group="bulk", reference="raw_publish", against=PEERS)
 def bulk_publish(run: Run) -> float:
     """Record batches of subject and data, every ack checked."""
-    from jetspark import bulk
-
     count = run.count(MESSAGES)
     with run.target(count) as (_, subject), bulk.connect(run.url) as connection:
         batches = record_batches(subject, count)
         begin = time.perf_counter()
-        bulk.publish(connection, batches)
-        return count / (time.perf_counter() - begin)
+        report = bulk.publish(connection, batches)
+        seconds = time.perf_counter() - begin
+    if report.count != count:
+        raise RuntimeError(f"{report.count} rows of {count} were acknowledged")
+    return count / seconds
 
 
 def record_batches(subject: str, count: int) -> list[pa.RecordBatch]:
