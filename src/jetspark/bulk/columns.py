@@ -2,25 +2,26 @@
 
 What a delivery says of itself stands in its reply, the ack subject: `$JS.ACK.<stream>.<consumer>.<delivered>.<stream
 sequence>.<consumer sequence>.<timestamp>.<pending>`, with two tokens more behind `ACK` in the v2 form. The tokens are
-counted by their dots, for all rows at once; a row that the fast way does not read is read, or refused, by the scalar
-parser.
+counted by their dots, for all rows at once; a row that the fast way cannot read is shown to the scalar parser, which
+refuses it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jetspark.jetstream.ack import parse_ack_subject
+from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
 from jetspark.jetstream.errors import ConfigError, InvalidAckError
 from jetspark.wire.vector import FrameTable, LineTable
 from jetspark.wire.vector.headers import HEADERS_TYPE, decode_headers
-from jetspark.wire.vector.words import Index, find_byte, gather_spans, numbers, padded, sliding_words
+from jetspark.wire.vector.words import Bytes, Index, find_byte, gather_spans, numbers, padded, sliding_words
 
 __all__ = ["COLUMNS", "Acks", "build_batch", "read_acks", "scan_schema"]
 
@@ -40,19 +41,6 @@ _PREFIX: Final = np.uint64(int.from_bytes(b"$JS.ACK.", "little"))
 _INT64_MAX: Final = (1 << 63) - 1
 
 
-@dataclass(slots=True)
-class Acks:
-    """What the ack subjects say, int64 arrays of shape (n,)."""
-
-    sequence: NDArray[np.int64]
-    consumer_sequence: NDArray[np.int64]
-    timestamp_ns: NDArray[np.int64]
-    pending: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.sequence)
-
-
 def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
     """Schema of the chosen columns, in the order given; all of them when None.
 
@@ -68,45 +56,94 @@ def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
     return pa.schema([pa.field(name, COLUMNS[name]) for name in chosen])
 
 
+@dataclass
+class Acks:
+    """What the ack subjects of deliveries say. Numbers are read when they are asked for; see `read_acks`."""
+
+    _data: Bytes
+    _starts: Index
+    _ends: Index
+    _dots: Sequence[Index]
+    """Positions of the dots before and behind the stream sequence, the consumer sequence and the time."""
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @cached_property
+    def sequence(self) -> NDArray[np.int64]:
+        """Sequences in the stream, int64 (n,)."""
+        return self._numbers(0)
+
+    @cached_property
+    def consumer_sequence(self) -> NDArray[np.int64]:
+        """Numbers of the deliveries, int64 (n,)."""
+        return self._numbers(1)
+
+    @cached_property
+    def timestamp_ns(self) -> NDArray[np.int64]:
+        """When the messages were stored, nanoseconds since 1970 UTC, int64 (n,)."""
+        return self._numbers(2)
+
+    def row(self, row: int) -> AckMetadata:
+        """Everything that one of them says."""
+        subject = bytes(self._data[int(self._starts[row]) : int(self._ends[row])])
+        return parse_ack_subject(subject.decode("utf-8", "replace"))
+
+    def head(self, rows: int) -> Acks:
+        """Those of the first rows."""
+        return Acks(self._data, self._starts[:rows], self._ends[:rows], [dots[:rows] for dots in self._dots])
+
+    def _numbers(self, token: int) -> NDArray[np.int64]:
+        values, good = numbers(sliding_words(self._data), self._dots[token] + 1, self._dots[token + 1])
+        signed = values.view(np.int64)
+        good &= signed >= 0
+        if not good.all():
+            subject = self.row(int(np.argmin(good)))  # raises where it is no number
+            raise InvalidAckError(f"a number is above 2^63 - 1, which Arrow's int64 cannot hold: {subject}")
+        return signed
+
+
 def read_acks(lines: LineTable) -> Acks:
-    """Read the ack subjects that are the replies of messages.
+    """Find the tokens of the ack subjects that are the replies of messages.
 
     Raises
     ------
     InvalidAckError
-        A reply that is no ack subject (JSA-03, JSA-04), or a number above 2^63 - 1, which Arrow's int64 cannot hold.
+        A reply that is no ack subject (JSA-03); reading a number that is none (JSA-04), or above 2^63 - 1, too.
     """
+    if lines.reply_dots is not None and _is_ack(lines.reply_dots.shape[1]):
+        token = _sequence_dot(lines.reply_dots.shape[1])
+        dots = [lines.reply_dots[:, token + at] for at in range(4)]
+        acks = Acks(lines.bytes, lines.reply_start, lines.reply_end, dots)
+        good = lines.words[lines.reply_start] == _PREFIX
+    else:
+        acks, good = _search_acks(lines)
+    if not good.all():
+        subject = acks.row(int(np.argmin(good)))  # raises
+        raise InvalidAckError(f"cannot read the ack subject of {subject}")
+    return acks
+
+
+def _is_ack(dots: int) -> bool:
+    return dots == 8 or dots >= 10
+
+
+def _sequence_dot(dots: int) -> int:
+    """Which dot stands before the stream sequence: before token 5, or token 7 in the v2 form."""
+    return 6 if dots >= 10 else 4
+
+
+def _search_acks(lines: LineTable) -> tuple[Acks, NDArray[np.bool_]]:
+    """The same for replies of several shapes."""
     offsets, data = padded(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))
-    words = sliding_words(data)
     starts, ends = offsets[:-1], offsets[1:]
     dots = find_byte(data, _DOT)
     first = np.searchsorted(dots, offsets)
     count = np.diff(first)
-    first = first[:-1]
-    good = (words[starts] == _PREFIX) & ((count == 8) | (count >= 10))
-    # Token 5 and those behind it; in the v2 form two further on. What is read for rows that are not good is not used.
-    at = np.minimum(np.where(count >= 10, first + 2, first) + 4, max(len(dots) - 4, 0))
-    dots = np.append(dots, np.full(max(9 - len(dots), 1), len(data)))
-    columns = []
-    for token in range(4):
-        end = dots[at + token + 1]
-        if token == 3:  # the last token, unless there are more behind it
-            end = np.minimum(end, ends)
-        value, fine = numbers(words, dots[at + token] + 1, end)
-        good &= fine & (value <= _INT64_MAX)
-        columns.append(value.astype(np.int64))
-    acks = Acks(*columns)
-    for row in np.flatnonzero(~good):
-        _read_scalar(acks, int(row), bytes(data[starts[row] : ends[row]]))
-    return acks
-
-
-def _read_scalar(acks: Acks, row: int, reply: bytes) -> None:
-    found = parse_ack_subject(reply.decode("utf-8", "replace"))
-    values = (found.stream_sequence, found.consumer_sequence, found.timestamp_ns, found.num_pending)
-    if max(values) > _INT64_MAX:
-        raise InvalidAckError(f"ack subject {reply.decode('utf-8', 'replace')!r}: a number is above 2^63 - 1")
-    acks.sequence[row], acks.consumer_sequence[row], acks.timestamp_ns[row], acks.pending[row] = values
+    good = (sliding_words(data)[starts] == _PREFIX) & ((count == 8) | (count >= 10))
+    at = first[:-1] + np.where(count >= 10, 6, 4)
+    dots = np.append(dots, np.zeros(16, np.int64))  # for rows that are not good
+    return Acks(data, starts, ends, [dots[at + token] for token in range(4)]), good
 
 
 def build_batch(table: FrameTable, acks: Acks, schema: pa.Schema, stream: str) -> pa.RecordBatch:
@@ -120,6 +157,8 @@ def _column(name: str, table: FrameTable, acks: Acks, stream: str) -> pa.Array:
     if name == "data":
         return table.payloads()
     if name == "headers":
+        if not table.header_size.any():
+            return pa.nulls(len(table), HEADERS_TYPE)
         blocks = gather_spans(table.buffer, table.body, table.payload)
         return decode_headers(blocks, table.header_size > 0)
     if name == "stream":

@@ -13,6 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -44,7 +45,18 @@ R = TypeVar("R")
 
 _FIRST_BUFFER: Final = 1 << 20
 _MUX_SID: Final = 1
+_RECEIVE_BUFFER: Final = 4 << 20
 _PATIENCE: Final = 0.002  # seconds to wait for more bytes before decoding what is there
+
+
+def _widen(opened: socket.socket) -> None:
+    """Let the kernel take in what the server sends while we decode, where it allows so much."""
+    try:
+        allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
+    except (OSError, ValueError):
+        return
+    if allowed >= _RECEIVE_BUFFER:  # a smaller one would only end the kernel's own tuning
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
 
 
 def _connect_failure(address: ServerAddress, error: OSError | Error) -> Error:
@@ -152,6 +164,7 @@ class Connection:
         opened = socket.create_connection((address.host, address.port), self.options.connect_timeout)
         self._socket = opened
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _widen(opened)
         self.address = address
         self._next_sid = _MUX_SID
         self._converse(address, deadline)

@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jetspark.bulk.columns import Acks, read_acks
 from jetspark.bulk.connection import Connection
@@ -23,12 +22,13 @@ from jetspark.wire.vector import FrameTable
 
 __all__ = ["RangeConsumer", "ScanLimits", "consumer_config"]
 
-_ENOUGH: Final = 1 << 20  # bytes to collect before decoding
+_ENOUGH: Final = 1 << 19  # bytes to collect before decoding: what stays in the cache, and is worth the fixed cost
 _EXPIRES: Final = timedelta(seconds=60)
 _INACTIVE: Final = timedelta(seconds=30)
 _QUIET_FIRST: Final = 0.25  # seconds without a message before the server is asked whether there is one
 _QUIET_MOST: Final = 2.0
 _COUNT_TRIES: Final = 3
+_MESSAGE_OVERHEAD: Final = 100  # control line and ack subject, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,15 @@ def consumer_config(
 
 
 class RangeConsumer:
-    """Makes the consumer at `progress.next_sequence`; `deliveries` reads from it, `close` gives it back."""
+    """Makes the consumer at `progress.next_sequence`; `deliveries` reads from it, `close` gives it back.
+
+    Parameters
+    ----------
+    message_bytes
+        What a message of the stream takes on average.
+    careful
+        Let the server count the bytes of each pull.
+    """
 
     def __init__(
         self,
@@ -71,6 +79,9 @@ class RangeConsumer:
         progress: RangeProgress,
         limits: ScanLimits,
         prefix: str,
+        *,
+        message_bytes: int,
+        careful: bool,
     ) -> None:
         self._connection = connection
         self._stream = stream
@@ -83,9 +94,15 @@ class RangeConsumer:
         progress.new_consumer(self._info.num_pending)
         self._inbox = connection.new_inbox()
         self._sid = connection.subscribe(f"{self._inbox}.*")
-        # A pull must be able to bring the largest message that the server takes.
-        largest = connection.server_info.max_payload + (64 << 10)
-        self._pulls = RangePulls(progress.next_sequence, progress.end, pull_bytes=max(limits.in_flight // 2, largest))
+        # Where the server counts bytes, a pull must be able to bring the largest message that it takes.
+        largest = connection.server_info.max_payload + _MESSAGE_OVERHEAD
+        self._pulls = RangePulls(
+            progress.next_sequence,
+            progress.end,
+            bytes_in_flight=limits.in_flight,
+            message_bytes=message_bytes + _MESSAGE_OVERHEAD,
+            max_bytes=max(limits.in_flight // 2, largest) if careful else None,
+        )
 
     def _request(self, config: ConsumerConfig) -> ConsumerInfo:
         return self._connection.request(
@@ -149,12 +166,12 @@ class RangeConsumer:
             deliveries, restart = self._sort(table)
             if deliveries is not None:
                 acks = read_acks(deliveries.lines)
-                whole = self._consecutive(acks, progress)
-                if not whole:
-                    deliveries, acks = _head(deliveries, acks, progress)
+                whole = _consecutive(acks, progress.consumer_sequence)
+                if whole < len(acks):
+                    deliveries, acks = deliveries.head(whole), acks.head(whole)
                     restart = True
-                if len(acks):
-                    self._note(acks, progress)
+                if whole:
+                    self._note(deliveries, acks, progress)
                     yield deliveries, acks
             if restart and not progress.done:
                 raise InterruptedReadError(f"consumer {self.name!r} of stream {self._stream!r} is of no more use")
@@ -189,21 +206,17 @@ class RangeConsumer:
             return table, restart
         return (table.select(chosen) if chosen.any() else None), restart
 
-    def _consecutive(self, acks: Acks, progress: RangeProgress) -> bool:
-        return bool(np.array_equal(acks.consumer_sequence, _following(acks, progress)))
-
-    def _note(self, acks: Acks, progress: RangeProgress) -> None:
-        last = int(acks.sequence[-1])
-        self._pulls.delivered(len(acks), last)
-        progress.delivered(int(acks.consumer_sequence[0]), int(acks.consumer_sequence[-1]), last, int(acks.pending[-1]))
+    def _note(self, table: FrameTable, acks: Acks, progress: RangeProgress) -> None:
+        last = acks.row(len(acks) - 1)
+        size = int(table.end[-1]) - int(table.start[0])
+        self._pulls.delivered(len(acks), size, last.stream_sequence)
+        progress.delivered(len(acks), last.consumer_sequence, last.stream_sequence, last.num_pending)
 
 
-def _following(acks: Acks, progress: RangeProgress) -> NDArray[np.int64]:
-    return np.arange(progress.consumer_sequence + 1, progress.consumer_sequence + 1 + len(acks))
-
-
-def _head(table: FrameTable, acks: Acks, progress: RangeProgress) -> tuple[FrameTable, Acks]:
-    """The deliveries before the first gap."""
-    good = np.logical_and.accumulate(acks.consumer_sequence == _following(acks, progress))
-    picked = Acks(acks.sequence[good], acks.consumer_sequence[good], acks.timestamp_ns[good], acks.pending[good])
-    return table.select(good), picked
+def _consecutive(acks: Acks, before: int) -> int:
+    """How many deliveries follow on each other without a gap."""
+    # Deliveries come in order, so the last one tells whether one is missing.
+    if acks.row(len(acks) - 1).consumer_sequence == before + len(acks):
+        return len(acks)
+    follows = acks.consumer_sequence == np.arange(before + 1, before + 1 + len(acks))
+    return int(np.argmin(follows)) if not follows.all() else len(acks)

@@ -91,7 +91,7 @@ def scan(
     columns: Sequence[str] | None = None,
     max_batch_rows: int = 16_384,
     max_batch_bytes: int = 8 << 20,
-    max_bytes_in_flight: int = 8 << 20,
+    max_bytes_in_flight: int = 16 << 20,
     timeout: float = 5.0,
     retry_timeout: float = 30.0,
     prefix: str = API_PREFIX,
@@ -117,7 +117,7 @@ def scan(
     max_batch_rows, max_batch_bytes
         Upper bounds of a record batch. One message alone may be larger.
     max_bytes_in_flight
-        What the server may have sent without our having read it.
+        About what the server may have sent without our having read it.
     timeout
         Seconds for a request to the server.
     retry_timeout
@@ -215,6 +215,7 @@ class Scan:
         self._bounds = bounds
         self._limits = limits
         self._prefix = prefix
+        self._message_bytes = 0
         self._consumer: RangeConsumer | None = None
         self._batches: Generator[pa.RecordBatch] = self._run()
 
@@ -269,6 +270,7 @@ class Scan:
         info = self._stream_info()
         state, report, bounds = info.state, self.report, self._bounds
         report.created = info.created
+        self._message_bytes = state.bytes // max(state.messages, 1)
         report.stream_first_sequence, report.stream_last_sequence = state.first_seq, state.last_seq
         start, end = bounds.start_sequence, bounds.end_sequence
         if bounds.start_ns is not None:
@@ -301,7 +303,14 @@ class Scan:
 
     def _open_consumer(self, progress: RangeProgress) -> RangeConsumer:
         self._consumer = consumer = RangeConsumer(
-            self._connection, self._stream, self._subjects, progress, self._limits, self._prefix
+            self._connection,
+            self._stream,
+            self._subjects,
+            progress,
+            self._limits,
+            self._prefix,
+            message_bytes=self._message_bytes,
+            careful=self.report.restarts > 0,
         )
         if self.report.expected is None:
             self.report.expected = consumer.count(progress.end, self.report.stream_last_sequence)
