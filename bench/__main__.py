@@ -43,8 +43,9 @@ def measure(run: Run, figures: list[Figure], rounds: int) -> tuple[dict[str, lis
                 continue
             if turn:
                 values[figure.name].append(value)
-                took = time.monotonic() - begin
-                say(f"round {turn} of {rounds}  {figure.name:<24} {number(value):>14} {figure.unit}  ({took:.1f} s)")
+            took = time.monotonic() - begin
+            place = f"round {turn} of {rounds}" if turn else "warm-up"
+            say(f"{place:<15}  {figure.name:<24} {number(value):>10} {figure.unit}  ({took:.1f} s)")
     return values, left_out
 
 
