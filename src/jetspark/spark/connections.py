@@ -1,0 +1,77 @@
+"""One connection for each worker process, kept between tasks.
+
+Spark uses a Python worker for many tasks, one after the other, and connecting costs more than a small task. A
+connection is lent to one user at a time: a second one at the same time gets a connection of its own, and one that was
+in use when something went wrong is not kept. What lay idle is looked at before it is lent again: the server's PINGs are
+answered, and one that the server has closed, or that lay idle for so long that a PING may have gone unanswered, is
+replaced.
+"""
+
+from __future__ import annotations
+
+import atexit
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from jetspark.jetstream.errors import Error
+
+if TYPE_CHECKING:
+    from jetspark.bulk import Connection
+    from jetspark.wire.options import ConnectOptions
+
+__all__ = ["close_idle", "lend"]
+
+MAX_IDLE: Final = 60.0
+"""Seconds that a connection may lie idle."""
+
+# By the options, of which a worker has seldom more than one kind; with the time at which it was given back.
+_idle: dict[ConnectOptions, tuple[Connection, float]] = {}
+
+
+@contextmanager
+def lend(options: ConnectOptions) -> Iterator[Connection]:
+    """Give a connection for the time of a `with`; it is closed when that ends with an exception.
+
+    Raises
+    ------
+    ConnectError, AuthenticationError, TLSError
+        There was none, and the server cannot be reached or does not take us.
+    """
+    from jetspark.bulk import connect
+
+    connection = _take_idle(options) or connect(options)
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
+    if options in _idle:
+        connection.close()
+    elif not connection.closed:
+        _idle[options] = (connection, time.monotonic())
+
+
+def _take_idle(options: ConnectOptions) -> Connection | None:
+    connection, since = _idle.pop(options, (None, 0.0))
+    if connection is None:
+        return None
+    if not connection.closed and time.monotonic() - since < MAX_IDLE:
+        try:
+            while connection.read(time.monotonic()) is not None:
+                pass  # what the last task did not wait for
+        except Error:
+            connection.close()
+        else:
+            return connection
+    connection.close()
+    return None
+
+
+@atexit.register
+def close_idle() -> None:
+    """Close the connections that nobody uses at the moment."""
+    while _idle:
+        _, (connection, _) = _idle.popitem()
+        connection.close()

@@ -1,0 +1,123 @@
+"""From positions to the sequences of one stream, and what of them is gone.
+
+A batch read is fixed when it is planned: positions become sequences there and then, cut to what the stream holds. Asked
+for by number, what lies before the stream's first message or behind its last one is lost; `earliest`, `latest` and
+times take what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jetspark.jetstream import StreamState
+from jetspark.spark.filters import Bounds
+from jetspark.spark.option_values import Position, PositionKind
+
+__all__ = ["Loss", "StreamRange", "resolve_range"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRange:
+    """Sequences of a stream, from `start` (included) to `end` (excluded)."""
+
+    stream: str
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many sequences that are; some may be deleted or filtered away."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Sequences that were asked for and are gone, `first` to `last`, both included.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    first, last
+        The sequences; None when only their number is known.
+    reason
+        How that is known.
+    """
+
+    stream: str
+    first: int | None
+    last: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        if self.first is None:
+            return f"stream {self.stream}: {self.reason}"
+        what = f"sequence {self.first} is" if self.first == self.last else f"sequences {self.first} to {self.last} are"
+        return f"stream {self.stream}: {what} gone: {self.reason}"
+
+
+def resolve_range(
+    stream: str,
+    state: StreamState,
+    start: Position,
+    end: Position,
+    filters: Bounds,
+    sequence_at: Callable[[int], int],
+) -> tuple[StreamRange, list[Loss]]:
+    """Return the sequences to read and what is gone of those that were asked for.
+
+    Parameters
+    ----------
+    stream
+        Name of the stream.
+    state
+        What it holds.
+    start, end
+        Where to begin (included) and to end (excluded).
+    filters
+        Bounds of sequences that a filter allows; what they leave out is not asked for.
+    sequence_at
+        Gives the first sequence that was stored at or after a time in nanoseconds, one above the last if there is none.
+    """
+    first = max(state.first_seq, 1)
+    behind = max(state.last_seq + 1, first)
+    wanted_start = _sequence(start, sequence_at)
+    wanted_end = _sequence(end, sequence_at)
+    if filters.low is not None:
+        wanted_start = filters.low if wanted_start is None else max(wanted_start, filters.low)
+    if filters.high is not None:
+        wanted_end = filters.high if wanted_end is None else min(wanted_end, filters.high)
+    from_start = first if wanted_start is None else max(min(wanted_start, behind), first)
+    to_end = behind if wanted_end is None else min(wanted_end, behind)
+    losses = _losses(
+        stream,
+        first,
+        behind,
+        wanted_start if start.kind is PositionKind.SEQUENCE else None,
+        wanted_end if end.kind is PositionKind.SEQUENCE else None,
+    )
+    return StreamRange(stream, from_start, max(to_end, from_start)), losses
+
+
+def _sequence(position: Position, sequence_at: Callable[[int], int]) -> int | None:
+    if position.kind is PositionKind.SEQUENCE:
+        return position.value
+    return sequence_at(position.value) if position.kind is PositionKind.TIME else None
+
+
+def _losses(stream: str, first: int, behind: int, start: int | None, end: int | None) -> list[Loss]:
+    """What of the sequences asked for by number lies outside of the stream."""
+    if start is not None and end is not None and start >= end:
+        return []
+    losses = []
+    asked_from = 1 if start is None else start
+    gone_to = first if end is None else min(first, end)
+    if asked_from < gone_to and (start is not None or gone_to == end):
+        losses.append(Loss(stream, asked_from, gone_to - 1, f"the stream starts at {first}"))
+    ends = f"the stream ends at {behind - 1}"
+    if end is not None and end > behind:
+        losses.append(Loss(stream, max(behind, asked_from), end - 1, ends))
+    elif start is not None and start > behind:
+        losses.append(Loss(stream, behind, start - 1, ends))
+    return losses

@@ -1,0 +1,258 @@
+"""The options of `format("jetstream")`: one table, from which they are read, checked and documented.
+
+Names are in camel case and those of Spark's Kafka source where the meaning is the same. Spark ignores the case of
+options. What an option needs besides others is said in `jetspark.spark.options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from jetspark.jetstream.names import check_publish_subject
+from jetspark.spark.option_values import (
+    Position,
+    PositionKind,
+    at_least,
+    one_of,
+    read_count,
+    read_duration,
+    read_flag,
+    read_offsets,
+    read_size,
+    read_streams,
+    read_subjects,
+    read_text,
+    read_texts,
+    read_time,
+    read_times,
+)
+
+__all__ = ["OPTIONS", "Option", "Use", "markdown_table"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Use(Enum):
+    """What an option is for."""
+
+    BOTH = "read, write"
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True)
+class Option(Generic[T_co]):
+    """One option.
+
+    Attributes
+    ----------
+    name
+        Name in camel case.
+    kind
+        What its text is, in a word or two.
+    read
+        Makes the value of the text, or raises ValueError.
+    default
+        Value when it is not given.
+    default_text
+        How the documentation says that.
+    meaning
+        What it does, for the documentation.
+    use
+        Whether it is for reading, writing or both.
+    kafka
+        The option of Spark's Kafka source or sink that it resembles, empty when there is none.
+    secret
+        Its value never appears in an error.
+    """
+
+    name: str
+    kind: str
+    read: Callable[[str], T_co]
+    default: T_co
+    default_text: str
+    meaning: str
+    use: Use = Use.BOTH
+    kafka: str = ""
+    secret: bool = False
+
+
+NONE: Final = "none"
+
+# A table: formatted by hand, so that an option takes two or three lines.
+# fmt: off
+
+SERVERS: Final = Option[tuple[str, ...] | None](
+    "servers", "list of URLs", read_texts, None, "`NATS_URL`, else `nats://localhost:4222`",
+    "Servers to connect to, `nats://` or `tls://`, tried in random order.", kafka="kafka.bootstrap.servers",
+)
+USER: Final = Option[str | None]("user", "text", read_text, None, NONE, "User name.", secret=True)
+PASSWORD: Final = Option[str | None](
+    "password", "text", str, None, NONE, "The user's password.", kafka="kafka.sasl.jaas.config", secret=True
+)
+TOKEN: Final = Option[str | None]("token", "text", read_text, None, NONE, "Token.", secret=True)
+CREDENTIALS: Final = Option[str | None](
+    "credentials", "path", read_text, None, NONE,
+    "A `.creds` file. It must be there on the driver and on every executor.",
+)
+CREDENTIALS_TEXT: Final = Option[str | None](
+    "credentialsText", "text", read_text, None, NONE, "The content of a `.creds` file.", secret=True
+)
+NKEY_SEED: Final = Option[str | None]("nkeySeed", "text", read_text, None, NONE, "Seed of an nkey.", secret=True)
+TLS_CA: Final = Option[str | None](
+    "tlsCa", "path", read_text, None, "the system's", "PEM file of the authorities to trust.",
+    kafka="kafka.ssl.truststore.location",
+)
+TLS_CERT: Final = Option[str | None](
+    "tlsCert", "path", read_text, None, NONE, "PEM file of the client's certificate.",
+    kafka="kafka.ssl.keystore.location",
+)
+TLS_KEY: Final = Option[str | None](
+    "tlsKey", "path", read_text, None, "in `tlsCert`", "PEM file of the client's key.", kafka="kafka.ssl.keystore.key"
+)
+TLS_KEY_PASSWORD: Final = Option[str | None](
+    "tlsKeyPassword", "text", str, None, NONE, "Password of the client's key.", kafka="kafka.ssl.key.password",
+    secret=True,
+)
+TLS_HOSTNAME: Final = Option[str | None](
+    "tlsHostname", "text", read_text, None, "the address", "Name that the server's certificate must carry."
+)
+TLS_VERIFY: Final = Option[bool](
+    "tlsVerify", "true or false", read_flag, True, "true",
+    "Check the server's certificate. Without it anybody can be the server.",
+    kafka="kafka.ssl.endpoint.identification.algorithm",
+)
+TLS_FIRST: Final = Option[bool](
+    "tlsFirst", "true or false", read_flag, False, "false", "The server wants TLS before it says anything."
+)
+DOMAIN: Final = Option[str | None]("domain", "text", read_text, None, NONE, "JetStream domain.")
+API_PREFIX: Final = Option[str | None](
+    "apiPrefix", "subject", read_text, None, "`$JS.API`", "Prefix of the JetStream API that another account exports."
+)
+INBOX_PREFIX: Final = Option[str](
+    "inboxPrefix", "subject", lambda text: check_publish_subject(read_text(text)), "_INBOX", "`_INBOX`",
+    "First tokens of the subjects that answers come to.",
+)
+CONNECTION_NAME: Final = Option[str](
+    "connectionName", "text", read_text, "jetspark-spark", "`jetspark-spark`",
+    "Name of the connections in the server's monitoring.", kafka="kafka.client.id",
+)
+CONNECT_TIMEOUT: Final = Option[float](
+    "connectTimeout", "duration", read_duration, 5.0, "5s", "Longest time to connect to one server.",
+    kafka="kafka.socket.connection.setup.timeout.ms",
+)
+REQUEST_TIMEOUT: Final = Option[float](
+    "requestTimeout", "duration", read_duration, 5.0, "5s", "Longest wait for an answer of the JetStream API.",
+    kafka="kafka.request.timeout.ms",
+)
+
+STREAM: Final = Option[tuple[str, ...]](
+    "stream", "list of names", read_streams, (), "must be given", "Stream to read, or several.", Use.READ, "subscribe"
+)
+SUBJECT: Final = Option[tuple[str, ...]](
+    "subject", "list of subjects", read_subjects, (), "everything",
+    "Reading: only messages whose subject matches one of these (`*` one token, `>` the rest), selected by the server. "
+    "Writing: the subject of all rows, instead of the column `subject`.", kafka="topic",
+)
+STARTING_OFFSETS: Final = Option[Position | dict[str, Position]](
+    "startingOffsets", "`earliest` or JSON", read_offsets, Position(PositionKind.EARLIEST), "`earliest`",
+    'First sequence to read: `earliest`, or one for each stream, `{"ORDERS": 17}` (-2 is earliest).', Use.READ,
+    "startingOffsets",
+)
+ENDING_OFFSETS: Final = Option[Position | dict[str, Position]](
+    "endingOffsets", "`latest` or JSON", read_offsets, Position(PositionKind.LATEST), "`latest`",
+    'Sequence to stop before: `latest`, which is the end of the stream when the read is planned, or one for each '
+    'stream, `{"ORDERS": 42}` (-1 is latest).', Use.READ, "endingOffsets",
+)
+STARTING_TIMESTAMP: Final = Option[int | None](
+    "startingTimestamp", "time", read_time, None, NONE,
+    "Read messages stored at or after this time: milliseconds since 1970, or `2026-03-01T12:00:00Z`. Goes before "
+    "`startingOffsetsByTimestamp`, and that before `startingOffsets`.", Use.READ, "startingTimestamp",
+)
+ENDING_TIMESTAMP: Final = Option[int | None](
+    "endingTimestamp", "time", read_time, None, NONE,
+    "Read messages stored before this time. Goes before `endingOffsetsByTimestamp`, and that before `endingOffsets`.",
+    Use.READ, "endingTimestamp",
+)
+STARTING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
+    "startingOffsetsByTimestamp", "JSON", read_times, None, NONE,
+    'A starting time for each stream: `{"ORDERS": "2026-03-01T12:00:00Z"}`.', Use.READ, "startingOffsetsByTimestamp",
+)
+ENDING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
+    "endingOffsetsByTimestamp", "JSON", read_times, None, NONE, "An ending time for each stream.", Use.READ,
+    "endingOffsetsByTimestamp",
+)
+MIN_PARTITIONS: Final = Option[int | None](
+    "minPartitions", "number", read_count, None, "the driver's cores, each at least 50,000 sequences",
+    "Least number of Spark partitions; shared out to the streams by what there is to read.", Use.READ, "minPartitions",
+)
+MAX_RECORDS_PER_PARTITION: Final = Option[int | None](
+    "maxRecordsPerPartition", "number", read_count, None, NONE,
+    "Most sequences that one Spark partition spans.", Use.READ, "maxRecordsPerPartition",
+)
+INCLUDE_HEADERS: Final = Option[bool](
+    "includeHeaders", "true or false", read_flag, False, "false",
+    "Add the column `headers`. A schema of your own that has it needs no option.", Use.READ, "includeHeaders",
+)
+FAIL_ON_DATA_LOSS: Final = Option[bool](
+    "failOnDataLoss", "true or false", read_flag, True, "true",
+    "Fail when messages that were asked for are gone: expired, purged, or it is another stream of the same name. With "
+    "`false` a warning says what is gone and the rest is read.", Use.READ, "failOnDataLoss",
+)
+ARROW_BATCH_ROWS: Final = Option[int](
+    "arrowBatchRows", "number", read_count, 16_384, "16384", "Most rows of a record batch that goes to Spark.",
+    Use.READ, "kafka.max.poll.records",
+)
+ARROW_BATCH_BYTES: Final = Option[int](
+    "arrowBatchBytes", "size", at_least(4096, read_size), 8 << 20, "8m",
+    "Size above which a record batch is not filled further.", Use.READ,
+)
+MAX_BYTES_IN_FLIGHT: Final = Option[int](
+    "maxBytesInFlight", "size", at_least(4096, read_size), 8 << 20, "8m",
+    "Most bytes that the server may have under way to one task.", Use.READ, "kafka.fetch.max.bytes",
+)
+RETRY_TIMEOUT: Final = Option[float](
+    "retryTimeout", "duration", read_duration, 30.0, "30s",
+    "How long a task goes on trying when the server goes away while it reads.", Use.READ,
+    "fetchOffset.numRetries",
+)
+
+DEDUP: Final = Option[str](
+    "dedup", "`auto` or `off`", one_of("auto", "off"), "auto", "`auto`",
+    "Without a column `msg_id`: give every row a message id that a repeated task gives again, so that the server drops "
+    "repeats within the stream's duplicate window.", Use.WRITE, "kafka.enable.idempotence",
+)
+MAX_PENDING_ACKS: Final = Option[int](
+    "maxPendingAcks", "number", read_count, 768, "768",
+    "Most messages that a task has sent and that the stream has not acknowledged yet.", Use.WRITE,
+    "kafka.max.in.flight.requests.per.connection",
+)
+ACK_TIMEOUT: Final = Option[float](
+    "ackTimeout", "duration", read_duration, 5.0, "5s", "Longest wait for an acknowledgement.", Use.WRITE,
+    "kafka.delivery.timeout.ms",
+)
+
+OPTIONS: Final[tuple[Option[object], ...]] = (
+    SERVERS, USER, PASSWORD, TOKEN, CREDENTIALS, CREDENTIALS_TEXT, NKEY_SEED,
+    TLS_CA, TLS_CERT, TLS_KEY, TLS_KEY_PASSWORD, TLS_HOSTNAME, TLS_VERIFY, TLS_FIRST,
+    DOMAIN, API_PREFIX, INBOX_PREFIX, CONNECTION_NAME, CONNECT_TIMEOUT, REQUEST_TIMEOUT,
+    STREAM, SUBJECT, STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
+    ENDING_OFFSETS, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, MIN_PARTITIONS, MAX_RECORDS_PER_PARTITION,
+    INCLUDE_HEADERS, FAIL_ON_DATA_LOSS, ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
+    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT,
+)
+"""All options, in the order of the documentation."""
+# fmt: on
+
+
+def markdown_table() -> str:
+    """Return the table of `docs/spark.md`: name, value, default, meaning, and the Kafka option that it resembles."""
+    lines = ["| Option | For | Value | Default | Meaning | Like Kafka's |", "|---|---|---|---|---|---|"]
+    for option in OPTIONS:
+        kafka = f"`{option.kafka}`" if option.kafka else ""
+        cells = (f"`{option.name}`", option.use.value, option.kind, option.default_text, option.meaning, kafka)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"

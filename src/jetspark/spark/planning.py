@@ -1,0 +1,95 @@
+"""How a read is split into Spark partitions: by sequence, few and large.
+
+Every Spark task costs tens of milliseconds before its first row, so by default there are no more partitions than
+cores, and none below 50,000 sequences. Deleted and filtered messages count, since only reading tells where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql.datasource import InputPartition
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.offsets import StreamRange
+
+__all__ = ["StreamPartition", "split_ranges"]
+
+LEAST_SEQUENCES: Final = 50_000
+"""Sequences that a partition has at least, unless an option wants more partitions."""
+MAX_PARTITIONS: Final = 100_000
+"""Most partitions: Spark keeps each of them on the driver."""
+
+
+@dataclass(frozen=True)
+class StreamPartition(InputPartition):
+    """One task's part of a read.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    created_ns
+        When it was made (nanoseconds since 1970): another stream of the same name has another time.
+    start, end
+        First sequence and the one to stop before.
+    """
+
+    stream: str
+    created_ns: int
+    start: int
+    end: int
+
+
+def split_ranges(
+    ranges: Sequence[StreamRange], *, min_partitions: int | None, max_records: int | None, cores: int
+) -> list[StreamRange]:
+    """Return the ranges of the partitions, in order: together they are the given ranges, none is empty.
+
+    Parameters
+    ----------
+    ranges
+        What to read of each stream.
+    min_partitions
+        Least number of partitions, as long as there are as many sequences; shared out in proportion to the sizes.
+        None takes the number of cores, but no partition with less than 50,000 sequences.
+    max_records
+        Most sequences of a partition.
+    cores
+        Cores that will read.
+
+    Raises
+    ------
+    ConfigError
+        That makes more than 100,000 partitions.
+    """
+    ranges = [each for each in ranges if each.size > 0]
+    total = sum(each.size for each in ranges)
+    wanted = max(min(cores, total // LEAST_SEQUENCES), 1) if min_partitions is None else min_partitions
+    counts = _shares([each.size for each in ranges], wanted)
+    if max_records is not None:
+        counts = [max(count, -(-each.size // max_records)) for count, each in zip(counts, ranges, strict=True)]
+    if sum(counts) > MAX_PARTITIONS:
+        raise ConfigError(
+            f"options minPartitions and maxRecordsPerPartition make {sum(counts)} partitions of {total} sequences; "
+            f"{MAX_PARTITIONS} are allowed"
+        )
+    return [part for each, count in zip(ranges, counts, strict=True) for part in _cut(each, count)]
+
+
+def _shares(sizes: list[int], wanted: int) -> list[int]:
+    """Share out a number in proportion to sizes: at least 1 and at most its size to each."""
+    total = sum(sizes)
+    shares = [min(max(size * wanted // total, 1), size) for size in sizes]
+    # What rounding down left over goes to those with the most sequences a partition.
+    while sum(shares) < min(wanted, total):
+        open_to_more = [at for at, size in enumerate(sizes) if shares[at] < size]
+        shares[max(open_to_more, key=lambda at: sizes[at] / shares[at])] += 1
+    return shares
+
+
+def _cut(whole: StreamRange, count: int) -> list[StreamRange]:
+    bounds = [whole.start + whole.size * at // count for at in range(count + 1)]
+    return [StreamRange(whole.stream, bounds[at], bounds[at + 1]) for at in range(count)]

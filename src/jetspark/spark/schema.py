@@ -1,0 +1,222 @@
+"""The columns of a read and of a write: what Spark may ask for, and record batches exactly as it wants them.
+
+Spark takes a record batch only when its Arrow schema is the declared one to the letter: order, types, nullability. A
+Python source is told of no column pruning, so a schema of the user's own is the way to read less; what it does not name
+is not even decoded.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from jetspark.jetstream.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["HEADERS", "Projection", "WriteColumns", "project", "read_schema", "write_columns"]
+
+HEADERS: Final = "headers"
+_TEXT: Final = StringType()
+_HEADERS_TYPE: Final = MapType(_TEXT, ArrayType(_TEXT))
+
+_READABLE: Final[dict[str, tuple[DataType, ...]]] = {
+    "subject": (_TEXT,),
+    "data": (BinaryType(), _TEXT),
+    HEADERS: (_HEADERS_TYPE,),
+    "stream": (_TEXT,),
+    "sequence": (LongType(), IntegerType()),
+    "timestamp": (TimestampType(), TimestampNTZType()),
+    "timestamp_ns": (LongType(),),
+}
+_WRITABLE: Final[dict[str, tuple[DataType, ...]]] = {
+    "subject": (_TEXT,),
+    "data": (BinaryType(), _TEXT),
+    HEADERS: (_HEADERS_TYPE, MapType(_TEXT, _TEXT)),
+    "msg_id": (_TEXT,),
+}
+_NOT_WRITTEN: Final = frozenset(_READABLE) - frozenset(_WRITABLE)
+"""Columns of a read that say where a message was; a write of what was read leaves them out."""
+
+
+def read_schema(include_headers: bool) -> StructType:
+    """Return the schema of a read: every column in its own type; `headers` only when asked for."""
+    names = [name for name in _READABLE if include_headers or name != HEADERS]
+    return StructType([StructField(name, _READABLE[name][0]) for name in names])
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What a read's schema asks for, and how a scan's batch becomes that.
+
+    Attributes
+    ----------
+    columns
+        The scan's columns, in the order of the schema.
+    schema
+        Exact Arrow schema that Spark wants.
+    natural
+        Names in the schema, in lower case, of columns in their own type: filters on them can go to the server.
+    """
+
+    columns: tuple[str, ...]
+    schema: pa.Schema
+    natural: frozenset[str]
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the scan's batch with the schema's names, types and nullability.
+
+        Raises
+        ------
+        ConfigError
+            A sequence does not fit into the schema's int.
+        """
+        import pyarrow as pa
+
+        if batch.schema.equals(self.schema):
+            return batch
+        arrays = [_cast(batch.column(at), field) for at, field in enumerate(self.schema)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def project(schema: StructType) -> Projection:
+    """Check the schema of a read, Spark's or the user's own: any columns, in any order, nullable or not.
+
+    Raises
+    ------
+    ConfigError
+        A column that messages do not have, the same one twice, or a type that it cannot be read as.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    columns: list[str] = []
+    natural = []
+    for field in schema:
+        name = _known(field.name, _READABLE, "read")
+        if name in columns:
+            raise ConfigError(f"the schema names column {name} twice")
+        if not _is_one_of(field.dataType, _READABLE[name]):
+            raise _wrong_type(field, _READABLE[name], "be read as")
+        columns.append(name)
+        if _same(field.dataType, _READABLE[name][0]):
+            natural.append(name)
+    if not columns:
+        raise ConfigError(f"the schema names no column; messages have {', '.join(_READABLE)}")
+    return Projection(tuple(columns), to_arrow_schema(schema, timezone="UTC"), frozenset(natural))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteColumns:
+    """Which columns of a write hold what: our name -> position in Spark's batches."""
+
+    positions: dict[str, int]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.positions
+
+
+def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
+    """Check the schema of a write.
+
+    Parameters
+    ----------
+    schema
+        The rows' schema.
+    subject
+        The option `subject`, which goes before the column of that name.
+
+    Raises
+    ------
+    ConfigError
+        A needed column is missing (with those that are there), one has the wrong type, or one would not be written.
+    """
+    positions: dict[str, int] = {}
+    there = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema) or "no columns"
+    for at, field in enumerate(schema):
+        if field.name.lower() in _NOT_WRITTEN:
+            continue
+        name = _known(field.name, _WRITABLE, "write")
+        if name in positions:
+            raise ConfigError(f"the rows have column {name} twice")
+        if not _is_one_of(field.dataType, _WRITABLE[name]):
+            raise _wrong_type(field, _WRITABLE[name], "be written from")
+        positions[name] = at
+    if "data" not in positions:
+        raise ConfigError(f"the rows have no column data (binary or string), the payload; they have {there}")
+    if subject is not None:
+        positions.pop("subject", None)
+    elif "subject" not in positions:
+        raise ConfigError(
+            f"the rows have no column subject (string) and option subject is not given; they have {there}"
+        )
+    return WriteColumns(positions)
+
+
+def _known(name: str, columns: dict[str, tuple[DataType, ...]], verb: str) -> str:
+    ours = name.lower()
+    if ours not in columns:
+        nearest = difflib.get_close_matches(ours, columns, n=1, cutoff=0.0)[0]
+        raise ConfigError(
+            f"there is no column {name} to {verb}; did you mean {nearest}? The columns are: {', '.join(columns)}"
+        )
+    return ours
+
+
+def _is_one_of(have: DataType, types: tuple[DataType, ...]) -> bool:
+    return any(_same(have, wanted) for wanted in types)
+
+
+def _same(have: DataType, wanted: DataType) -> bool:
+    """Whether two types are the same but for the nullability inside of them."""
+    if isinstance(have, MapType) and isinstance(wanted, MapType):
+        return _same(have.keyType, wanted.keyType) and _same(have.valueType, wanted.valueType)
+    if isinstance(have, ArrayType) and isinstance(wanted, ArrayType):
+        return _same(have.elementType, wanted.elementType)
+    return have == wanted
+
+
+def _wrong_type(field: StructField, types: tuple[DataType, ...], verb: str) -> ConfigError:
+    wanted = " or ".join(wanted.simpleString() for wanted in types)
+    return ConfigError(f"column {field.name} can {verb} {wanted}, not {field.dataType.simpleString()}")
+
+
+def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
+    import pyarrow as pa
+
+    if pa.types.is_map(field.type):
+        return _cast_map(array, field)
+    if array.type.equals(field.type):
+        return array
+    if pa.types.is_binary(array.type):
+        return array.view(field.type)  # the bytes as they are, as Spark's own cast does
+    if pa.types.is_timestamp(field.type):
+        return array.view(pa.int64()).view(field.type)
+    try:
+        return array.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise ConfigError(f"column {field.name} {field.type}: {error}; declare it bigint") from None
+
+
+def _cast_map(array: pa.MapArray, field: pa.Field) -> pa.MapArray:
+    import pyarrow as pa
+
+    if not field.nullable and array.null_count:
+        # A message without headers has none; where the schema allows no null, that is an empty map.
+        array = pa.array([entries or [] for entries in array.to_pylist()], array.type)
+    return array if array.type.equals(field.type) else array.cast(field.type)

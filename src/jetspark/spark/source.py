@@ -1,0 +1,49 @@
+"""`format("jetstream")`: what Spark asks first. Nothing here connects; importing it needs neither numpy nor pyarrow."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from jetspark.spark.options import read_options, write_options
+from jetspark.spark.reader import FilteringReader, JetStreamReader
+from jetspark.spark.schema import read_schema
+from jetspark.spark.writer import JetStreamWriter, plan_write
+
+__all__ = ["JetStreamDataSource"]
+
+_FILTERING_PLANNER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class JetStreamDataSource(DataSource):
+    """Streams of NATS JetStream as tables: batch reads and writes. Options: `jetspark.spark.option_table`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format()`."""
+        return "jetstream"
+
+    def schema(self) -> StructType:
+        """Return the columns of a read; checks the options as well. Raises ConfigError."""
+        return read_schema(read_options(self.options).include_headers)
+
+    def reader(self, schema: StructType) -> JetStreamReader:
+        """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""
+        # Spark refuses a reader that takes filters where its switch for that is off, and the switch cannot be seen
+        # from here. But it plans in a process of its own where the switch is on.
+        reader = FilteringReader if _is_filtering_planner() else JetStreamReader
+        return reader(schema, read_options(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> JetStreamWriter:
+        """Return the writer of a batch. Raises ConfigError as `reader` does, and for the mode `overwrite`."""
+        return plan_write(schema, write_options(self.options), overwrite)
+
+
+def _is_filtering_planner() -> bool:
+    if _FILTERING_PLANNER in sys.modules:
+        return True
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)  # where Spark runs it without its daemon
+    return spec is not None and spec.name == _FILTERING_PLANNER
