@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetspark.bulk.window import Window
-from jetspark.jetstream.errors import Error, NoStreamResponseError, StatusError
+from jetspark.jetstream.errors import Error, NoStreamResponseError, ProtocolError, StatusError
+from jetspark.jetstream.header_names import SUBJECT as NATS_SUBJECT
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import read_pub_ack
-from jetspark.wire.headers import parse_status
+from jetspark.wire.frames import Msg
+from jetspark.wire.headers import parse, parse_status
 from jetspark.wire.vector import FrameTable
 from jetspark.wire.vector.words import Bytes, Index, Words, gather_spans, numbers, padded, sliding_words
 
-__all__ = ["AckReader", "StreamAcks"]
+__all__ = ["AckReader", "Refusal", "StreamAcks"]
 
 _SEQUENCE: Final = b'"seq":'
 _MOST_PATTERNS: Final = 16
@@ -53,40 +55,65 @@ class StreamAcks:
         self.last_sequence = highest if self.last_sequence is None else max(self.last_sequence, highest)
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A message that was not stored.
+
+    Attributes
+    ----------
+    rows, nth
+        The rows that share the reply subject, and how many answers came on it before this one.
+    error
+        Why it was refused.
+    subject
+        Subject that nobody takes, where the server names it (503). Such an answer may overtake those before it.
+    """
+
+    rows: range
+    nth: int
+    error: Error
+    subject: str | None
+
+
 @dataclass(slots=True)
 class AckReader:
-    """Reads acknowledgements into `streams`, refusals into `refused`."""
+    """Reads acknowledgements into `streams`, and what was refused into `refusals`."""
 
     window: Window
     streams: dict[str, StreamAcks] = field(default_factory=dict)
-    refused: dict[int, Error] = field(default_factory=dict)
-    """Row and error of every message that was not stored."""
+    refusals: list[Refusal] = field(default_factory=list)
+    """What was not stored."""
     _patterns: dict[bytes, StreamAcks] = field(default_factory=dict)
 
     def read(self, table: FrameTable) -> None:
         """Take in the messages of the window's reply subjects."""
-        lines = table.lines
-        slots, good = numbers(lines.words, lines.subject_end - self.window.digits, lines.subject_end)
-        signed = slots.astype(np.int64)
-        signed[~good] = self.window.size
-        rows = self.window.acknowledge(signed)
-        open_ones = (rows >= 0) & (table.header_size == 0)
+        lines, window = table.lines, self.window
+        values, good = numbers(lines.words, lines.subject_end - window.digits, lines.subject_end)
+        slots = values.view(np.int64)
+        good &= values < window.slots
+        if not good.all():
+            raise ProtocolError("a message on a reply subject that was not given to anybody")
         offsets, data = padded(gather_spans(table.buffer, table.payload, table.end))
         words = sliding_words(data)
+        open_ones = table.header_size == 0
         for prefix, acks in list(self._patterns.items()):
             open_ones = _read_plain(prefix, acks, data, words, offsets, open_ones)
-        for row in np.flatnonzero(open_ones | ((rows >= 0) & (table.header_size > 0))):
-            self._read_one(table, int(row), int(rows[row]))
+        for at in np.flatnonzero(open_ones | (table.header_size > 0)).tolist():
+            slot = int(slots[at])
+            earlier = window.answers_of(slot) + int(np.count_nonzero(slots[:at] == slot))
+            self._read_one(table.message(at), window.rows_of(slot), earlier)
+        window.answer(slots)
 
-    def _read_one(self, table: FrameTable, at: int, row: int) -> None:
-        message = table.message(at)
+    def _read_one(self, message: Msg, rows: range, earlier: int) -> None:
+        """Read an answer that `earlier` ones came before on its slot."""
         status = parse_status(message.header) if message.header and not message.payload else None
         try:
             if status is not None:
                 raise _status_error(status.code, status.description)
             ack = read_pub_ack(message.payload)
         except Error as error:
-            self.refused[row] = error
+            subject = parse(message.header).get(NATS_SUBJECT) if status is not None else None
+            self.refusals.append(Refusal(rows, min(earlier, len(rows) - 1), error, subject))
             return
         acks = self.streams.setdefault(ack.stream, StreamAcks())
         if ack.duplicate:

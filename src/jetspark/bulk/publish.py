@@ -15,10 +15,10 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from jetspark.bulk.acks import AckReader, StreamAcks
+from jetspark.bulk.acks import AckReader, Refusal, StreamAcks
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.rows import Rows, check_schema
-from jetspark.bulk.window import Window
+from jetspark.bulk.window import MOST_PENDING, Window
 from jetspark.jetstream.errors import ConfigError, DisconnectedError, Error, PublishTimeoutError
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.wire.vector.encoder import encode_publishes, row_offsets
@@ -26,8 +26,6 @@ from jetspark.wire.vector.words import contents
 
 __all__ = ["PublishRefusedError", "PublishReport", "publish"]
 
-MAX_PENDING: Final = 768
-"""Default window. Its reply subjects, with a few hundred that are published to, fit into the server's cache."""
 _CHUNK_ROWS: Final = 8192
 _ACK_BYTES: Final = 64  # about what one acknowledgement takes
 
@@ -101,7 +99,7 @@ def publish(
     batches: Batches,
     *,
     subject: str | None = None,
-    max_pending: int = MAX_PENDING,
+    max_pending: int | None = None,
     max_bytes_in_flight: int = 8 << 20,
     ack_timeout: float = 5.0,
 ) -> PublishReport:
@@ -118,7 +116,7 @@ def publish(
     subject
         Subject for all rows, in place of the column.
     max_pending
-        Most rows that are not acknowledged.
+        Most rows that are not acknowledged, up to 10,000. None takes 4,000 for a single server and 768 for a cluster.
     max_bytes_in_flight
         Most bytes that are encoded and written at a time.
     ack_timeout
@@ -135,8 +133,8 @@ def publish(
     PublishTimeoutError, DisconnectedError
         What became of the rows under way is not known; publish them again with the same `msg_id`.
     """
-    if max_pending < 1:
-        raise ConfigError(f"max_pending must be positive, not {max_pending}")
+    if max_pending is not None and not 1 <= max_pending <= MOST_PENDING:
+        raise ConfigError(f"max_pending must be between 1 and {MOST_PENDING}, not {max_pending}")
     if subject is not None:
         check_publish_subject(subject)
     publisher = _Publisher(connection, subject, max_pending, max_bytes_in_flight, ack_timeout)
@@ -160,18 +158,18 @@ def _record_batches(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 class _Publisher:
     def __init__(
-        self, connection: Connection, subject: str | None, max_pending: int, max_bytes: int, ack_timeout: float
+        self, connection: Connection, subject: str | None, max_pending: int | None, max_bytes: int, ack_timeout: float
     ) -> None:
         self._connection = connection
         self._subject = subject
         self._max_bytes = max_bytes
         self._ack_timeout = ack_timeout
         inbox = connection.new_inbox()
-        self._window = Window(inbox, max_pending)
+        self._window = Window(inbox, max_pending, in_order=not connection.server_info.cluster)
         self._acks = AckReader(self._window)
         self._sid = connection.subscribe(f"{inbox}.*")
         # Large enough to be worth a write, small enough that the window never runs dry while we encode.
-        self._block = max(max_pending // 3, 1)
+        self._block = max(self._window.size // 4, 1)
         self._rows = 0
         self._bytes = 0
         self._recent: deque[Rows] = deque()  # chunks with rows under way, for what an error says of them
@@ -218,18 +216,24 @@ class _Publisher:
         self._bytes += len(data)
 
     def _wait_for_room(self, wanted: int) -> None:
-        """Read acknowledgements until the window has room."""
-        deadline = time.monotonic() + self._ack_timeout
+        """Read acknowledgements until the window has room for so many rows."""
         while self._window.room < wanted:
-            missing = wanted - self._window.room
-            floor = self._window.floor
+            self._await_acks(wanted - self._window.room)
+
+    def _wait_for_all(self) -> None:
+        while self._window.answered < self._window.sent:
+            self._await_acks(self._window.sent - self._window.answered)
+
+    def _await_acks(self, missing: int) -> None:
+        """Read acknowledgements, so many if they come soon."""
+        window, answered = self._window, self._window.answered
+        deadline = time.monotonic() + self._ack_timeout
+        while window.answered == answered:
             self._take_acks(deadline, missing * _ACK_BYTES)
-            if self._window.floor != floor:
-                deadline = time.monotonic() + self._ack_timeout
-            elif time.monotonic() >= deadline:
+            if window.answered == answered and time.monotonic() >= deadline:
                 raise PublishTimeoutError(
-                    f"no acknowledgement within {self._ack_timeout:g} s for {self._window.sent - floor} messages, "
-                    f"the first of them row {floor}; whether they are stored is not known"
+                    f"no acknowledgement within {self._ack_timeout:g} s for {window.sent - answered} messages, the "
+                    f"first of them behind row {window.floor}; whether they are stored is not known"
                 )
 
     def _take_acks(self, deadline: float, enough: int) -> None:
@@ -243,13 +247,19 @@ class _Publisher:
 
     def _raise_refused(self) -> None:
         """Raise for the first refused row, after what is under way has been answered."""
-        refused = self._acks.refused
-        if refused:
-            self._wait_for_room(self._window.size)
-            row = min(refused)
-            raise PublishRefusedError(row, self._subject_of(row), refused[row], self.report()) from refused[row]
+        if self._acks.refusals:
+            self._wait_for_all()
+            row, refusal = min(((self._row_of(one), one) for one in self._acks.refusals), key=lambda pair: pair[0])
+            raise PublishRefusedError(row, self._subject_of(row), refusal.error, self.report()) from refusal.error
         while self._recent and self._recent[0].first + len(self._recent[0]) <= self._window.floor:
             self._recent.popleft()
+
+    def _row_of(self, refusal: Refusal) -> int:
+        if refusal.subject is not None:
+            for row in refusal.rows:
+                if self._subject_of(row) == refusal.subject:
+                    return row
+        return refusal.rows[refusal.nth]
 
     def _subject_of(self, row: int) -> str:
         rows = next(rows for rows in self._recent if row < rows.first + len(rows))
@@ -259,11 +269,11 @@ class _Publisher:
     def _lost(self, error: DisconnectedError) -> DisconnectedError:
         window = self._window
         return DisconnectedError(
-            f"{error}; {window.floor} rows were acknowledged in order, and of the {window.sent - window.floor} behind "
-            "them it is not known whether they are stored"
+            f"{error}; all rows before row {window.floor} are answered, and of the {window.sent - window.answered} "
+            "others that were sent it is not known whether they are stored"
         )
 
     def finish(self) -> None:
         """Wait for the last acknowledgements."""
-        self._wait_for_room(self._window.size)
+        self._wait_for_all()
         self._raise_refused()

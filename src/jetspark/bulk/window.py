@@ -1,67 +1,100 @@
-"""The publish window: which rows are under way, and which of them were acknowledged. No I/O.
+"""The publish window: which rows are under way, and which of them were answered. No I/O.
 
-Every row under way has a reply subject of its own, taken from a ring: the slot in it says which row an acknowledgement
-is for, whatever their order. The ring is small on purpose: the server keeps what it knows of a subject's listeners in a
-cache of 1,024 subjects, and one reply subject for each message would empty it again and again.
+The server keeps what it knows of a subject's listeners in a cache of 1,024 subjects. A reply subject for each message
+would empty it again and again, and costs a fifth of the speed. So there are only `slots` reply subjects, in a ring, and
+`span` consecutive rows share one: row `r` has slot `r // span % slots`.
+
+A single server answers the messages of one connection in their order, so the n-th answer on a slot is for the n-th of
+its rows. A cluster may refuse a message before it has answered the ones before it; there a span is 1, and each row has
+a reply subject of its own.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Window"]
+__all__ = ["MOST_PENDING", "Window"]
+
+MOST_PENDING: Final = 10_000
+"""nats-server drops what comes while so many messages of a stream wait to be stored."""
+_SLOTS: Final = 500
+_PENDING_SINGLE: Final = 4_000
+_PENDING_CLUSTER: Final = 768
 
 
 class Window:
-    """Rows `floor` to `sent - 1` are under way.
+    """Rows `floor` to `sent - 1` are under way; some of them may have been answered.
 
     Parameters
     ----------
     inbox
         Subject below which the ring's reply subjects lie.
-    size
-        Most rows under way.
+    max_pending
+        Most rows under way; None takes 4,000 for a single server and 768 for a cluster.
+    in_order
+        The server answers in order, so that rows may share a reply subject.
     """
 
-    def __init__(self, inbox: str, size: int) -> None:
-        self.size = size
-        self.digits = len(str(size - 1))
-        self.floor = 0
-        """First row that is not acknowledged yet."""
+    def __init__(self, inbox: str, max_pending: int | None, *, in_order: bool) -> None:
+        wanted = max_pending or (_PENDING_SINGLE if in_order else _PENDING_CLUSTER)
+        self.span = -(-wanted // _SLOTS) if in_order else 1
+        self.slots = max(wanted // self.span, 1)
+        self.size = self.slots * self.span
+        self.digits = len(str(self.slots - 1))
         self.sent = 0
         """First row that is not sent yet."""
-        self._acked = np.zeros(size, np.bool_)
-        self._replies = pa.array([f"{inbox}.{slot:0{self.digits}d}".encode() for slot in range(size)], pa.binary())
+        self.answered = 0
+        """How many rows were answered."""
+        self._floor_group = 0
+        self._answers = np.zeros(self.slots, np.int64)
+        self._replies = pa.array(
+            [f"{inbox}.{slot:0{self.digits}d}".encode() for slot in range(self.slots)], pa.binary()
+        )
 
     @property
-    def reply_length(self) -> int:
-        """Bytes of every reply subject."""
-        return len(self._replies[0].as_py())
+    def floor(self) -> int:
+        """Every row before this one was answered."""
+        return self._floor_group * self.span
 
     @property
     def room(self) -> int:
         """How many rows may be sent now."""
         return self.size - (self.sent - self.floor)
 
+    @property
+    def reply_length(self) -> int:
+        """Bytes of every reply subject."""
+        return len(self._replies[0].as_py())
+
     def replies(self, first: int, count: int) -> pa.BinaryArray:
         """Reply subjects of rows, binary (count,)."""
-        slots = np.arange(first, first + count, dtype=np.int64) % self.size
+        slots = np.arange(first, first + count, dtype=np.int64) // self.span % self.slots
         return self._replies.take(pa.array(slots, pa.int64()))
 
     def send(self, count: int) -> None:
         """So many rows more are under way."""
         assert count <= self.room
-        self._acked[np.arange(self.sent, self.sent + count) % self.size] = False
         self.sent += count
 
-    def acknowledge(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Acknowledgements came for these slots; returns their rows, -1 for one that is not under way."""
-        rows = self.floor + (slots - self.floor) % self.size
-        rows[(slots >= self.size) | (rows >= self.sent)] = -1
-        self._acked[slots[rows >= 0]] = True
-        under_way = np.arange(self.floor, self.sent) % self.size
-        waiting = np.flatnonzero(~self._acked[under_way])
-        self.floor = self.floor + int(waiting[0]) if len(waiting) else self.sent
-        return rows
+    def rows_of(self, slot: int) -> range:
+        """The rows under way that share a slot."""
+        group = self._floor_group + (slot - self._floor_group) % self.slots
+        return range(min(group * self.span, self.sent), min((group + 1) * self.span, self.sent))
+
+    def answers_of(self, slot: int) -> int:
+        """How many of these rows were answered."""
+        return int(self._answers[slot])
+
+    def answer(self, slots: NDArray[np.int64]) -> None:
+        """Answers came on these slots, each below `self.slots`."""
+        self._answers += np.bincount(slots, minlength=self.slots)
+        self.answered += len(slots)
+        order = (self._floor_group + np.arange(self.slots)) % self.slots
+        full = self._answers[order] >= self.span
+        groups = self.slots if full.all() else int(np.argmin(full))
+        self._answers[order[:groups]] = 0
+        self._floor_group += groups
