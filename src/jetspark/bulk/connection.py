@@ -281,7 +281,11 @@ class Connection:
         if self._held:
             return self._held.pop(0)
         while self._fill(deadline, enough):
-            table = decode(pa.py_buffer(self._buffer[: self._filled].data))
+            try:
+                table = decode(pa.py_buffer(self._buffer[: self._filled].data))
+            except ProtocolError as error:  # where the next frame begins is not known any more
+                self.close()
+                raise ProtocolError(f"{self.address}: {error}") from error
             self._decoded = table.consumed
             self._answer(table)
             if len(table):
