@@ -1,5 +1,6 @@
 """Streams for a test, what they hold, and a scan of a whole range at once."""
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,6 +23,7 @@ from jetspark.jetstream.api import (
 from jetspark.jetstream.config import StorageType
 from jetspark.jetstream.info import StoredMessage
 from jetspark.jetstream.names import API_PREFIX
+from jetspark.jetstream.times import time_ns
 
 HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
 
@@ -118,6 +120,10 @@ class Streams:
     def get(self, name: str, sequence: int) -> StoredMessage:
         return self.connection.request(MessageGetRequest(name, seq=sequence), prefix=self.prefix)
 
+    def stored_ns(self, name: str, sequence: int) -> int:
+        """When a message was stored, nanoseconds since 1970."""
+        return time_ns(self.get(name, sequence).time)
+
     def drop(self, name: str, *sequences: int) -> None:
         """Delete messages."""
         for sequence in sequences:
@@ -135,7 +141,5 @@ class Streams:
 
     def delete_all(self) -> None:
         for name in self._made:
-            try:
+            with contextlib.suppress(NotFoundError):  # the test deleted it
                 self.delete(name)
-            except NotFoundError:
-                pass  # the test deleted it

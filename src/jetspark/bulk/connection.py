@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, NoReturn, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -103,6 +103,7 @@ class Connection:
         self._filled = 0  # bytes in the buffer
         self._decoded = 0  # of these, at its front, what was handed out
         self._held: list[FrameTable] = []
+        self._lost: DisconnectedError | None = None  # to be raised when what came before the loss was handed out
         self._next_sid = _MUX_SID
         self._requests = 0
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
@@ -132,6 +133,7 @@ class Connection:
         opened, self._socket = self._socket, None
         self._held.clear()
         self._filled = self._decoded = 0
+        self._lost = None
         if opened is not None:
             opened.close()
 
@@ -297,18 +299,30 @@ class Connection:
         left = self._filled - self._decoded
         self._buffer[:left] = self._buffer[self._decoded : self._filled]
         self._filled, self._decoded = left, 0
+        if self._lost is not None:
+            self._fail(self._lost)
         got, patience = 0, deadline
         while got < enough:
             if self._filled == len(self._buffer):
                 if got:
                     break
                 self._grow()
-            count = self._receive(patience)
+            try:
+                count = self._receive(patience)
+            except DisconnectedError as error:
+                if not got:
+                    self._fail(error)
+                self._lost = error
+                break
             if not count:
                 break
             got += count
             patience = min(deadline, time.monotonic() + _PATIENCE)
         return got > 0
+
+    def _fail(self, error: DisconnectedError) -> NoReturn:
+        self.close()
+        raise error
 
     def _grow(self) -> None:
         """Make room for a message that is larger than the buffer; the decoder refuses impossible sizes."""
@@ -323,10 +337,8 @@ class Connection:
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
             return 0
         except OSError as error:
-            self.close()
             raise DisconnectedError(f"{self.address}: lost while reading: {error}") from error
         if not count:
-            self.close()
             raise DisconnectedError(f"{self.address}: the server closed the connection")
         self._filled += count
         return count

@@ -156,14 +156,15 @@ class RangeConsumer:
         Others may publish in between; a second look at the first number tells, and a few tries mostly find a moment of
         silence. Failing that, the number is too low by what was published within one of them.
         """
-        pending = self._info.num_pending
+        pending, most = self._info.num_pending, 0
         for _ in range(_COUNT_TRIES):
+            before = pending
             behind = look(self._target, opt_start_seq=end).num_pending
-            before, pending = pending, self._state().num_pending
+            most = max(most, before - behind)
+            pending = self._state().num_pending
             if before == pending:
                 break
-            before = pending
-        return max(before - behind, 0)
+        return most
 
     def _state(self) -> ConsumerInfo:
         return self._connection.request(
