@@ -24,6 +24,7 @@ from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire import frames
 from jetspark.wire.errors import (
+    AuthenticationError,
     ConnectError,
     ConnectionClosedError,
     DisconnectedError,
@@ -59,12 +60,16 @@ def _widen(opened: socket.socket) -> None:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
 
 
-def _connect_failure(address: ServerAddress, error: OSError | Error) -> Error:
-    """What went wrong with one server, as an error of the library."""
-    if isinstance(error, Error) and not isinstance(error, DisconnectedError):
+def _connect_failure(address: ServerAddress, error: OSError | ValueError | Error) -> Error:
+    """What went wrong with one server, as an error of the library that names it."""
+    if isinstance(error, (ProtocolError, AuthenticationError)) and str(address) not in str(error):
+        failure: Error = type(error)(f"{address}: {error}")
+    elif isinstance(error, Error) and not isinstance(error, DisconnectedError):
         return error
-    if isinstance(error, ssl.SSLError):
-        failure: Error = TLSError(f"{address}: TLS failed: {error.reason or error}")
+    elif isinstance(error, ssl.SSLCertVerificationError):
+        failure = TLSError(f"{address}: the server's certificate is not accepted: {error.verify_message}")
+    elif isinstance(error, ssl.SSLError):
+        failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
     elif isinstance(error, TimeoutError):
         failure = ConnectError(f"{address}: no answer within the connect time-out")
     else:
@@ -152,9 +157,12 @@ class Connection:
         for address in addresses:
             try:
                 self._open_one(address)
-            except (OSError, Error) as error:
+            except (OSError, ValueError, Error) as error:  # ValueError: the host cannot be one
                 self.close()
                 failures.append(_connect_failure(address, error))
+            except BaseException:
+                self.close()
+                raise
             else:
                 return
         if len(failures) == 1:
@@ -225,8 +233,9 @@ class Connection:
         DisconnectedError
             The connection is lost, or the deadline (monotonic) passed in the middle.
         """
+        opened = self._use(deadline)
         try:
-            self._use(deadline).sendall(data)
+            opened.sendall(data)
         except OSError as error:  # a time-out too: part of a frame may be out, so the connection is of no more use
             self.close()
             raise DisconnectedError(f"{self.address}: lost while sending: {error}") from error
