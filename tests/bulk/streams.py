@@ -31,7 +31,9 @@ _numbers = itertools.count(1)
 
 
 def rows(subject: str, payloads: Sequence[bytes]) -> pa.RecordBatch:
-    return pa.record_batch({"subject": pa.repeat(pa.scalar(subject), len(payloads)), "data": pa.array(payloads)})
+    return pa.record_batch(
+        {"subject": pa.repeat(pa.scalar(subject), len(payloads)), "data": pa.array(payloads, pa.binary())}
+    )
 
 
 def sequences(table: pa.Table) -> list[int]:

@@ -139,21 +139,21 @@ def test_a_server_that_halts_for_a_while_is_read_on(read_by: str) -> None:
         assert batches.report.complete
 
 
-@BY
-def test_a_cluster_whose_leader_is_killed_is_read_on(read_by: str) -> None:
+def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
     with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
         streams = Streams(own)
         name = streams.make_as(StreamConfig(name="R3", num_replicas=3, allow_direct=True))
         streams.fill(name, 20_000, size=100)
-        with bulk.scan(
-            own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=1, read_by=read_by
-        ) as batches:
+        with bulk.scan(own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=1) as batches:
             got = sequences(next(batches))
             cluster.wait_stream_leader(name).kill()
             for batch in batches:
                 got += sequences(batch)
         assert got == list(range(1, 20_001))
         assert (batches.report.missing, batches.report.complete) == (0, True)
+        table, report = read(own, name, columns=["sequence"], read_by="direct")
+        assert sequences(table) == got
+        assert (report.missing, report.complete) == (0, True)
 
 
 @pytest.mark.parametrize("domain", [None, "hub"])
