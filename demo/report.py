@@ -35,7 +35,7 @@ def make_progress(console: Console) -> Progress:
 
 def show_stages(console: Console, lines: Sequence[Stage]) -> None:
     """Print the table."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("every message counted", no_wrap=True)
     for name in ("published", "read", "written", "lost", "duplicated", "msg/s"):
         table.add_column(name, justify="right", no_wrap=True)
