@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import combinations, permutations
 from typing import Final
 
 import numpy as np
@@ -40,7 +41,7 @@ def check_direct(config: StreamConfig, subjects: Sequence[str]) -> None:
     Raises
     ------
     ConfigError
-        It does not set `allow_direct`, or filters overlap.
+        It does not set `allow_direct`, or one filter covers another.
     """
     if not config.allow_direct:
         retention = "" if config.retention is None else f" (retention {config.retention.value})"
@@ -49,13 +50,24 @@ def check_direct(config: StreamConfig, subjects: Sequence[str]) -> None:
             f"(nats stream edit {config.name} --allow-direct), or read it by a consumer (read_by='consumer') where one "
             "more does no harm"
         )
-    for at, one in enumerate(subjects):
-        for other in subjects[at + 1 :]:
-            if _overlap(one, other):
-                raise ConfigError(f"subjects {one!r} and {other!r} overlap; leave out the narrower one")
+    for wide, narrow in permutations(subjects, 2):
+        if _covers(wide, narrow):  # what the server refuses for a consumer too (10138)
+            raise ConfigError(f"subjects {wide!r} and {narrow!r} overlap; leave out the narrower one")
 
 
-def _overlap(one: str, other: str) -> bool:
+def _covers(wide: str, narrow: str) -> bool:
+    """Whether all that falls under one filter falls under another."""
+    left, right = wide.split("."), narrow.split(".")
+    if left[-1] == ">":
+        left.pop()
+        if len(right) <= len(left):
+            return False
+    elif right[-1] == ">" or len(left) != len(right):
+        return False
+    return all(have == want or (have == "*" and want != ">") for have, want in zip(left, right, strict=False))
+
+
+def _meet(one: str, other: str) -> bool:
     """Whether a subject can fall under both filters."""
     left, right = one.split("."), other.split(".")
     for have, want in zip(left, right, strict=False):
@@ -103,10 +115,12 @@ class DirectSource:
     def count(self, end: int) -> int:
         """Messages before `end` that the server has now, filters applied: what is pending, less what is behind `end`.
 
-        It is too low by what others publish between the two questions.
+        It is too low by what others publish between the two questions. Where filters meet, it is the most of one filter.
         """
-        filters: Sequence[str | None] = self._target.subjects or (None,)
-        return sum(max(self._pending(self._start, each) - self._pending(end, each), 0) for each in filters)
+        subjects = self._target.subjects
+        counts = [self._pending(self._start, each) - self._pending(end, each) for each in subjects or (None,)]
+        meeting = any(_meet(one, other) for one, other in combinations(subjects, 2))
+        return max(counts) if meeting else sum(max(count, 0) for count in counts)
 
     def _pending(self, sequence: int, subject: str | None) -> int:
         """Messages from a sequence on."""
