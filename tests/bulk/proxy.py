@@ -12,7 +12,8 @@ from jetspark.server import NatsServer
 from jetspark.wire.vector import FrameTable, decode
 
 Tamper = Callable[[bytes], bytes | None]
-"""Takes what the server sent and returns what goes on to the client; None cuts the connection."""
+"""Takes what the server sent and returns what goes on to the client; None cuts the connection. It is asked once more,
+with nothing, behind what went on."""
 
 
 class Proxy:
@@ -85,6 +86,8 @@ def _pass_on(source: socket.socket, target: socket.socket, tamper: Tamper | None
             if out is None:
                 break
             target.sendall(out)
+            if tamper is not None and tamper(b"") is None:
+                break
     _end((source, target))
 
 
@@ -129,19 +132,5 @@ def drop_frame(which: Callable[[FrameTable, int], bool]) -> Tamper:
                 rest = b""
                 break
         return done
-
-    return tamper
-
-
-def call_before(which: Callable[[bytes], bool], action: Callable[[], None]) -> Tamper:
-    """Do something once, before the first data for which `which` holds goes on."""
-    called = False
-
-    def tamper(data: bytes) -> bytes:
-        nonlocal called
-        if not called and which(data):
-            called = True
-            action()
-        return data
 
     return tamper

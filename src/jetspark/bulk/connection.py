@@ -110,6 +110,7 @@ class Connection:
         self._held: list[FrameTable] = []
         self._lost: DisconnectedError | None = None  # to be raised when what came before the loss was handed out
         self._next_sid = _MUX_SID
+        self._live: set[int] = set()  # subscriptions that were not given up
         self._requests = 0
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
         self._socket: socket.socket | None = None
@@ -177,6 +178,7 @@ class Connection:
         _widen(opened)
         self.address = address
         self._next_sid = _MUX_SID
+        self._live.clear()
         self._converse(address, deadline)
         self.subscribe(f"{self._inbox}.*")
 
@@ -244,11 +246,13 @@ class Connection:
         """Send a SUB; returns its id."""
         sid = self._next_sid
         self._next_sid += 1
+        self._live.add(sid)
         self.send(frames.sub(subject.encode(), sid), time.monotonic() + self.options.connect_timeout)
         return sid
 
     def unsubscribe(self, sid: int) -> None:
         """Send an UNSUB. What is under way may still arrive."""
+        self._live.discard(sid)
         self.send(frames.unsub(sid), time.monotonic() + self.options.connect_timeout)
 
     def new_inbox(self) -> str:
@@ -419,7 +423,9 @@ class Connection:
                     if message.subject == reply:
                         found = message
                 if not ours.all():
-                    held.append(table.select(~ours).copied())
+                    others = ~ours & np.isin(table.lines.sid, list(self._live))  # what nobody wants is not kept
+                    if others.any():
+                        held.append(table.select(others).copied())
                 if found is not None:
                     return found
             return None

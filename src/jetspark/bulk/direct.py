@@ -115,7 +115,7 @@ class DirectSource:
     def count(self, end: int) -> int:
         """Messages before `end` that the server has now, filters applied: what is pending, less what is behind `end`.
 
-        It is too low by what others publish between the two questions. Where filters meet, it is the most of one filter.
+        It is too low by what others publish between the two questions. Where filters meet, the most of one counts.
         """
         subjects = self._target.subjects
         counts = [self._pending(self._start, each) - self._pending(end, each) for each in subjects or (None,)]
