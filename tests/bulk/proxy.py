@@ -71,6 +71,8 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
+            for one in (client, server):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tamper = self._tampers.pop(0) if self._tampers else None
             with self._lock:
                 self._pairs.append((client, server))
