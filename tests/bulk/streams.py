@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import time
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -140,6 +141,14 @@ class Streams:
 
     def consumers(self, name: str) -> list[str]:
         return self.connection.request(ConsumerNamesRequest(name), prefix=self.prefix).items
+
+    def no_consumers(self, name: str, within: float = 5.0) -> bool:
+        """Whether the last consumer goes in time: nobody waits for the answer when one is deleted."""
+        deadline = time.monotonic() + within
+        while self.consumers(name):
+            if time.monotonic() > deadline:
+                return False
+        return True
 
     def delete_all(self) -> None:
         for name in self._made:

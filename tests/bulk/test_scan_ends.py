@@ -155,7 +155,7 @@ def test_a_stream_that_is_made_again_while_it_is_read_is_not_taken_for_the_old_o
     with pytest.raises(DataLossError, match="deleted and made again") as caught:
         gone_while_read(connection, name, action, read_by)
     assert caught.value.stream == name
-    assert streams.consumers(name) == []
+    assert streams.no_consumers(name)
 
 
 def test_a_consumer_that_is_deleted_by_someone_is_replaced(connection: Connection, streams: Streams) -> None:
@@ -170,4 +170,4 @@ def test_a_consumer_that_is_deleted_by_someone_is_replaced(connection: Connectio
     assert (report.missing, report.restarts) == (0, 1)
     streams.info(name)
     read(connection, name, end_sequence=1)
-    assert streams.consumers(name) == []
+    assert streams.no_consumers(name)

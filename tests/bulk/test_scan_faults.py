@@ -117,7 +117,7 @@ def test_a_server_that_is_killed_and_comes_back_is_read_on(read_by: str) -> None
         assert got == list(range(1, 20_001))
         assert (batches.report.missing, batches.report.complete) == (0, True)
         assert batches.report.restarts >= 1
-        assert streams.consumers(name) == []
+        assert streams.no_consumers(name)
 
 
 @BY
