@@ -252,6 +252,19 @@ def test_the_report_is_exact_when_rows_of_several_streams_are_refused(connection
     assert stored_and_reported(streams, other, caught.value) == [b"y" * 20] * 20
 
 
+def test_the_row_is_exact_once_several_streams_have_answered(connection: Connection, streams: Streams) -> None:
+    count, bad = 12_000, 10_001
+    first, second = (
+        streams.make_as(StreamConfig(name=name, subjects=[f"{name}.>"], max_msg_size=200))
+        for name in (streams.new_name(), streams.new_name())
+    )
+    subjects = [f"{(first, second)[number // 3 % 2]}.x" for number in range(count)]
+    data = [b"x" * (300 if number == bad else 20) for number in range(count)]
+    with pytest.raises(PublishRefusedError) as caught:
+        publish(connection, pa.record_batch({"subject": subjects, "data": data}))
+    assert (caught.value.row, caught.value.subject) == (bad, subjects[bad])
+
+
 def test_a_stream_that_is_full_is_told(connection: Connection, streams: Streams) -> None:
     name = streams.make_as(
         StreamConfig(name=streams.new_name(), max_msgs=100, discard=DiscardPolicy.NEW, allow_direct=True)

@@ -87,7 +87,8 @@ class PublishRefusedError(Error):
     Attributes
     ----------
     row
-        Number of the row, counted from 0 over all record batches.
+        Number of the row, counted from 0 over all record batches. Where several streams answer, and only within the
+        first window, before that is known, it may be one of the few rows next to it.
     subject
         Subject of the row.
     error
@@ -207,6 +208,10 @@ class _Publisher:
             self._send(chunk)
 
     def _send(self, rows: Rows) -> None:
+        if self._window.span > 1 and len(self._acks.streams) > 1:  # their answers may overtake one another
+            self._wait_for_all()
+            self._window.separate()
+            self._block = max(self._window.size // 4, 1)
         replies = self._window.replies(rows.first, len(rows))
         frames = encode_publishes(rows.subjects, replies, rows.payloads, rows.headers)
         offsets = row_offsets(frames)
