@@ -261,7 +261,7 @@ def test_the_row_is_exact_once_several_streams_have_answered(connection: Connect
     subjects = [f"{(first, second)[number // 3 % 2]}.x" for number in range(count)]
     data = [b"x" * (300 if number == bad else 20) for number in range(count)]
     with pytest.raises(PublishRefusedError) as caught:
-        publish(connection, pa.record_batch({"subject": subjects, "data": data}))
+        bulk.publish(connection, pa.record_batch({"subject": subjects, "data": data}))
     assert (caught.value.row, caught.value.subject) == (bad, subjects[bad])
 
 
