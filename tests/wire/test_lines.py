@@ -73,8 +73,15 @@ def test_lines_that_nearly_have_one_shape_are_read_or_refused_alike(pieces: list
 
 
 def test_dots_may_move_from_the_subject_to_the_reply() -> None:
-    pieces = [message(b"x", subject=b"a.b", reply=b"c"), message(b"x", subject=b"a", reply=b"b.c")]
-    assert read_vector(joined(pieces)).frames == [piece.frame for piece in pieces]
+    for reply in (b"b.c", b"5.c"):
+        pieces = [message(b"x", subject=b"a.b", reply=b"c"), message(b"x", subject=b"a", reply=reply)]
+        assert read_vector(joined(pieces)).frames == [piece.frame for piece in pieces]
+
+
+def test_a_word_too_many_is_not_taken_for_one_of_the_next_line() -> None:
+    data = b"MSG a 1 r 0 0\r\n\r\nMSG 5 1 0\r\n\r\n"
+    assert read_scalar(data).refused
+    assert read_vector(data).refused
 
 
 def test_a_line_may_have_marks_that_the_next_one_lacks() -> None:

@@ -107,6 +107,27 @@ def test_blocks_without_any_form_are_read_as_the_scalar_way_reads_them(rows: lis
     assert_read_alike(rows)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"A:" + b" " * 9 + b"x" + b"\t" * 9 + b"\r\n",
+        b"A:" + b" " * 9 + b"\r\n",
+        b"A: x\ny\r\n",
+        b"A: x\nB: y\r\n",
+        b"A: x\n",
+        b"A: x",
+        b"\xff: x\r\n\xfe: y\r\n",
+        b"A: \xed\xa0\x80\r\n",
+        b"A: x\ry\r\r\n",
+        b": x\r\nA\r\nB:\r\n",
+    ],
+)
+def test_one_unusual_block_among_usual_ones_is_read(lines: bytes) -> None:
+    usual = b"NATS/1.0\r\nA: 1\r\n\r\n"
+    for end in (b"", b"\r\n"):
+        assert_read_alike([usual, b"NATS/1.0\r\n" + lines + end, None, usual])
+
+
 @steady
 @given(blocks(odd_lines), st.integers(0, 3), st.integers(0, 6))
 def test_a_slice_of_blocks_is_read(rows: list[bytes | None], start: int, length: int) -> None:
