@@ -25,6 +25,8 @@ def spark_session(log: Path) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings: dict[str, bool | float | int | str | None] = {
         **recommended_conf(),
+        # For a minute's work, optimising long and collecting garbage in parallel take more of two cores than they give.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": False,

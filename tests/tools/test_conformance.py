@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tools.conformance import ROOT, State, collect, markdown, read_requirements, state_of
 
+from tools import conformance
+
 MARKED = """
 import pytest
 
@@ -119,6 +121,36 @@ def test_the_command_prints_a_line_for_each_requirement_and_the_counts() -> None
     assert list(states) == [each.id for each in read_requirements()]
     tested = sum(state == "tested" for state in states.values())
     assert counts == f"{tested} tested, {220 - tested} not written"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code", "lines", "counts"),
+    [
+        ({}, 0, ["WIR-01 not written"], "0 passed, 0 failed, 220 not written"),
+        ({"WIR-01": {"a": "passed", "b": "skipped"}}, 0, ["WIR-01 passed"], "1 passed, 0 failed, 219 not written"),
+        (
+            {"WIR-01": {"a": "passed", "b": "failed"}, "WIR-02": {"a": "passed"}},
+            1,
+            ["WIR-01 failed", "WIR-02 passed"],
+            "1 passed, 1 failed, 218 not written",
+        ),
+        ({"WIR-01": {"a": ""}}, 1, ["WIR-01 failed"], "0 passed, 1 failed, 219 not written"),
+    ],
+    ids=["nothing", "all good", "one bad", "did not run"],
+)
+def test_the_exit_code_tells_whether_a_requirement_failed(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    outcomes: dict[str, dict[str, str]],
+    code: int,
+    lines: list[str],
+    counts: str,
+) -> None:
+    monkeypatch.setattr(conformance, "run_tests", lambda *arguments: (code, outcomes))
+    assert conformance.main([]) == code
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[: len(lines)] == lines
+    assert printed[-1] == counts
 
 
 def test_the_documentation_lists_exactly_the_requirements_that_tests_show() -> None:
