@@ -3,6 +3,8 @@
 The same tests run on the asyncio front and on the blocking one, whose calls are carried to threads here.
 """
 
+# ruff: noqa: ASYNC109 - the fronts take deadlines as parameters
+
 from __future__ import annotations
 
 import asyncio
@@ -254,6 +256,7 @@ class Proxy:
     def __init__(self, port: int) -> None:
         self.said = bytearray()
         self.sessions = 0
+        self.open = True  # False: refuse new sessions
         self.budget: Callable[[], int | None] = lambda: None  # bytes to pass to the client before a cut
         self._port = port
         self._server: asyncio.Server | None = None
@@ -285,6 +288,9 @@ class Proxy:
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.open:
+            writer.transport.abort()
+            return
         self.sessions += 1
         task = asyncio.current_task()
         assert task is not None

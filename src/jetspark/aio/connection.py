@@ -219,11 +219,19 @@ class Connection:
         FlushTimeoutError
             Not confirmed in time.
         DisconnectedError
-            The session was lost meanwhile: what was sent may not have arrived.
+            A session was lost meanwhile, or before it with publishes that nothing had confirmed: they may not have
+            arrived. Each loss is told to one flush, so a second call confirms what was sent after it.
         ConnectionClosedError
             The connection is, or was meanwhile, closed.
         """
         self.check_loop()
+        if self.client.unconfirmed:
+            self.client.unconfirmed = False
+            raise DisconnectedError("a session was lost; what was published shortly before may not have arrived")
+        await self.confirm(timeout)
+
+    async def confirm(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """As `flush`, for what is sent in the present session."""
         try:
             async with asyncio.timeout(timeout):
                 while not self._outbound.online:
@@ -232,7 +240,11 @@ class Connection:
                 answered = self._loop.create_future()
                 self.client.ping(partial(_settle_ping, answered))
                 self.send_now()
-                await answered
+                try:
+                    await answered
+                except DisconnectedError:
+                    self.client.unconfirmed = False  # told now
+                    raise
         except TimeoutError as error:
             if isinstance(error, Error):
                 raise
@@ -400,9 +412,9 @@ class Connection:
             async with asyncio.timeout(seconds):
                 for subscription in subscriptions:
                     subscription.retire()
-                await self.flush(None)
+                await self.confirm(None)
                 await asyncio.gather(*(subscription.emptied(confirm=False) for subscription in subscriptions))
-                await self.flush(None)
+                await self.confirm(None)
         except TimeoutError:
             left = sum(subscription.pending[0] for subscription in subscriptions)
             raise DrainTimeoutError(f"not drained within {seconds:g} s; {left} messages dropped") from None

@@ -201,7 +201,7 @@ async def open_link(client: Client, address: ServerAddress) -> tuple[Link, Serve
     link = Link(client, address, loop)
     try:
         async with asyncio.timeout(client.options.connect_timeout):
-            await loop.create_connection(lambda: link, address.host, address.port, happy_eyeballs_delay=0.25)
+            await loop.create_connection(lambda: link, address.host, address.port)
             return link, await link.converse(address)
     except BaseException:
         link.fail(DisconnectedError(f"{address}: not opened"))

@@ -210,7 +210,7 @@ class Subscription:
         """Wait until the server has confirmed (if so asked), and all that came was taken and handled."""
         if confirm and not self._route.ended:
             with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
-                await self._connection.flush(None)
+                await self._connection.confirm(None)
         self._connection.client.routes.remove(self._route)
         if self._task is not None:
             if self._task is not asyncio.current_task():

@@ -203,11 +203,16 @@ class Connection:
         FlushTimeoutError
             Not confirmed in time.
         DisconnectedError
-            The session was lost meanwhile: what was sent may not have arrived.
+            A session was lost meanwhile, or before it with publishes that nothing had confirmed: they may not have
+            arrived. Each loss is told to one flush, so a second call confirms what was sent after it.
         ConnectionClosedError
             The connection is, or was meanwhile, closed.
         """
         self._runner.call(self._inner.flush(timeout))
+
+    def confirm(self, timeout: float) -> None:
+        """As `flush`, for what is sent in the present session."""
+        self._runner.call(self._inner.confirm(timeout))
 
     def request(
         self,
@@ -358,12 +363,12 @@ class Connection:
             self._run(partial(setattr, self._inner.client, "status", Status.DRAINING))
             for subscription in subscriptions:
                 subscription.retire()
-            self.flush(seconds)
+            self.confirm(seconds)
             late = [each for each in subscriptions if not each.emptied(deadline)]
             if late:
                 left = sum(each.pending[0] for each in late)
                 raise DrainTimeoutError(f"not drained within {seconds:g} s; {left} messages dropped")
-            self.flush(max(deadline - time.monotonic(), 0.001))
+            self.confirm(max(deadline - time.monotonic(), 0.001))
         except TimeoutError as error:
             if isinstance(error, DrainTimeoutError):
                 raise

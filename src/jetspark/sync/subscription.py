@@ -189,7 +189,7 @@ class Subscription:
         deadline = time.monotonic() + seconds
         self.retire()
         with suppress(DisconnectedError, ConnectionClosedError, FlushTimeoutError):  # then nothing more can come
-            self._connection.flush(seconds)
+            self._connection.confirm(seconds)
         if not self.emptied(deadline):
             left = len(self._route.pending)
             self._connection.unsubscribe(self._route, 0)

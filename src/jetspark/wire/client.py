@@ -79,6 +79,8 @@ class Client:
         Set when the session must end, by what came in; the front then gives it up.
     congested
         Subscriptions for which reading has to pause.
+    unconfirmed
+        A session was lost, and with it perhaps publishes that no PONG had confirmed; who flushes has to know.
     greeting
         Frames of a session that is being opened; None once it is open.
     """
@@ -103,6 +105,7 @@ class Client:
         self.failure: Error | None = None
         self.congested: set[Route] = set()
         self.greeting: deque[Control] | None = None
+        self.unconfirmed = False
         self._complaint: Error | None = None  # the latest -ERR, which tells why the server closes
         self._tell = tell
         self._message_type = message_type
@@ -132,11 +135,7 @@ class Client:
         """The server took us: restore what was, and let what waits go out."""
         self.server = server
         self.servers.succeeded(server)
-        self.outbound.online = True
-        restored = self.routes.restore()
-        if restored:
-            self.outbound.chunks.insert(0, restored)
-            self.outbound.size += len(restored)
+        self.outbound.begin(self.routes.restore())
         if self.status is not Status.DRAINING:
             self.status = Status.CONNECTED
         self._tell(Reconnected(server.address) if self._was_open else Connected(server.address))
@@ -158,6 +157,9 @@ class Client:
         reason = self._complaint or error
         self.outbound.offline()
         self.congested.clear()
+        if self.outbound.handed > self.pings.confirmed:
+            self.unconfirmed = True
+        self.pings.confirmed = self.outbound.handed
         if self.status is not Status.DRAINING:
             self.status = Status.RECONNECTING
         if self.server is not None and isinstance(reason, AuthenticationError):
@@ -281,15 +283,16 @@ class Client:
         """A ping interval passed; sends a PING, or tells (False) that the session is dead."""
         if self.congested:  # we do not read, so no PONG can be seen
             return True
-        if not self.pings.tick():
+        if not self.pings.tick(self.outbound.published):
             return False
         self.outbound.command(PING)
         return True
 
     def ping(self, answered: Answered) -> None:
         """Send a PING of somebody who waits for its answer. Only while there is a session."""
+        mark = self.outbound.published
         self.outbound.command(PING)
-        self.pings.sent(answered)
+        self.pings.sent(mark, answered)
 
     def _control(self, frame: Control) -> None:
         if self.greeting is not None:

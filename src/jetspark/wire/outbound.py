@@ -44,9 +44,11 @@ class Outbound:
         Greatest size of headers and payload that the server takes.
     limit
         Greatest `size` while there is no session.
+    handed
+        Publishes handed over to sessions so far.
     """
 
-    __slots__ = ("_subjects", "chunks", "closed", "limit", "max_payload", "online", "size")
+    __slots__ = ("_commands", "_subjects", "chunks", "closed", "handed", "limit", "max_payload", "online", "size")
 
     def __init__(self, limit: int) -> None:
         self.chunks: list[bytes] = []
@@ -55,6 +57,8 @@ class Outbound:
         self.closed: Error | None = None
         self.max_payload = 1 << 20
         self.limit = limit
+        self.handed = 0
+        self._commands = 0  # of the chunks, those that are no publishes
         self._subjects: dict[str, bytes] = {}
 
     def encode(self, subject: str, payload: Payload, reply: str | bytes, headers: HeadersLike | None) -> bytes:
@@ -108,17 +112,33 @@ class Outbound:
         if self.online and data:
             self.chunks.append(data)
             self.size += len(data)
+            self._commands += 1
+
+    def begin(self, restored: bytes) -> None:
+        """A session is open: commands that must go before everything that waits."""
+        self.online = True
+        if restored:
+            self.chunks.insert(0, restored)
+            self.size += len(restored)
+            self._commands += 1
+
+    @property
+    def published(self) -> int:
+        """Publishes handed over, or waiting."""
+        return self.handed + len(self.chunks) - self._commands
 
     def take(self) -> bytes:
         """All that waits."""
         data = b"".join(self.chunks)
+        self.handed = self.published
         self.chunks.clear()
-        self.size = 0
+        self.size = self._commands = 0
         return data
 
     def offline(self) -> None:
         """The session is over."""
         self.online = False
+        self._commands = 0
         self.chunks = [chunk for chunk in self.chunks if not chunk.startswith(_SESSION_COMMANDS)]
         self.size = sum(map(len, self.chunks))
 
@@ -127,7 +147,7 @@ class Outbound:
         self.online = False
         self.closed = error
         self.chunks.clear()
-        self.size = 0
+        self.size = self._commands = 0
 
     def _subject(self, subject: str) -> bytes:
         encoded = _encoded(subject)

@@ -26,20 +26,23 @@ class Pings:
         Unanswered PINGs of ours at which the connection is taken for dead.
     alive
         Something arrived since the last `tick`; set by who reads.
+    confirmed
+        The mark of the latest PING that was answered. A mark is the number of publishes sent before the PING.
     """
 
-    __slots__ = ("_silent", "_waiting", "alive", "limit")
+    __slots__ = ("_silent", "_waiting", "alive", "confirmed", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.alive = False
+        self.confirmed = 0
         self._silent = 0
-        self._waiting: deque[Answered | None] = deque()
+        self._waiting: deque[tuple[int, Answered | None]] = deque()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def tick(self) -> bool:
+    def tick(self, mark: int) -> bool:
         """An interval passed. True: send a PING; False: the connection is dead."""
         if self.alive:
             self.alive = False
@@ -47,24 +50,26 @@ class Pings:
         if self._silent >= self.limit:
             return False
         self._silent += 1
-        self._waiting.append(None)
+        self._waiting.append((mark, None))
         return True
 
-    def sent(self, answered: Answered) -> None:
+    def sent(self, mark: int, answered: Answered) -> None:
         """A PING was sent for somebody who waits for its answer."""
-        self._waiting.append(answered)
+        self._waiting.append((mark, answered))
 
     def pong(self) -> None:
         """A PONG came. One too many is let pass: it harms nobody."""
         self._silent = 0
-        if self._waiting and (answered := self._waiting.popleft()) is not None:
-            answered(None)
+        if self._waiting:
+            self.confirmed, answered = self._waiting.popleft()
+            if answered is not None:
+                answered(None)
 
     def lost(self, error: Error) -> None:
         """The session is over: who waits is told."""
         waiting, self._waiting = self._waiting, deque()
         self._silent = 0
         self.alive = False
-        for answered in waiting:
+        for _, answered in waiting:
             if answered is not None:
                 answered(error)
