@@ -116,10 +116,11 @@ async def test_publishes_without_a_session_wait_up_to_a_limit(front: Front, serv
     await asyncio.to_thread(server.kill)
     await recorder.wait(Disconnected)
     kept = 0
+    while connection.buffered < 9_900:
+        await connection.publish("kept", bytes(100))
+        kept += 1
     with pytest.raises(OutboundBufferLimitError, match="buffer_limit is 10000"):
-        for _ in range(1000):
-            await connection.publish("kept", bytes(100))
-            kept += 1
+        await connection.publish("kept", bytes(100))
     assert kept > 80
     assert connection.buffered <= 10_000
     await asyncio.to_thread(server.start)
@@ -215,8 +216,7 @@ async def test_a_proxy_that_cuts_at_random_bytes_garbles_nothing(front: Front, s
         sent = 0
         while proxy.sessions < 40:
             for _ in range(50):
-                number = b"%d" % sent
-                await sender.publish("numbers", number * (1 + sent % 40), headers={"N": number.decode()})
+                await sender.publish("numbers", b"%d" % sent * (1 + sent % 40), headers={"N": str(sent)})
                 sent += 1
             await sender.flush()
         proxy.budget = lambda: None
@@ -308,7 +308,7 @@ async def test_connect_fails_fast_and_names_the_server(front: Front, server: Nat
 async def test_connect_takes_the_next_server(front: Front, url: str) -> None:
     connection = await front.connect(["nats://127.0.0.1:1", url], randomize=False)
     assert connection.connected
-    assert [address.port for address in connection.servers][0] == 1
+    assert connection.servers[0].port == 1
 
 
 async def test_connect_retries_if_asked(front: Front, server: NatsServer) -> None:

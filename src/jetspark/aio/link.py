@@ -81,6 +81,7 @@ class Link(asyncio.Protocol):
             reason = DisconnectedError(f"{self._address}: the server closed the connection")
         else:
             reason = DisconnectedError(f"{self._address}: {error}")
+            reason.__cause__ = error
         self._lose(reason)
         if not self.closed.done():
             self.closed.set_result(None)

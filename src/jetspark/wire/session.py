@@ -18,6 +18,7 @@ from jetspark.wire.errors import (
     AuthenticationError,
     AuthenticationExpiredError,
     ConnectError,
+    DisconnectedError,
     Error,
     MaxPayloadError,
     PermissionsViolationError,
@@ -193,10 +194,13 @@ def server_error(text: str, where: str) -> Error:
 
 def connect_failure(address: ServerAddress, error: Exception) -> Error:
     """What went wrong with one server, as an error of the library that names it."""
-    if isinstance(error, Error):
+    if isinstance(error, DisconnectedError):
+        refused = isinstance(error.__cause__, ssl.SSLError)  # such as an alert that a certificate is missing
+        failure: Error = TLSError(str(error)) if refused else ConnectError(str(error))
+    elif isinstance(error, Error):
         return error
-    if isinstance(error, ssl.SSLError):
-        failure: Error = TLSError(f"{address}: TLS failed: {error.reason or error}")
+    elif isinstance(error, ssl.SSLError):
+        failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
     elif isinstance(error, TimeoutError):
         failure = ConnectError(f"{address}: no answer within the connect time-out")
     elif isinstance(error, OSError):
