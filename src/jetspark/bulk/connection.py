@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, NoReturn, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire import frames
 from jetspark.wire.errors import (
+    AuthenticationError,
     ConnectError,
     ConnectionClosedError,
     DisconnectedError,
@@ -59,12 +60,16 @@ def _widen(opened: socket.socket) -> None:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
 
 
-def _connect_failure(address: ServerAddress, error: OSError | Error) -> Error:
-    """What went wrong with one server, as an error of the library."""
-    if isinstance(error, Error) and not isinstance(error, DisconnectedError):
+def _connect_failure(address: ServerAddress, error: OSError | ValueError | Error) -> Error:
+    """What went wrong with one server, as an error of the library that names it."""
+    if isinstance(error, (ProtocolError, AuthenticationError)) and str(address) not in str(error):
+        failure: Error = type(error)(f"{address}: {error}")
+    elif isinstance(error, Error) and not isinstance(error, DisconnectedError):
         return error
-    if isinstance(error, ssl.SSLError):
-        failure: Error = TLSError(f"{address}: TLS failed: {error.reason or error}")
+    elif isinstance(error, ssl.SSLCertVerificationError):
+        failure = TLSError(f"{address}: the server's certificate is not accepted: {error.verify_message}")
+    elif isinstance(error, ssl.SSLError):
+        failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
     elif isinstance(error, TimeoutError):
         failure = ConnectError(f"{address}: no answer within the connect time-out")
     else:
@@ -103,7 +108,9 @@ class Connection:
         self._filled = 0  # bytes in the buffer
         self._decoded = 0  # of these, at its front, what was handed out
         self._held: list[FrameTable] = []
+        self._lost: DisconnectedError | None = None  # to be raised when what came before the loss was handed out
         self._next_sid = _MUX_SID
+        self._live: set[int] = set()  # subscriptions that were not given up
         self._requests = 0
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
         self._socket: socket.socket | None = None
@@ -132,6 +139,7 @@ class Connection:
         opened, self._socket = self._socket, None
         self._held.clear()
         self._filled = self._decoded = 0
+        self._lost = None
         if opened is not None:
             opened.close()
 
@@ -150,9 +158,12 @@ class Connection:
         for address in addresses:
             try:
                 self._open_one(address)
-            except (OSError, Error) as error:
+            except (OSError, ValueError, Error) as error:  # ValueError: the host cannot be one
                 self.close()
                 failures.append(_connect_failure(address, error))
+            except BaseException:
+                self.close()
+                raise
             else:
                 return
         if len(failures) == 1:
@@ -167,6 +178,7 @@ class Connection:
         _widen(opened)
         self.address = address
         self._next_sid = _MUX_SID
+        self._live.clear()
         self._converse(address, deadline)
         self.subscribe(f"{self._inbox}.*")
 
@@ -223,8 +235,9 @@ class Connection:
         DisconnectedError
             The connection is lost, or the deadline (monotonic) passed in the middle.
         """
+        opened = self._use(deadline)
         try:
-            self._use(deadline).sendall(data)
+            opened.sendall(data)
         except OSError as error:  # a time-out too: part of a frame may be out, so the connection is of no more use
             self.close()
             raise DisconnectedError(f"{self.address}: lost while sending: {error}") from error
@@ -233,11 +246,13 @@ class Connection:
         """Send a SUB; returns its id."""
         sid = self._next_sid
         self._next_sid += 1
+        self._live.add(sid)
         self.send(frames.sub(subject.encode(), sid), time.monotonic() + self.options.connect_timeout)
         return sid
 
     def unsubscribe(self, sid: int) -> None:
         """Send an UNSUB. What is under way may still arrive."""
+        self._live.discard(sid)
         self.send(frames.unsub(sid), time.monotonic() + self.options.connect_timeout)
 
     def new_inbox(self) -> str:
@@ -281,7 +296,11 @@ class Connection:
         if self._held:
             return self._held.pop(0)
         while self._fill(deadline, enough):
-            table = decode(pa.py_buffer(self._buffer[: self._filled].data))
+            try:
+                table = decode(pa.py_buffer(self._buffer[: self._filled].data))
+            except ProtocolError as error:  # where the next frame begins is not known any more
+                self.close()
+                raise ProtocolError(f"{self.address}: {error}") from error
             self._decoded = table.consumed
             self._answer(table)
             if len(table):
@@ -293,18 +312,30 @@ class Connection:
         left = self._filled - self._decoded
         self._buffer[:left] = self._buffer[self._decoded : self._filled]
         self._filled, self._decoded = left, 0
+        if self._lost is not None:
+            self._fail(self._lost)
         got, patience = 0, deadline
         while got < enough:
             if self._filled == len(self._buffer):
                 if got:
                     break
                 self._grow()
-            count = self._receive(patience)
+            try:
+                count = self._receive(patience)
+            except DisconnectedError as error:
+                if not got:
+                    self._fail(error)
+                self._lost = error
+                break
             if not count:
                 break
             got += count
             patience = min(deadline, time.monotonic() + _PATIENCE)
         return got > 0
+
+    def _fail(self, error: DisconnectedError) -> NoReturn:
+        self.close()
+        raise error
 
     def _grow(self) -> None:
         """Make room for a message that is larger than the buffer; the decoder refuses impossible sizes."""
@@ -319,10 +350,8 @@ class Connection:
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
             return 0
         except OSError as error:
-            self.close()
             raise DisconnectedError(f"{self.address}: lost while reading: {error}") from error
         if not count:
-            self.close()
             raise DisconnectedError(f"{self.address}: the server closed the connection")
         self._filled += count
         return count
@@ -394,7 +423,9 @@ class Connection:
                     if message.subject == reply:
                         found = message
                 if not ours.all():
-                    held.append(table.select(~ours).copied())
+                    others = ~ours & np.isin(table.lines.sid, list(self._live))  # what nobody wants is not kept
+                    if others.any():
+                        held.append(table.select(others).copied())
                 if found is not None:
                     return found
             return None

@@ -10,9 +10,11 @@ from datetime import timedelta
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from jetspark.bulk.columns import Acks, read_acks
-from jetspark.bulk.connection import Connection
+from jetspark.bulk.columns import Acks, build_batch, read_acks
+from jetspark.bulk.source import Target
 from jetspark.flow.ranges import InterruptedReadError, RangeProgress, RangePulls, StatusEffect
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, Timestamp
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest, PullRequest
@@ -20,9 +22,9 @@ from jetspark.jetstream.errors import Error, RequestTimeoutError
 from jetspark.wire.headers import parse_status
 from jetspark.wire.vector import FrameTable
 
-__all__ = ["RangeConsumer", "ScanLimits", "consumer_config"]
+__all__ = ["ENOUGH", "ConsumerRun", "RangeConsumer", "consumer_config", "forget", "look", "new_name"]
 
-_ENOUGH: Final = 1 << 19  # bytes to collect before decoding: what stays in the cache, and is worth the fixed cost
+ENOUGH: Final = 1 << 19  # bytes to collect before decoding: what stays in the cache, and is worth the fixed cost
 _EXPIRES: Final = timedelta(seconds=60)
 _INACTIVE: Final = timedelta(seconds=30)
 _QUIET_FIRST: Final = 0.25  # seconds without a message before the server is asked whether there is one
@@ -31,22 +33,20 @@ _COUNT_TRIES: Final = 3
 _MESSAGE_OVERHEAD: Final = 100  # control line and ack subject, about
 
 
-@dataclass(frozen=True, slots=True)
-class ScanLimits:
-    """Bounds of a scan: rows and bytes of a batch, bytes in flight, seconds for a request and for trying again."""
-
-    rows: int
-    bytes: int
-    in_flight: int
-    timeout: float
-    retry_timeout: float
+def new_name() -> str:
+    return f"jetspark-{secrets.token_hex(8)}"
 
 
 def consumer_config(
-    subjects: Sequence[str], *, opt_start_seq: int | None = None, opt_start_time: Timestamp | None = None
+    name: str,
+    subjects: Sequence[str] = (),
+    *,
+    opt_start_seq: int | None = None,
+    opt_start_time: Timestamp | None = None,
 ) -> ConsumerConfig:
+    """An ephemeral consumer that acknowledges nothing, lives in memory and goes when nobody pulls."""
     return ConsumerConfig(
-        name=f"jetspark-{secrets.token_hex(8)}",
+        name=name,
         description="reads a range of the stream once",
         deliver_policy=DeliverPolicy.BY_START_SEQUENCE if opt_start_time is None else DeliverPolicy.BY_START_TIME,
         opt_start_seq=opt_start_seq,
@@ -60,8 +60,43 @@ def consumer_config(
     )
 
 
+def look(target: Target, *, opt_start_seq: int | None = None, opt_start_time: Timestamp | None = None) -> ConsumerInfo:
+    """What the server says of a consumer that starts there; the consumer is deleted again."""
+    name = new_name()
+    config = consumer_config(name, target.subjects, opt_start_seq=opt_start_seq, opt_start_time=opt_start_time)
+    request = ConsumerCreateRequest(target.stream, config)
+    try:
+        return target.connection.request(request, timeout=target.limits.timeout, prefix=target.prefix)
+    finally:
+        forget(target, name)
+
+
+def forget(target: Target, name: str) -> None:
+    """Delete a consumer, whether it was made or not; nobody waits for the answer."""
+    if not target.connection.closed:
+        target.connection.post(ConsumerDeleteRequest(target.stream, name), prefix=target.prefix)
+
+
+@dataclass(eq=False)
+class ConsumerRun:
+    """Consecutive deliveries; see `jetspark.bulk.source.Run`."""
+
+    table: FrameTable
+    acks: Acks
+    stream: str
+
+    @property
+    def sequence(self) -> NDArray[np.int64]:
+        """Sequences in the stream."""
+        return self.acks.sequence
+
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        """The columns of the schema."""
+        return build_batch(self.table, self.acks, schema, self.stream)
+
+
 class RangeConsumer:
-    """Makes the consumer at `progress.next_sequence`; `deliveries` reads from it, `close` gives it back.
+    """The consumer at `progress.next_sequence`; see `jetspark.bulk.source.RangeSource`.
 
     Parameters
     ----------
@@ -71,76 +106,72 @@ class RangeConsumer:
         Let the server count the bytes of each pull.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        stream: str,
-        subjects: Sequence[str],
-        progress: RangeProgress,
-        limits: ScanLimits,
-        prefix: str,
-        *,
-        message_bytes: int,
-        careful: bool,
-    ) -> None:
-        self._connection = connection
-        self._stream = stream
-        self._subjects = subjects
-        self._limits = limits
-        self._prefix = prefix
-        config = consumer_config(subjects, opt_start_seq=progress.next_sequence)
-        self._info = self._request(config)
-        self.name = self._info.name
+    _info: ConsumerInfo
+    _sid: int
+    _pulls: RangePulls
+
+    def __init__(self, target: Target, *, message_bytes: int, careful: bool) -> None:
+        self.name = new_name()
+        self._target = target
+        self._connection = target.connection
+        self._stream = target.stream
+        self._limits = target.limits
+        self._prefix = target.prefix
+        self._message_bytes = message_bytes
+        self._careful = careful
+        self._inbox = target.connection.new_inbox()
+        self._subscribed = False
+
+    def open(self, progress: RangeProgress) -> None:
+        """Make it, and listen."""
+        config = consumer_config(self.name, self._target.subjects, opt_start_seq=progress.next_sequence)
+        self._info = self._connection.request(
+            ConsumerCreateRequest(self._stream, config), timeout=self._limits.timeout, prefix=self._prefix
+        )
         progress.new_consumer(self._info.num_pending)
-        self._inbox = connection.new_inbox()
-        self._sid = connection.subscribe(f"{self._inbox}.*")
+        self._sid = self._connection.subscribe(f"{self._inbox}.*")
+        self._subscribed = True
         # Where the server counts bytes, a pull must be able to bring the largest message that it takes.
-        largest = connection.server_info.max_payload + _MESSAGE_OVERHEAD
+        largest = self._connection.server_info.max_payload + _MESSAGE_OVERHEAD
         self._pulls = RangePulls(
             progress.next_sequence,
             progress.end,
-            bytes_in_flight=limits.in_flight,
-            message_bytes=message_bytes + _MESSAGE_OVERHEAD,
-            max_bytes=max(limits.in_flight // 2, largest) if careful else None,
-        )
-
-    def _request(self, config: ConsumerConfig) -> ConsumerInfo:
-        return self._connection.request(
-            ConsumerCreateRequest(self._stream, config), timeout=self._limits.timeout, prefix=self._prefix
+            bytes_in_flight=self._limits.in_flight,
+            message_bytes=self._message_bytes + _MESSAGE_OVERHEAD,
+            max_bytes=max(self._limits.in_flight // 2, largest) if self._careful else None,
         )
 
     def close(self) -> None:
         """Give everything back; nobody waits for the server's answer."""
         try:
-            self._connection.unsubscribe(self._sid)
-            self._connection.post(ConsumerDeleteRequest(self._stream, self.name), prefix=self._prefix)
+            if self._subscribed:
+                self._connection.unsubscribe(self._sid)
+            forget(self._target, self.name)
         except Error:
             self._connection.close()  # the server forgets the consumer by its inactive threshold
 
-    def count(self, end: int, last: int) -> int:
+    def count(self, end: int) -> int:
         """Messages before `end` that are pending now: what is pending here less what is pending from `end` on.
 
         Others may publish in between; a second look at the first number tells, and a few tries mostly find a moment of
         silence. Failing that, the number is too low by what was published within one of them.
         """
-        pending = self._info.num_pending
-        if end > last:
-            return pending
+        pending, most = self._info.num_pending, 0
         for _ in range(_COUNT_TRIES):
-            behind = self._request(consumer_config(self._subjects, opt_start_seq=end))
-            self._connection.post(ConsumerDeleteRequest(self._stream, behind.name), prefix=self._prefix)
-            before, pending = pending, self._state().num_pending
+            before = pending
+            behind = look(self._target, opt_start_seq=end).num_pending
+            most = max(most, before - behind)
+            pending = self._state().num_pending
             if before == pending:
                 break
-            before = pending
-        return max(before - behind.num_pending, 0)
+        return most
 
     def _state(self) -> ConsumerInfo:
         return self._connection.request(
             ConsumerInfoRequest(self._stream, self.name), timeout=self._limits.timeout, prefix=self._prefix
         )
 
-    def deliveries(self, progress: RangeProgress) -> Iterator[tuple[FrameTable, Acks]]:
+    def deliveries(self, progress: RangeProgress) -> Iterator[ConsumerRun]:
         """Consecutive deliveries until the range is read.
 
         Raises
@@ -148,21 +179,21 @@ class RangeConsumer:
         InterruptedReadError
             A delivery is missing, or the server says that the consumer is of no more use.
         """
-        quiet = _QUIET_FIRST
+        quiet, delivered = _QUIET_FIRST, 0
         silent_since = time.monotonic()
         while not progress.done:
             self._send_pulls()
             now = time.monotonic()
-            table = self._connection.read(now + quiet, enough=_ENOUGH)
+            table = self._connection.read(now + quiet, enough=ENOUGH)
             if table is None:
-                self._look(progress)
+                delivered = self._look(progress, delivered)
                 if now - silent_since > max(self._limits.timeout, 2 * quiet):
                     raise RequestTimeoutError(
                         f"consumer {self.name!r} of stream {self._stream!r} has messages and delivers none"
                     )
                 quiet = min(2 * quiet, _QUIET_MOST)
                 continue
-            quiet, silent_since = _QUIET_FIRST, now
+            quiet, silent_since, delivered = _QUIET_FIRST, now, 0
             deliveries, restart = self._sort(table)
             if deliveries is not None:
                 acks = read_acks(deliveries.lines)
@@ -172,7 +203,7 @@ class RangeConsumer:
                     restart = True
                 if whole:
                     self._note(deliveries, acks, progress)
-                    yield deliveries, acks
+                    yield ConsumerRun(deliveries, acks, self._stream)
             if restart and not progress.done:
                 raise InterruptedReadError(f"consumer {self.name!r} of stream {self._stream!r} is of no more use")
 
@@ -183,10 +214,20 @@ class RangeConsumer:
                 request.subject(self._prefix), request.payload(), reply=f"{self._inbox}.{pull.token}"
             )
 
-    def _look(self, progress: RangeProgress) -> None:
-        """Nothing came for a while: perhaps what was pending has been deleted."""
+    def _look(self, progress: RangeProgress, before: int) -> int:
+        """Nothing came for a while: perhaps what was pending has been deleted, or what was delivered got lost.
+
+        Returns how many messages the server says it has delivered; `before` is what it said when it was asked last,
+        if nothing came since.
+        """
         state = self._state()
-        progress.idle(state.delivered.consumer_seq, state.num_pending)
+        delivered = state.delivered.consumer_seq
+        progress.idle(delivered, state.num_pending)
+        if not progress.done and before == delivered > progress.consumer_sequence:
+            raise InterruptedReadError(
+                f"consumer {self.name!r} of stream {self._stream!r} delivered what did not arrive"
+            )
+        return delivered
 
     def _sort(self, table: FrameTable) -> tuple[FrameTable | None, bool]:
         """The deliveries of this consumer, and whether a status says that it is of no more use."""

@@ -19,7 +19,15 @@ from jetspark.bulk.acks import AckReader, Refusal, StreamAcks
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.rows import Rows, check_schema
 from jetspark.bulk.window import MOST_PENDING, Window
-from jetspark.jetstream.errors import ConfigError, DisconnectedError, Error, PublishTimeoutError
+from jetspark.jetstream.errors import (
+    BadHeadersError,
+    BadSubjectError,
+    ConfigError,
+    DisconnectedError,
+    Error,
+    MaxPayloadError,
+    PublishTimeoutError,
+)
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.wire.vector.encoder import encode_publishes, row_offsets
 from jetspark.wire.vector.words import contents
@@ -28,6 +36,8 @@ __all__ = ["PublishRefusedError", "PublishReport", "publish"]
 
 _CHUNK_ROWS: Final = 8192
 _ACK_BYTES: Final = 64  # about what one acknowledgement takes
+
+_OURS: Final = (BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError)
 
 Batches: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 
@@ -77,7 +87,8 @@ class PublishRefusedError(Error):
     Attributes
     ----------
     row
-        Number of the row, counted from 0 over all record batches.
+        Number of the row, counted from 0 over all record batches. Where several streams answer, and only within the
+        first window, before that is known, it may be one of the few rows next to it.
     subject
         Subject of the row.
     error
@@ -127,7 +138,7 @@ def publish(
     ConfigError
         A column is missing or has another type.
     BadSubjectError, BadHeadersError, MaxPayloadError
-        A row cannot be sent; no row of its record batch was.
+        A row cannot be sent; no row of its record batch was, and those of the batches before are stored.
     PublishRefusedError
         The server refused a row.
     PublishTimeoutError, DisconnectedError
@@ -140,7 +151,11 @@ def publish(
     publisher = _Publisher(connection, subject, max_pending, max_bytes_in_flight, ack_timeout)
     try:
         for batch in _record_batches(batches):
-            publisher.publish(batch)
+            try:
+                publisher.publish(batch)
+            except _OURS:
+                publisher.finish()  # the rows before are settled when the caller hears of it
+                raise
         publisher.finish()
     finally:
         publisher.close()
@@ -193,6 +208,10 @@ class _Publisher:
             self._send(chunk)
 
     def _send(self, rows: Rows) -> None:
+        if self._window.span > 1 and len(self._acks.streams) > 1:  # their answers may overtake one another
+            self._wait_for_all()
+            self._window.separate()
+            self._block = max(self._window.size // 4, 1)
         replies = self._window.replies(rows.first, len(rows))
         frames = encode_publishes(rows.subjects, replies, rows.payloads, rows.headers)
         offsets = row_offsets(frames)
@@ -259,7 +278,12 @@ class _Publisher:
             for row in refusal.rows:
                 if self._subject_of(row) == refusal.subject:
                     return row
-        return refusal.rows[refusal.nth]
+        # Answers that nobody takes a subject overtake the others, so both they and their rows are left out.
+        ahead = [one for one in self._acks.refusals if one.subject and one.rows.start == refusal.rows.start]
+        nobodys = {one.subject for one in ahead}
+        rows = [row for row in refusal.rows if self._subject_of(row) not in nobodys] or list(refusal.rows)
+        nth = refusal.nth - sum(one.nth < refusal.nth for one in ahead)
+        return rows[min(nth, len(rows) - 1)]
 
     def _subject_of(self, row: int) -> str:
         rows = next(rows for rows in self._recent if row < rows.first + len(rows))

@@ -1,15 +1,16 @@
 """Read a range of a stream into Arrow record batches.
 
-A range is read from an ephemeral, ack-none, in-memory pull consumer: the path on which the server is fastest. Nothing
-is acknowledged and nothing is left behind, so a range can be read again and gives the same. When the connection, the
-server or the consumer goes away, reading goes on with a new consumer behind the last sequence.
+A range is read from an ephemeral, ack-none, in-memory pull consumer: the path on which the server is fastest. Where
+that would be refused, or would change what the stream keeps, it is read by batched direct get (`direct`). Nothing is
+acknowledged and nothing is left behind, so a range can be read again and gives the same. When the connection, the
+server or the consumer goes away, reading goes on behind the last sequence.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
 from typing import Self
@@ -17,15 +18,23 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from jetspark.bulk.columns import Acks, build_batch, scan_schema
+from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.consumer import RangeConsumer, ScanLimits, consumer_config
+from jetspark.bulk.consumer import RangeConsumer, forget, look
+from jetspark.bulk.direct import DirectSource, check_direct, first_at
+from jetspark.bulk.source import RangeSource, ReadBy, Run, ScanLimits, Target
 from jetspark.flow.backoff import Backoff
 from jetspark.flow.ranges import RangeProgress, is_passing
-from jetspark.jetstream import StreamInfo, Timestamp
-from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, StreamInfoRequest
-from jetspark.jetstream.errors import ConfigError, DataLossError, Error
-from jetspark.jetstream.names import API_PREFIX
+from jetspark.jetstream import RetentionPolicy, StreamInfo, Timestamp
+from jetspark.jetstream.api import StreamInfoRequest
+from jetspark.jetstream.errors import (
+    ConfigError,
+    ConnectionClosedError,
+    DataLossError,
+    Error,
+    RequestTimeoutError,
+)
+from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
 from jetspark.jetstream.times import time_ns
 from jetspark.wire.vector import FrameTable
 
@@ -45,16 +54,18 @@ class ScanReport:
     stream_first_sequence, stream_last_sequence
         What the stream held at the beginning.
     expected
-        Messages of the range that the server counted at the beginning, filters applied; None until then. While others
-        publish, those of the last millisecond may be missing from it.
+        Messages of the range that the server counted at the beginning, filters applied; None until then. With filters,
+        or where the stream has gaps, it may be a few too low while others publish.
     received
         Messages handed out.
     bytes
         Bytes that these messages took on the wire.
     first_sequence, last_sequence
         Of the messages handed out; None when there is none.
+    read_by
+        By what the range is read; `AUTO` until that was decided.
     restarts
-        How often reading went on with a new consumer.
+        How often reading went on after an interruption.
     complete
         The whole range was read.
     """
@@ -70,6 +81,7 @@ class ScanReport:
     bytes: int = 0
     first_sequence: int | None = None
     last_sequence: int | None = None
+    read_by: ReadBy = ReadBy.AUTO
     restarts: int = 0
     complete: bool = False
 
@@ -95,6 +107,7 @@ def scan(
     timeout: float = 5.0,
     retry_timeout: float = 30.0,
     prefix: str = API_PREFIX,
+    read_by: ReadBy | str = ReadBy.AUTO,
 ) -> Scan:
     """Read a range of a stream as Arrow record batches.
 
@@ -124,6 +137,10 @@ def scan(
         Seconds to go on trying when nothing can be read any more; 0 raises at once.
     prefix
         Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
+    read_by
+        `consumer`, `direct` (batched direct get, ADR-31; server 2.11 or newer, and a stream that sets `allow_direct`),
+        or `auto`: direct get on streams with retention `workqueue` or `interest`, where one more consumer is refused or
+        changes what is kept, and a consumer on all others.
 
     Returns
     -------
@@ -133,7 +150,7 @@ def scan(
     Raises
     ------
     ConfigError
-        Options that make no sense or contradict each other.
+        Options that make no sense or contradict each other; while reading: the stream does not allow direct get.
     StreamNotFoundError, JetStreamNotEnabledError, APIError
         While reading: the server refuses.
     DataLossError
@@ -152,11 +169,25 @@ def scan(
             raise ConfigError(f"{name} must be positive, not {value}")
     bounds = _Bounds(start_sequence, _ns(start_time), end_sequence, _ns(end_time))
     limits = ScanLimits(max_batch_rows, max_batch_bytes, max_bytes_in_flight, timeout, retry_timeout)
-    return Scan(connection, stream, tuple(subjects), bounds, scan_schema(columns), limits, prefix)
+    try:
+        way = ReadBy(read_by)
+    except ValueError:
+        known = ", ".join(each.value for each in ReadBy)
+        raise ConfigError(f"read_by must be one of {known}, not {read_by!r}") from None
+    check_stream_name(stream)
+    for subject in subjects:
+        check_filter_subject(subject)
+    return Scan(Target(connection, stream, tuple(subjects), prefix, limits), bounds, scan_schema(columns), way)
 
 
 def first_sequence_at(
-    connection: Connection, stream: str, when: datetime | int, *, timeout: float = 5.0, prefix: str = API_PREFIX
+    connection: Connection,
+    stream: str,
+    when: datetime | int,
+    *,
+    timeout: float = 5.0,
+    prefix: str = API_PREFIX,
+    read_by: ReadBy | str = ReadBy.AUTO,
 ) -> int:
     """First sequence that was stored at or after a time; one above the last when there is none.
 
@@ -164,14 +195,29 @@ def first_sequence_at(
     ----------
     when
         `datetime`, or nanoseconds since 1970 UTC.
+    read_by
+        By what to look, see `scan`; `direct` asks for the message itself.
     """
+    target = Target(connection, stream, (), prefix, ScanLimits(1, 1, 1, timeout, 0))
     info = connection.request(StreamInfoRequest(stream), timeout=timeout, prefix=prefix)
-    config = consumer_config((), opt_start_time=Timestamp.from_ns(_ns(when) or 0))
-    consumer = connection.request(ConsumerCreateRequest(stream, config), timeout=timeout, prefix=prefix)
-    connection.post(ConsumerDeleteRequest(stream, consumer.name), prefix=prefix)
-    if not consumer.num_pending:
-        return info.state.last_seq + 1
-    return consumer.delivered.stream_seq + 1
+    return _sequence_at(target, info, _way(info, ReadBy(read_by)), _ns(when) or 0)
+
+
+def _sequence_at(target: Target, info: StreamInfo, way: ReadBy, ns: int) -> int:
+    if way is ReadBy.DIRECT:
+        found = first_at(target, ns)
+    else:
+        # Without filters: a bound is a place in the stream, whatever is chosen from it.
+        consumer = look(replace(target, subjects=()), opt_start_time=Timestamp.from_ns(ns))
+        found = consumer.delivered.stream_seq + 1 if consumer.num_pending else None
+    return info.state.last_seq + 1 if found is None else found
+
+
+def _way(info: StreamInfo, way: ReadBy) -> ReadBy:
+    """By what a stream is read."""
+    if way is not ReadBy.AUTO:
+        return way
+    return ReadBy.CONSUMER if info.config.retention in {None, RetentionPolicy.LIMITS} else ReadBy.DIRECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,26 +243,18 @@ class Scan:
         What was expected and read so far.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        stream: str,
-        subjects: tuple[str, ...],
-        bounds: _Bounds,
-        schema: pa.Schema,
-        limits: ScanLimits,
-        prefix: str,
-    ) -> None:
+    def __init__(self, target: Target, bounds: _Bounds, schema: pa.Schema, way: ReadBy) -> None:
         self.schema = schema
-        self.report = ScanReport(stream)
-        self._connection = connection
-        self._stream = stream
-        self._subjects = subjects
+        self.report = ScanReport(target.stream, read_by=way)
+        self._target = target
+        self._connection = target.connection
+        self._stream = target.stream
         self._bounds = bounds
-        self._limits = limits
-        self._prefix = prefix
+        self._limits = target.limits
         self._message_bytes = 0
-        self._consumer: RangeConsumer | None = None
+        self._source: RangeSource | None = None
+        self._abandoned: list[str] = []  # consumers that a lost connection left behind
+        self._looked_again = False
         self._batches: Generator[pa.RecordBatch] = self._run()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -244,96 +282,126 @@ class Scan:
     # -- the range -----------------------------------------------------------------------------------------------
 
     def _run(self) -> Generator[pa.RecordBatch]:
-        progress = self._plan()
+        self._check_open()
+        progress: RangeProgress | None = None
         backoff = Backoff(self._limits.retry_timeout)
         try:
-            while not progress.done:
+            while progress is None or not progress.done:
                 try:
+                    if self._connection.closed:
+                        self._connection.reconnect()
+                    if progress is None:
+                        progress = self._plan()
+                        continue
                     if backoff.tries:
-                        self._come_back()
-                    for table, acks in self._open_consumer(progress).deliveries(progress):
+                        self._check_same()
+                    for run in self._open_source(progress).deliveries(progress):
                         backoff.reset()
-                        yield from self._batches_of(table, acks, progress.end)
+                        yield from self._batches_of(run, progress.end)
+                    self._drop_source()
+                    if self.report.read_by is ReadBy.DIRECT:
+                        self._check_same()  # a direct get would go on in another stream, where a consumer would end
+                    self._look_again(progress)
                 except Error as error:
-                    self._drop_consumer()
-                    delay = backoff.next_delay(time.monotonic()) if is_passing(error) else None
+                    self._drop_source()
+                    # Before anything is known of the stream, only a connection that was lost is worth another try.
+                    passing = is_passing(error) and (progress is not None or self._connection.closed)
+                    delay = backoff.next_delay(time.monotonic()) if passing else None
                     if delay is None:
                         raise
+                    if isinstance(error, RequestTimeoutError):
+                        self._connection.close()  # perhaps it is dead without our knowing
                     self.report.restarts += 1
                     time.sleep(delay)  # nothing to wait for: the server is away
             self.report.complete = True
         finally:
-            self._drop_consumer()
+            self._drop_source()
+
+    def _check_open(self) -> None:
+        if self._connection.closed:
+            raise ConnectionClosedError("the connection is closed")
 
     def _plan(self) -> RangeProgress:
         """Cut the range to what the stream holds."""
         info = self._stream_info()
         state, report, bounds = info.state, self.report, self._bounds
         report.created = info.created
+        report.read_by = way = _way(info, report.read_by)
+        if way is ReadBy.DIRECT:
+            check_direct(info.config, self._target.subjects)
         self._message_bytes = state.bytes // max(state.messages, 1)
         report.stream_first_sequence, report.stream_last_sequence = state.first_seq, state.last_seq
         start, end = bounds.start_sequence, bounds.end_sequence
         if bounds.start_ns is not None:
-            start = self._sequence_at(bounds.start_ns)
+            start = _sequence_at(self._target, info, way, bounds.start_ns)
         if bounds.end_ns is not None:
-            end = self._sequence_at(bounds.end_ns)
+            end = _sequence_at(self._target, info, way, bounds.end_ns)
         report.start_sequence = max(start if start is not None else 0, state.first_seq, 1)
         report.end_sequence = min(end if end is not None else state.last_seq + 1, state.last_seq + 1)
         report.end_sequence = max(report.end_sequence, report.start_sequence)
+        gapless = state.messages == state.last_seq - state.first_seq + 1
+        if report.start_sequence == report.end_sequence or (gapless and not self._target.subjects):
+            report.expected = report.end_sequence - report.start_sequence  # exact, and needs no counting
         return RangeProgress(report.start_sequence, report.end_sequence)
-
-    def _sequence_at(self, ns: int) -> int:
-        return first_sequence_at(self._connection, self._stream, ns, timeout=self._limits.timeout, prefix=self._prefix)
 
     def _stream_info(self) -> StreamInfo:
         return self._connection.request(
-            StreamInfoRequest(self._stream), timeout=self._limits.timeout, prefix=self._prefix
+            StreamInfoRequest(self._stream), timeout=self._limits.timeout, prefix=self._target.prefix
         )
 
-    def _come_back(self) -> None:
-        """Connect again where needed, and see that the stream is still the same one."""
-        if self._connection.closed:
-            self._connection.reconnect()
+    def _check_same(self) -> None:
+        """See that the stream is still the same one."""
+        while self._abandoned:
+            forget(self._target, self._abandoned.pop())
         created = self._stream_info().created
         if created != self.report.created:
             raise DataLossError(
                 f"stream {self._stream!r} was deleted and made again while it was read: it was created at "
-                f"{self.report.created}, now it says {created}"
+                f"{self.report.created}, now it says {created}",
+                stream=self._stream,
             )
 
-    def _open_consumer(self, progress: RangeProgress) -> RangeConsumer:
-        self._consumer = consumer = RangeConsumer(
-            self._connection,
-            self._stream,
-            self._subjects,
-            progress,
-            self._limits,
-            self._prefix,
-            message_bytes=self._message_bytes,
-            careful=self.report.restarts > 0,
-        )
-        if self.report.expected is None:
-            self.report.expected = consumer.count(progress.end, self.report.stream_last_sequence)
-        return consumer
+    def _look_again(self, progress: RangeProgress) -> None:
+        """What the server says of what is pending may be behind; where messages are missing, it is asked anew."""
+        report = self.report
+        if not self._looked_again and report.received < (report.expected or 0):
+            self._looked_again = progress.doubt()
 
-    def _drop_consumer(self) -> None:
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None and not self._connection.closed:
-            consumer.close()
+    def _open_source(self, progress: RangeProgress) -> RangeSource:
+        report = self.report
+        if report.read_by is ReadBy.DIRECT:
+            source: RangeSource = DirectSource(self._target)
+        else:
+            source = RangeConsumer(self._target, message_bytes=self._message_bytes, careful=report.restarts > 0)
+        self._source = source
+        source.open(progress)
+        if report.expected is None:
+            report.expected = source.count(progress.end)
+        return source
 
-    def _batches_of(self, table: FrameTable, acks: Acks, end: int) -> Iterator[pa.RecordBatch]:
+    def _drop_source(self) -> None:
+        source, self._source = self._source, None
+        if source is None:
+            return
+        if not self._connection.closed:
+            source.close()
+        if self._connection.closed and source.name:
+            self._abandoned.append(source.name)
+
+    def _batches_of(self, run: Run, end: int) -> Iterator[pa.RecordBatch]:
         """Record batches within the limits; what is behind the range is left out."""
-        rows = int(np.searchsorted(acks.sequence, end))
+        table, sequence = run.table, run.sequence
+        rows = int(np.searchsorted(sequence, end))
         if not rows:
             return
         report = self.report
         if report.first_sequence is None:
-            report.first_sequence = int(acks.sequence[0])
-        batch = build_batch(table, acks, self.schema, self._stream)
+            report.first_sequence = int(sequence[0])
+        batch = run.batch(self.schema)
         for first, stop in _slices(table, rows, self._limits):
             report.received += stop - first
             report.bytes += int((table.end[first:stop] - table.start[first:stop] + 2).sum())
-            report.last_sequence = int(acks.sequence[stop - 1])
+            report.last_sequence = int(sequence[stop - 1])
             yield batch.slice(first, stop - first)
 
 

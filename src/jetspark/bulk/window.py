@@ -4,9 +4,9 @@ The server keeps what it knows of a subject's listeners in a cache of 1,024 subj
 would empty it again and again, and costs a fifth of the speed. So there are only `slots` reply subjects, in a ring, and
 `span` consecutive rows share one: row `r` has slot `r // span % slots`.
 
-A single server answers the messages of one connection in their order, so the n-th answer on a slot is for the n-th of
-its rows. A cluster may refuse a message before it has answered the ones before it; there a span is 1, and each row has
-a reply subject of its own.
+A single server answers what one connection sends to one stream in its order, so the n-th answer on a slot is for the
+n-th of its rows. A cluster may refuse a message before it has answered the ones before it, and several streams do not
+wait for one another; there a span is 1, and each row has a reply subject of its own.
 """
 
 from __future__ import annotations
@@ -41,19 +41,28 @@ class Window:
 
     def __init__(self, inbox: str, max_pending: int | None, *, in_order: bool) -> None:
         wanted = max_pending or (_PENDING_SINGLE if in_order else _PENDING_CLUSTER)
-        self.span = -(-wanted // _SLOTS) if in_order else 1
-        self.slots = max(wanted // self.span, 1)
-        self.size = self.slots * self.span
-        self.digits = len(str(self.slots - 1))
+        self._inbox = inbox
+        self._make_ring(wanted, -(-wanted // _SLOTS) if in_order else 1)
         self.sent = 0
         """First row that is not sent yet."""
         self.answered = 0
         """How many rows were answered."""
         self._floor_group = 0
+
+    def _make_ring(self, wanted: int, span: int) -> None:
+        self.span = span
+        self.slots = max(wanted // span, 1)
+        self.size = self.slots * span
+        self.digits = len(str(self.slots - 1))
+        replies = [f"{self._inbox}.{slot:0{self.digits}d}".encode() for slot in range(self.slots)]
+        self._replies = pa.array(replies, pa.binary())
         self._answers = np.zeros(self.slots, np.int64)
-        self._replies = pa.array(
-            [f"{inbox}.{slot:0{self.digits}d}".encode() for slot in range(self.slots)], pa.binary()
-        )
+
+    def separate(self) -> None:
+        """Give each row a reply subject of its own from here on. Nothing may be under way."""
+        assert self.answered == self.sent
+        self._make_ring(min(self.size, _PENDING_CLUSTER), 1)
+        self._floor_group = self.sent
 
     @property
     def floor(self) -> int:

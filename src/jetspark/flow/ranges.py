@@ -176,6 +176,20 @@ class RangeProgress:
         self.next_sequence = max(self.next_sequence, stream_sequence + 1)
         self.done = self.done or self.next_sequence >= self.end or not pending
 
+    def read(self, sequence: int) -> None:
+        """What is up to this sequence was read, by a way that does not number its deliveries."""
+        self.next_sequence = max(self.next_sequence, sequence + 1)
+        self.done = self.done or self.next_sequence >= self.end
+
+    def finish(self) -> None:
+        """The server has nothing more in the range."""
+        self.done = True
+
+    def doubt(self) -> bool:
+        """Read on, to see whether there really is nothing more; false where the end of the range was seen."""
+        self.done = self.next_sequence >= self.end
+        return not self.done
+
     def idle(self, delivered: int, pending: int) -> None:
         """Nothing came for a while, and the server says how many it delivered and what is pending."""
         self.done = self.done or (not pending and delivered <= self._consumer_sequence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar, cast
 
@@ -22,7 +22,7 @@ from jetspark.spark.option_values import Position, PositionKind, read_texts
 from jetspark.spark.subjects import EVERYTHING, reduce_filters
 from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address
 
-__all__ = ["ReadOptions", "ServerOptions", "WriteOptions", "read_options", "write_options"]
+__all__ = ["ReadOptions", "Sealed", "ServerOptions", "WriteOptions", "read_options", "write_options"]
 
 T = TypeVar("T")
 
@@ -179,6 +179,25 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     )
 
 
+class Sealed(Mapping[str, str]):
+    """Options that show neither names nor values, wherever they are printed."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} options>"
+
+    def __getitem__(self, name: str) -> str:
+        return self._options[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._options)
+
+    def __len__(self) -> int:
+        return len(self._options)
+
+
 class _Naming:
     """Put an option's name before what a check inside says."""
 
@@ -198,13 +217,13 @@ class _Given:
 
     def __init__(self, options: Mapping[str, str], use: Use) -> None:
         self._values: dict[str, object] = {}
-        for name, text in options.items():
+        for name in options:  # no value in a local variable: Spark can print those with a traceback
             option = _BY_NAME.get(name.lower())
             if option is None:
                 raise ConfigError(_unknown(name, use))
             if option.use not in {Use.BOTH, use}:
                 raise ConfigError(f"option {option.name} is for {option.use.value} only, and this is a {use.value}")
-            self._values[option.name] = _value(option, text)
+            self._values[option.name] = _value(option, options[name])
 
     def __contains__(self, option: Option[object]) -> bool:
         return option.name in self._values

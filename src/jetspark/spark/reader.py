@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["FilteringReader", "JetStreamReader"]
 
 _log: Final = logging.getLogger(__name__)
+_LAST_NS: Final = (1 << 63) - 1
+"""The latest time, in the year 2262, that the server can count in nanoseconds."""
 
 
 class JetStreamReader(DataSourceReader):
@@ -86,7 +88,9 @@ class JetStreamReader(DataSourceReader):
         server, options = self._options.server, self._options
 
         def sequence_at(ns: int) -> int:
-            return first_sequence_at(connection, stream, max(ns, 0), timeout=server.request_timeout, prefix=server.api)
+            return first_sequence_at(
+                connection, stream, min(max(ns, 0), _LAST_NS), timeout=server.request_timeout, prefix=server.api
+            )
 
         info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
         bounds = Bounds(self._push.sequence.low, self._push.sequence.high)
@@ -130,11 +134,12 @@ class JetStreamReader(DataSourceReader):
 
     def _proven(self, part: StreamPartition, batches: Scan) -> Iterator[pa.RecordBatch]:
         """The batches of a scan, with a look at the stream before the first one and at the count behind the last."""
-        first = _next(batches)
-        self._check_stream(part, batches.report)
-        while first is not None:
-            yield self._projection.apply(first)
-            first = _next(batches)
+        batch = _next(batches)
+        if not self._is_planned_one(part, batches.report):
+            return
+        while batch is not None:
+            yield self._projection.apply(batch)
+            batch = _next(batches)
         if batches.report.missing:
             reason = (
                 f"{batches.report.missing} messages between sequences {part.start} and {part.end - 1} went while they "
@@ -142,10 +147,12 @@ class JetStreamReader(DataSourceReader):
             )
             self._lost(Loss(part.stream, None, None, reason))
 
-    def _check_stream(self, part: StreamPartition, report: ScanReport) -> None:
-        """See that the stream is the one that was planned with, and still holds the range."""
+    def _is_planned_one(self, part: StreamPartition, report: ScanReport) -> bool:
+        """See that the stream still holds the range; whether it is the one that the read was planned with."""
         if report.created is None or time_ns(report.created) != part.created_ns:
-            raise _StreamReplacedError("the stream was deleted and made again since the read was planned")
+            reason = "the stream was deleted and made again since the read was planned"
+            self._lost(Loss(part.stream, part.start, part.end - 1, reason))
+            return False
         if report.stream_first_sequence > part.start:
             last = min(report.stream_first_sequence, part.end) - 1
             reason = f"the stream starts at {report.stream_first_sequence} now; they were purged, deleted or expired"
@@ -153,6 +160,7 @@ class JetStreamReader(DataSourceReader):
         elif report.stream_last_sequence < part.end - 1:
             reason = f"the stream ends at {report.stream_last_sequence} now"
             self._lost(Loss(part.stream, report.stream_last_sequence + 1, part.end - 1, reason))
+        return True
 
     def _lost(self, loss: Loss) -> None:
         if self._options.fail_on_data_loss:

@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from jetspark.spark.options import read_options, write_options
+from jetspark.spark.options import Sealed, read_options, write_options
 from jetspark.spark.reader import FilteringReader, JetStreamReader
 from jetspark.spark.schema import read_schema
 from jetspark.spark.writer import JetStreamWriter, plan_write
@@ -28,18 +28,18 @@ class JetStreamDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of a read; checks the options as well. Raises ConfigError."""
-        return read_schema(read_options(self.options).include_headers)
+        return read_schema(read_options(Sealed(self.options)).include_headers)
 
     def reader(self, schema: StructType) -> JetStreamReader:
         """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""
         # Spark refuses a reader that takes filters where its switch for that is off, and the switch cannot be seen
         # from here. But it plans in a process of its own where the switch is on.
         reader = FilteringReader if _is_filtering_planner() else JetStreamReader
-        return reader(schema, read_options(self.options))
+        return reader(schema, read_options(Sealed(self.options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> JetStreamWriter:
         """Return the writer of a batch. Raises ConfigError as `reader` does, and for the mode `overwrite`."""
-        return plan_write(schema, write_options(self.options), overwrite)
+        return plan_write(schema, write_options(Sealed(self.options)), overwrite)
 
 
 def _is_filtering_planner() -> bool:

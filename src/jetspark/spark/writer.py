@@ -180,11 +180,11 @@ def _sum(messages: Iterable[WriterCommitMessage | None]) -> dict[str, StreamRows
 
 
 def _told(streams: dict[str, StreamRows]) -> str:
-    return (
-        "; ".join(
-            f"stream {name}: {rows.count} rows, {rows.duplicates} of them there already, "
-            f"sequences {rows.first_sequence} to {rows.last_sequence}"
-            for name, rows in sorted(streams.items())
-        )
-        or "no rows"
-    )
+    return "; ".join(_told_one(name, rows) for name, rows in sorted(streams.items())) or "no rows"
+
+
+def _told_one(name: str, rows: StreamRows) -> str:
+    text = f"stream {name}: {rows.count} rows"
+    if rows.first_sequence is not None:
+        text += f", stored at sequences {rows.first_sequence} to {rows.last_sequence}"
+    return f"{text}, {rows.duplicates} there already" if rows.duplicates else text

@@ -57,7 +57,7 @@ def _sign(seed: str, nonce: str | None) -> tuple[str, str]:
         raise AuthenticationError("the server sent no nonce: it is not set up for nkeys or JWTs")
     try:
         pair = nkeys.from_seed(bytearray(seed.encode()))
-    except nkeys.NkeysError:
+    except (nkeys.NkeysError, ValueError):  # a ValueError of the libraries below, where the length is wrong
         raise ConfigError("the nkey seed cannot be read") from None  # the seed stays out of the message
     try:
         signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()

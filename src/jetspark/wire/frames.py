@@ -6,7 +6,8 @@
 
 `Parser.feed` takes bytes as they come from the socket, cut anywhere, and gives the frames that are complete. It never
 holds more than one frame's worth of bytes: control lines and sizes have limits, and what is over them is a
-`ProtocolError`. The vectorised decoder (`jetspark.wire.vector`) does the same for whole buffers; both agree, always.
+`ProtocolError` as soon as it can be told. A control line ends at its first line feed, which a carriage return must
+precede. The vectorised decoder (`jetspark.wire.vector`) does the same for whole buffers; both agree, always.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ __all__ = [
 CRLF: Final = b"\r\n"
 PING: Final = b"PING\r\n"
 PONG: Final = b"PONG\r\n"
+
+_CR: Final = CRLF[0]
+_MESSAGE_VERBS: Final = (b"MSG ", b"HMSG ")
+_MAX_NUMBER: Final = 2**64 - 1
 
 
 class Limits(NamedTuple):
@@ -104,14 +109,10 @@ class MessageLine(NamedTuple):
 
 
 def _number(token: bytes, line: bytes) -> int:
-    if not token.isdigit() or len(token) > 20:
-        raise ProtocolError(f"not a number in the control line {_shown(line)}")
-    return int(token)
-
-
-def _check_one_line(line: bytes) -> None:
-    if b"\n" in line:
-        raise ProtocolError(f"a line feed inside the control line {_shown(line)}")
+    # The length first: Python refuses to read numbers of thousands of digits, with an error of its own.
+    if token.isdigit() and len(token) <= 20 and (number := int(token)) <= _MAX_NUMBER:
+        return number
+    raise ProtocolError(f"not a 64-bit number in the control line {_shown(line)}")
 
 
 def _shown(line: bytes) -> str:
@@ -125,19 +126,19 @@ def parse_message_line(line: bytes, limits: Limits = Limits()) -> MessageLine:  
     Raises
     ------
     ProtocolError
-        Words missing, empty or too many; sizes that are no numbers, contradict each other or are over the limit.
+        Words missing, empty or too many; numbers that are none, are over 64 bits, contradict each other or are over
+        the limit.
     """
-    _check_one_line(line)
-    verb, *words = line.split(b" ")
-    sizes = 2 if verb == b"HMSG" else 1
-    if len(words) not in {2 + sizes, 3 + sizes} or not all(words):
+    words = line.split(b" ")
+    with_header = words[0] == b"HMSG"
+    count = len(words) - with_header
+    if not 4 <= count <= 5 or not all(words):
         raise ProtocolError(f"wrong number of words in the control line {_shown(line)}")
-    header_size = _number(words[-2], line) if sizes == 2 else 0
+    header_size = _number(words[-2], line) if with_header else 0
     size = _number(words[-1], line)
     if header_size > size or size > limits.size:
         raise ProtocolError(f"impossible size in the control line {_shown(line)}")
-    reply = words[2] if len(words) == 3 + sizes else b""
-    return MessageLine(words[0], _number(words[1], line), reply, header_size, size)
+    return MessageLine(words[1], _number(words[2], line), words[3] if count == 5 else b"", header_size, size)
 
 
 def parse_control(line: bytes) -> Control:
@@ -148,7 +149,6 @@ def parse_control(line: bytes) -> Control:
     ProtocolError
         A verb that a server does not send.
     """
-    _check_one_line(line)
     verb, _, rest = line.partition(b" ")
     if verb == b"PING":
         return Ping()
@@ -172,53 +172,87 @@ class Parser:
         What is taken for possible; over it the stream of bytes is broken.
     """
 
-    __slots__ = ("_limits", "_tail", "_wanted")
+    __slots__ = ("_at", "_buffer", "_limits", "_seen", "_tail", "_wanted")
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 (immutable)
         self._limits = limits
-        self._tail = bytearray()
+        self._buffer = b""  # what `_frames` is reading, from `_at` on
+        self._at = 0
+        self._tail = bytearray()  # what follows the buffer; begins with a frame's start when the buffer is used up
         self._wanted = 0  # bytes the frame at the head of the tail needs, 0 when not known
+        self._seen = 0  # bytes of the tail that hold no line feed
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[Frame]:
-        """Give the frames that `data` completes. Must be used up before the next call.
+        """Give the frames that `data` completes. Those that are not taken are given by the next call's iterator.
 
         Raises
         ------
         ProtocolError
-            The bytes are not the NATS protocol; the parser is of no further use.
+            The bytes are not the NATS protocol; the parser is of no further use. The frames before the fault were
+            given.
         """
+        if self._at < len(self._buffer):
+            self._tail[:0] = memoryview(self._buffer)[self._at :]
+            self._buffer, self._at = b"", 0
+            self._wanted = self._seen = 0
         self._tail += data
-        if len(self._tail) < self._wanted:
+        return self._frames()
+
+    @property
+    def unread(self) -> bytes:
+        """The bytes behind the last frame that was given: what another reader of the connection goes on with."""
+        return self._buffer[self._at :] + self._tail
+
+    def _frames(self) -> Iterator[Frame]:
+        if not self._is_complete():
             return
-        buffer = bytes(self._tail)
+        buffer = self._buffer = bytes(self._tail)
         self._tail.clear()
-        self._wanted = 0
-        at = 0
-        while (eol := buffer.find(CRLF, at)) >= 0:
-            if buffer.startswith((b"MSG ", b"HMSG "), at):
-                self._check_length(eol - at)
-                line = parse_message_line(buffer[at:eol], self._limits)
-                begin = eol + 2
-                end = begin + line.size
+        self._wanted = self._seen = at = self._at = 0
+        while (feed := buffer.find(b"\n", at)) >= 0:
+            line = self._line(buffer, at, feed)
+            if line.startswith(_MESSAGE_VERBS):
+                subject, sid, reply, header_size, size = parse_message_line(line, self._limits)
+                begin = feed + 1
+                end = begin + size
                 if len(buffer) < end + 2:
                     self._wanted = end + 2 - at
                     break
-                if buffer[end : end + 2] != CRLF:
-                    raise ProtocolError(f"no line end behind the payload of {_shown(buffer[at:eol])}")
-                middle = begin + line.header_size
-                yield Msg(line.subject, line.sid, line.reply, buffer[begin:middle], buffer[middle:end])
-                at = end + 2
+                if not buffer.startswith(CRLF, end):
+                    raise ProtocolError(f"no line end behind the payload of {_shown(line)}")
+                middle = begin + header_size
+                self._at = at = end + 2
+                yield Msg(subject, sid, reply, buffer[begin:middle], buffer[middle:end])
             else:
-                self._check_length(eol - at)
-                yield parse_control(buffer[at:eol])
-                at = eol + 2
-        else:
-            self._check_length(len(buffer) - at)
-        self._tail += memoryview(buffer)[at:]
+                frame = parse_control(line)
+                self._at = at = feed + 1
+                yield frame
+            if self._buffer is not buffer:  # `feed` was called in between: its iterator has the rest
+                return
+        self._tail[:0] = memoryview(buffer)[at:]
+        self._buffer, self._at = b"", 0
+        self._is_complete()
 
-    def _check_length(self, length: int) -> None:
-        if length > self._limits.line:
+    def _is_complete(self) -> bool:
+        """Whether the tail may hold a whole frame. Looks at each byte once, however small the pieces are."""
+        tail = self._tail
+        if self._wanted:
+            return len(tail) >= self._wanted
+        if tail.find(b"\n", self._seen) >= 0:
+            return True
+        self._seen = len(tail)
+        if self._seen > self._limits.line + 1:  # one may be the carriage return
             raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
+        return False
+
+    def _line(self, buffer: bytes, at: int, feed: int) -> bytes:
+        """The control line between its start and its line feed."""
+        line = buffer[at : feed - 1]
+        if feed == at or buffer[feed - 1] != _CR:
+            raise ProtocolError(f"a line feed without a carriage return behind {_shown(buffer[at:feed])}")
+        if len(line) > self._limits.line:
+            raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
+        return line
 
 
 def pub(subject: bytes, payload: bytes, *, reply: bytes = b"", header: bytes = b"") -> bytes:

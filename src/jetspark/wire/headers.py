@@ -20,6 +20,8 @@ __all__ = ["Headers", "HeadersLike", "Status", "encode", "parse", "parse_status"
 
 VERSION: Final = b"NATS/1.0"
 EMPTY_BLOCK: Final = b"NATS/1.0\r\n\r\n"
+KEY_RULE: Final = "a key is one or more of the ASCII characters 33 to 126 without ':'"
+VALUE_RULE: Final = "CR and LF are not allowed in a value"
 
 _KEY: Final = re.compile(r"[!-9;-~]+")  # ASCII 33 to 126 without the colon
 _BREAK: Final = re.compile(r"[\r\n]")
@@ -150,16 +152,20 @@ def encode(headers: HeadersLike) -> bytes:
     Raises
     ------
     BadHeadersError
-        A key with anything but ASCII 33 to 126 without the colon, or CR or LF in a value (WIR-05).
+        A key that is empty or has anything but ASCII 33 to 126 without the colon; CR or LF in a value (WIR-05); a
+        value that UTF-8 cannot carry.
     """
-    lines = [VERSION.decode()]
+    lines = [VERSION]
     for key, value in _pairs(headers):
         if not _KEY.fullmatch(key):
-            raise BadHeadersError(f"header key {key!r}: only the ASCII characters 33 to 126 without ':' are allowed")
+            raise BadHeadersError(f"header {key!r}: {KEY_RULE}")
         if _BREAK.search(value):
-            raise BadHeadersError(f"header {key!r}: CR and LF are not allowed in a value")
-        lines.append(f"{key}: {value}")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape")
+            raise BadHeadersError(f"header {key!r}: {VALUE_RULE}")
+        try:
+            lines.append(f"{key}: {value}".encode("utf-8", "surrogateescape"))
+        except UnicodeEncodeError as error:
+            raise BadHeadersError(f"header {key!r}: half of a surrogate pair is not allowed in a value") from error
+    return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
 def parse_status(block: bytes | memoryview) -> Status | None:

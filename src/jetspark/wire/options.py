@@ -69,7 +69,10 @@ def parse_address(url: str) -> ServerAddress:
     """
     text = url.strip()
     shown = text.rpartition("@")[2] if "@" in text else text
-    parts = urlsplit(text if "://" in text else f"nats://{text}")
+    try:
+        parts = urlsplit(text if "://" in text else f"nats://{text}")
+    except ValueError:
+        raise ConfigError(f"server {shown!r}: not a URL; an IPv6 address stands in brackets") from None
     if parts.scheme not in _SCHEMES:
         raise ConfigError(f"server {shown!r}: the scheme must be nats:// or tls://, not {parts.scheme}://")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from jetspark.wire.vector.decoder import FrameTable, LineTable, decode
+from jetspark.wire.vector.decoder import FrameTable, decode
+from jetspark.wire.vector.lines import LineTable
 
 __all__ = ["FrameTable", "LineTable", "decode"]

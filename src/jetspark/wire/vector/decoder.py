@@ -4,7 +4,12 @@
 2. The sizes are the last one or two numbers of the candidate's line: parsed for all of them at once.
 3. The chain must close: each frame's end is the next one's start. Where it does not, either control lines (PING, INFO)
    lie in between, or the candidate was a piece of a payload. Those places are walked one by one, by the scalar parser's
-   own functions, so that both give the same frames, or the same `ProtocolError`, for the same bytes.
+   own functions.
+
+The scalar parser is the reference. For the same bytes, `decode` followed by `lines` gives the same frames and the same
+rest, or raises `ProtocolError` where the scalar parser does; `decode` alone does not look at subjects, replies and
+subscription ids. It gives all or nothing: the good frames before a fault, which the scalar parser gives one by one
+before it raises, are not given.
 """
 
 from __future__ import annotations
@@ -20,33 +25,33 @@ from numpy.typing import NDArray
 
 from jetspark.wire.errors import ProtocolError
 from jetspark.wire.frames import CRLF, Control, Frame, Limits, Msg, parse_control, parse_message_line
+from jetspark.wire.vector.lines import NO_LIMITS, LineTable, read_lines
 from jetspark.wire.vector.words import (
     Bytes,
     Index,
-    Words,
     contents,
     find_byte,
     gather_spans,
-    numbers,
-    padded,
     sliding_words,
     trailing_numbers,
 )
 
-__all__ = ["FrameTable", "LineTable", "decode"]
+__all__ = ["FrameTable", "decode"]
 
 _LF: Final = 10
-_SPACE: Final = 32
 _MSG: Final = np.uint64(int.from_bytes(b"MSG ", "little"))
 _HMSG: Final = np.uint64(int.from_bytes(b"HMSG ", "little"))
 _CRLF: Final = np.uint16(int.from_bytes(CRLF, "little"))
 _SHORTEST: Final = 9  # `MSG a 1 0`
+_NEAR: Final = 128  # bytes in which most control lines end
+_MAX_BUFFER: Final = 2**31 - 1  # offsets of Arrow's binary arrays have 32 bits
 
 
 @dataclass(slots=True)
 class _Candidates:
     """Lines that look like a message's, in order, with what their last words say."""
 
+    feeds: Index  # every line feed of the buffer
     start: Index
     line_end: Index
     header_size: Index
@@ -54,7 +59,7 @@ class _Candidates:
     good: NDArray[np.bool_]  # the fast reading holds
 
 
-@dataclass
+@dataclass(eq=False)
 class FrameTable:
     """Messages of a buffer as columns of positions.
 
@@ -70,7 +75,9 @@ class FrameTable:
     controls
         Other frames, each with the number of messages before it.
     consumed
-        Bytes up to the end of the last complete frame.
+        Bytes up to the end of the last complete frame: where the next buffer begins.
+    needed
+        Bytes that the incomplete frame behind `consumed` takes in all; 0 when it is not known or there is none.
     """
 
     buffer: pa.Buffer
@@ -80,6 +87,7 @@ class FrameTable:
     end: Index
     controls: list[tuple[int, Control]] = field(default_factory=list)
     consumed: int = 0
+    needed: int = 0
 
     def __len__(self) -> int:
         return len(self.start)
@@ -102,7 +110,7 @@ class FrameTable:
         ProtocolError
             A control line has words missing, empty or too many.
         """
-        return _read_lines(self)
+        return read_lines(self.buffer, self.start, self.line_end)
 
     def select(self, rows: NDArray[np.bool_]) -> FrameTable:
         """The messages where `rows` is true; the controls are left behind."""
@@ -116,6 +124,18 @@ class FrameTable:
             self.consumed,
         )
 
+    def head(self, rows: int) -> FrameTable:
+        """The first messages."""
+        start, line_end, header_size, end = (
+            column[:rows] for column in (self.start, self.line_end, self.header_size, self.end)
+        )
+        return FrameTable(self.buffer, start, line_end, header_size, end, [], self.consumed)
+
+    def copied(self) -> FrameTable:
+        """The same messages in a buffer of their own."""
+        raw = pa.py_buffer(bytes(contents(self.buffer)))
+        return FrameTable(raw, self.start, self.line_end, self.header_size, self.end, [], self.consumed)
+
     def payloads(self) -> pa.BinaryArray:
         """Payload column, copied out of the buffer."""
         return gather_spans(self.buffer, self.payload, self.end)
@@ -123,7 +143,7 @@ class FrameTable:
     def message(self, row: int) -> Msg:
         """One message as the scalar parser gives it."""
         view = contents(self.buffer)
-        line = parse_message_line(bytes(view[int(self.start[row]) : int(self.line_end[row])]))
+        line = parse_message_line(bytes(view[int(self.start[row]) : int(self.line_end[row])]), NO_LIMITS)
         body, payload, end = int(self.body[row]), int(self.payload[row]), int(self.end[row])
         return Msg(line.subject, line.sid, line.reply, bytes(view[body:payload]), bytes(view[payload:end]))
 
@@ -137,36 +157,6 @@ class FrameTable:
             yield control
         for row in range(done, len(self)):
             yield self.message(row)
-
-
-@dataclass(slots=True)
-class LineTable:
-    """Words of the control lines, as spans in a buffer of their own.
-
-    Attributes
-    ----------
-    bytes
-        The lines one behind the other, with a few bytes in front: uint8.
-    words
-        The same as 64-bit words from every byte.
-    subject_start, subject_end, reply_start, reply_end
-        int64 arrays of shape (n,). An empty reply has start == end.
-    sid
-        Subscription ids, uint64 (n,).
-    """
-
-    buffer: pa.Buffer
-    bytes: Bytes
-    words: Words
-    subject_start: Index
-    subject_end: Index
-    reply_start: Index
-    reply_end: Index
-    sid: NDArray[np.uint64]
-
-    def subjects(self) -> pa.BinaryArray:
-        """Subject column."""
-        return gather_spans(self.buffer, self.subject_start, self.subject_end)
 
 
 def decode(buffer: pa.Buffer, limits: Limits = Limits()) -> FrameTable:  # noqa: B008 (immutable)
@@ -183,7 +173,11 @@ def decode(buffer: pa.Buffer, limits: Limits = Limits()) -> FrameTable:  # noqa:
     ------
     ProtocolError
         The bytes are not the NATS protocol.
+    ValueError
+        The buffer is too large.
     """
+    if buffer.size > _MAX_BUFFER:
+        raise ValueError(f"a buffer of {buffer.size} bytes is over 2 GiB; decode it in pieces")
     data = np.frombuffer(contents(buffer), np.uint8)
     return _Chain(buffer, data, _find_candidates(data, limits), limits).follow()
 
@@ -214,7 +208,7 @@ def _find_candidates(data: Bytes, limits: Limits) -> _Candidates:
     size_signed = size.astype(np.int64)
     good &= (header_size <= size_signed) & (size_signed <= limits.size) & (ends - starts <= limits.line)
     good &= data[ends] == CRLF[0]
-    return _Candidates(starts, ends, header_size, ends + 4 + size_signed, good)
+    return _Candidates(feeds, starts, ends, header_size, ends + 4 + size_signed, good)
 
 
 class _Chain:
@@ -226,91 +220,117 @@ class _Chain:
         self._view = contents(buffer)
         self._limits = limits
         self._all = candidates
-        # Candidate i hands over to i + 1: runs end where it does not.
-        joined = (candidates.end[:-1] == candidates.start[1:]) & candidates.good[:-1] & candidates.good[1:]
-        self._breaks = np.flatnonzero(~joined)
-        self._runs: list[tuple[int, int]] = []
+        self._firsts: list[int] = []
+        self._stops: list[int] = []
         self._count = 0
+        self._needed = 0
         self._controls: list[tuple[int, Control]] = []
 
     def follow(self) -> FrameTable:
         at = self._walk()
-        found = self._all
-        rows: Index | slice = slice(0, 0)
-        if len(self._runs) == 1:
-            rows = slice(*self._runs[0])
-        elif self._runs:
-            rows = np.concatenate([np.arange(first, stop) for first, stop in self._runs])
+        found, rows = self._all, self._rows()
         start, line_end = found.start[rows], found.line_end[rows]
         header_size, end = found.header_size[rows], found.end[rows] - 2
         self._check_line_ends(start, line_end, end)
-        return FrameTable(self._buffer, start, line_end, header_size, end, self._controls, at)
+        return FrameTable(self._buffer, start, line_end, header_size, end, self._controls, at, self._needed)
+
+    def _rows(self) -> NDArray[np.bool_] | slice:
+        """The candidates that lie on the chain."""
+        if len(self._firsts) < 2:
+            return slice(self._firsts[0], self._stops[0]) if self._firsts else slice(0, 0)
+        steps = np.zeros(len(self._all.start) + 1, np.int8)
+        steps[self._firsts] = 1
+        steps[self._stops] -= 1  # 0 where one run ends and the next one begins
+        return np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)
 
     def _walk(self) -> int:
         """Collect the runs on the chain; returns where the last complete frame ends."""
-        found, size, at = self._all, len(self._data), 0
+        found, size, count = self._all, len(self._data), len(self._all.start)
+        # Candidate i hands over to i + 1; runs end where it does not. For each run: its last row, the first row that
+        # may follow, where that stands, and its run.
+        joined = (found.end[:-1] == found.start[1:]) & found.good[:-1] & found.good[1:]
+        last_rows = np.append(np.flatnonzero(~joined), max(count - 1, 0))
+        following = np.searchsorted(found.start, found.end[last_rows]) if count else last_rows
+        lasts, nexts = last_rows.tolist(), following.tolist()
+        next_runs = np.searchsorted(last_rows, following).tolist()
+        starts = np.append(found.start, size)
+        next_starts = starts[following].tolist()
+
+        at = row = run = 0
+        row_start = int(starts[0])
         while at < size:
-            row = int(np.searchsorted(found.start, at))
-            if row == len(found.start) or found.start[row] != at:
+            while at < row_start:
                 step = self._other_line(at)
                 if step == at:
-                    break
+                    return at
                 at = step
-                continue
+            if row == count:
+                break
+            # A line begins at `at`, and so does the row's: nothing but lines was passed.
+            last = lasts[run]
             if not found.good[row]:
                 self._read_one(row)
-            last = self._run_end(row)
+                nexts[run] = int(np.searchsorted(found.start, found.end[row]))
+                next_runs[run] = int(np.searchsorted(last_rows, nexts[run]))
+                next_starts[run] = int(starts[nexts[run]])
             # Only the last of a run can be cut off: the others end where a later one starts.
-            if found.end[last] > size:
-                last -= 1
-            if last >= row:
-                self._runs.append((row, last + 1))
-                self._count += last + 1 - row
-                at = int(found.end[last])
-            if last < row or at != found.end[self._run_end(row)]:
+            stop = last + (found.end[last] <= size)
+            if stop > row:
+                self._firsts.append(row)
+                self._stops.append(stop)
+                self._count += stop - row
+                at = int(found.end[stop - 1])
+            if stop <= last:
+                self._await(last)
                 break
+            row, row_start, run = nexts[run], next_starts[run], next_runs[run]
         return at
-
-    def _run_end(self, row: int) -> int:
-        position = int(np.searchsorted(self._breaks, row))
-        return int(self._breaks[position]) if position < len(self._breaks) else len(self._all.start) - 1
 
     def _read_one(self, row: int) -> None:
         """A candidate that the fast way could not read and that lies on the chain: the scalar parser's reading."""
         found = self._all
         start, line_end = int(found.start[row]), int(found.line_end[row])
-        # The scalar parser's line ends at the first CRLF, which may lie behind this line feed.
-        stop = self._find_crlf(start)
-        if stop != line_end:
-            if stop >= 0:
-                parse_message_line(bytes(self._view[start:stop]), self._limits)
-            raise ProtocolError("a control line with a line feed inside")
-        if line_end - start > self._limits.line:
-            raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
-        line = parse_message_line(bytes(self._view[start:line_end]), self._limits)
+        line = parse_message_line(self._line(start, line_end + 1), self._limits)
         found.header_size[row] = line.header_size
         found.end[row] = line_end + 4 + line.size
         found.good[row] = True
 
+    def _await(self, row: int) -> None:
+        """A frame that is not complete: a wrong control line is refused before its payload has come."""
+        found = self._all
+        start = int(found.start[row])
+        parse_message_line(bytes(self._view[start : int(found.line_end[row])]), self._limits)
+        self._needed = int(found.end[row]) - start
+
     def _other_line(self, at: int) -> int:
         """Read the control line at a position; returns where it ends, or the position itself when it is cut off."""
-        eol = self._find_crlf(at)
-        if (eol if eol >= 0 else len(self._data)) - at > self._limits.line:
-            raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
-        if eol < 0:
+        feed = self._find_feed(at)
+        if feed < 0:
+            if len(self._data) - at > self._limits.line + 1:  # one may be the carriage return
+                raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
             return at
-        line = bytes(self._view[at:eol])
-        if line.startswith((b"MSG ", b"HMSG ")):  # too short for a candidate, or with a line feed inside
+        line = self._line(at, feed)
+        if line.startswith((b"MSG ", b"HMSG ")):  # too short for a candidate
             parse_message_line(line, self._limits)
-            raise ProtocolError("a control line with a line feed inside")
+            raise ProtocolError(f"too short for a message: {line!r}")
         self._controls.append((self._count, parse_control(line)))
-        return eol + 2
+        return feed + 1
 
-    def _find_crlf(self, at: int) -> int:
-        for feed in find_byte(self._data[at : at + self._limits.line + 2], _LF):
-            if feed and self._data[at + feed - 1] == CRLF[0]:
-                return at + int(feed) - 1
-        return -1
+    def _find_feed(self, at: int) -> int:
+        near = bytes(self._view[at : at + _NEAR]).find(b"\n")
+        if near >= 0:
+            return at + near
+        position = int(np.searchsorted(self._all.feeds, at))
+        return int(self._all.feeds[position]) if position < len(self._all.feeds) else -1
+
+    def _line(self, at: int, feed: int) -> bytes:
+        """The control line between its start and its line feed."""
+        line = bytes(self._view[at:feed])
+        if not line.endswith(b"\r"):
+            raise ProtocolError(f"a line feed without a carriage return behind {line[:120]!r}")
+        if len(line) - 1 > self._limits.line:
+            raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
+        return line[:-1]
 
     def _check_line_ends(self, start: Index, line_end: Index, end: Index) -> None:
         """Behind each payload stands a line end."""
@@ -322,47 +342,3 @@ class _Chain:
             row = int(wrong[0])
             line = bytes(self._view[int(start[row]) : int(line_end[row])])
             raise ProtocolError(f"no line end behind the payload of {line[:120]!r}")
-
-
-def _read_lines(table: FrameTable) -> LineTable:
-    lines = gather_spans(table.buffer, table.start, table.line_end)
-    offsets, data = padded(lines)
-    words = sliding_words(data)
-    with_header = data[offsets[:-1]] == ord("H")
-
-    spaces = find_byte(data, _SPACE)
-    first = np.searchsorted(spaces, offsets)
-    count = np.diff(first) - with_header
-    first = first[:-1]
-    has_reply = count == 4
-    good = has_reply | (count == 3)
-    if not good.all():
-        _raise_first(table, good)
-    # The words stand between the spaces: subject, sid, then the reply or a size.
-    subject_start, subject_end = spaces[first] + 1, spaces[first + 1]
-    sid_end = spaces[first + 2]
-    reply_start = sid_end + 1
-    reply_end = np.where(has_reply, spaces[np.where(has_reply, first + 3, first)], reply_start)
-    sid, good = numbers(words, subject_end + 1, sid_end)
-    good &= (subject_start < subject_end) & (~has_reply | (reply_start < reply_end))
-    if with_header.any():  # `HMSG a 1 2 2` and `HMSG a 1 r  2` have as many spaces: no word may be empty
-        good &= _no_double_space(data, spaces, offsets)
-    if not good.all():
-        _raise_first(table, good)
-    return LineTable(pa.py_buffer(data.data), data, words, subject_start, subject_end, reply_start, reply_end, sid)
-
-
-def _no_double_space(data: Bytes, spaces: Index, offsets: Index) -> NDArray[np.bool_]:
-    good = np.ones(len(offsets) - 1, np.bool_)
-    doubles = spaces[data[spaces + 1] == _SPACE]
-    good[np.searchsorted(offsets, doubles, side="right") - 1] = False
-    return good
-
-
-def _raise_first(table: FrameTable, good: NDArray[np.bool_]) -> None:
-    """Let the scalar parser judge the first line that the fast way did not read."""
-    view = contents(table.buffer)
-    for row in np.flatnonzero(~good):
-        line = bytes(view[int(table.start[row]) : int(table.line_end[row])])
-        parse_message_line(line)
-        raise ProtocolError(f"numbers out of range in the control line {line[:120]!r}")

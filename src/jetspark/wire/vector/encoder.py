@@ -12,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["encode_publishes", "frame_bytes_bound"]
+from jetspark.wire.errors import BadSubjectError
+from jetspark.wire.vector.words import Index, offsets_of
+
+__all__ = ["encode_publishes", "frame_bytes_bound", "row_offsets"]
 
 # Verb, blanks, two sizes of up to eight digits and line ends of one frame.
 _OVERHEAD: Final = 40
@@ -40,7 +43,7 @@ def encode_publishes(
     subjects
         binary (n,), checked by the caller, no nulls.
     replies
-        binary (n,), no nulls.
+        binary (n,), no nulls; empty where there is none.
     payloads
         binary (n,); null is an empty payload.
     headers
@@ -50,20 +53,36 @@ def encode_publishes(
     -------
     pa.BinaryArray
         (n,) frames. Together they must stay below 2 GiB (`frame_bytes_bound`).
+
+    Raises
+    ------
+    BadSubjectError
+        A null subject or reply; the message names the row.
     """
+    _refuse_null("subject", subjects)
+    _refuse_null("reply", replies)
     payloads = pc.fill_null(payloads, b"")
     size = pc.binary_length(payloads)
+    middle: tuple[pa.Array | bytes, ...] = (b" ", replies, b" ")
+    if pc.any(pc.equal(pc.binary_length(replies), 0)).as_py():
+        middle = (b" ", pc.if_else(pc.equal(pc.binary_length(replies), 0), b"", _join(replies, b" ")))
     if headers is None:
-        return _join(b"PUB ", subjects, b" ", replies, b" ", _text(size), b"\r\n", payloads, b"\r\n")
+        return _join(b"PUB ", subjects, *middle, _text(size), b"\r\n", payloads, b"\r\n")
     present = pc.is_valid(headers)
     headers = pc.fill_null(headers, b"")
     header_size = pc.binary_length(headers)
+    verb: pa.Array | bytes = b"HPUB "
     sizes = _join(_text(header_size), b" ", _text(pc.add(header_size, size)))
-    if pc.all(present).as_py() is not False:
-        return _join(b"HPUB ", subjects, b" ", replies, b" ", sizes, b"\r\n", headers, payloads, b"\r\n")
-    verb = pc.if_else(present, pa.scalar(b"HPUB "), pa.scalar(b"PUB "))
-    sizes = pc.if_else(present, sizes, _text(size))
-    return _join(verb, subjects, b" ", replies, b" ", sizes, b"\r\n", headers, payloads, b"\r\n")
+    if pc.all(present).as_py() is False:
+        verb = pc.if_else(present, pa.scalar(b"HPUB "), pa.scalar(b"PUB "))
+        sizes = pc.if_else(present, sizes, _text(size))
+    return _join(verb, subjects, *middle, sizes, b"\r\n", headers, payloads, b"\r\n")
+
+
+def _refuse_null(what: str, column: pa.Array) -> None:
+    if column.null_count:
+        row = int(np.flatnonzero(np.asarray(pc.is_null(column)))[0])
+        raise BadSubjectError(f"row {row}: the {what} is null")
 
 
 def _text(column: pa.Array) -> pa.Array:
@@ -75,9 +94,6 @@ def _join(*pieces: pa.Array | bytes) -> pa.BinaryArray:
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
-def row_offsets(frames: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def row_offsets(frames: pa.BinaryArray) -> Index:
     """Where each frame begins in the value buffer and where the last one ends, int64 (n + 1,)."""
-    offsets = frames.buffers()[1]
-    if offsets is None:
-        return np.zeros(1, np.int64)
-    return np.frombuffer(offsets, np.int32, len(frames) + 1, offset=4 * frames.offset).astype(np.int64)
+    return offsets_of(frames)

@@ -1,9 +1,9 @@
 """Header blocks of many messages at once: to a `map<string, list<string>>` column and back.
 
-Reading finds every line and its first colon in one pass over the blocks laid one behind the other. What is unusual
-(bytes that are not UTF-8, line feeds without a carriage return, long runs of blanks) is read by the scalar parser
-instead, row by row: both give the same, save that Arrow strings cannot hold surrogates, so that bytes that are not
-UTF-8 become U+FFFD.
+Reading finds every line and its first colon in one pass over the blocks laid one behind the other. Blocks with
+something unusual among them (bytes that are not UTF-8, line feeds without a carriage return, long runs of blanks) are
+read by the scalar parser instead, row by row: both give the same, save that Arrow strings cannot hold surrogates, so
+that bytes that are not UTF-8 become U+FFFD.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jetspark.wire.errors import BadHeadersError
-from jetspark.wire.headers import parse
+from jetspark.wire.headers import KEY_RULE, VALUE_RULE, parse
 from jetspark.wire.vector.words import Bytes, Index, find_byte, gather_spans, padded
 
 __all__ = ["HEADERS_TYPE", "decode_headers", "encode_headers"]
@@ -48,15 +48,16 @@ def decode_headers(blocks: pa.BinaryArray, present: NDArray[np.bool_]) -> pa.Map
         return _decode_scalar(blocks, present)
     row, key_start, colon, value_start, value_end = lines
     buffer = pa.py_buffer(data.data)
-    keys = gather_spans(buffer, key_start, colon).cast(pa.string())
-    values = gather_spans(buffer, value_start, value_end).cast(pa.string())
+    try:
+        keys = gather_spans(buffer, key_start, colon).cast(pa.string())
+        values = gather_spans(buffer, value_start, value_end).cast(pa.string())
+    except pa.ArrowInvalid:  # not UTF-8
+        return _decode_scalar(blocks, present)
     return _build_map(row, keys, values, present)
 
 
 def _find_lines(offsets: Index, data: Bytes) -> tuple[Index, Index, Index, Index, Index] | None:
     """Row, key start, colon, value start and value end of each key and value line; None for the unusual."""
-    if len(data) and data.max() >= 0x80:
-        return None
     feeds = find_byte(data, _LF)
     blocks_end = offsets[1:][offsets[1:] > offsets[:-1]]
     if not (np.all(data[feeds - 1] == _CR) and np.all(data[blocks_end - 1] == _LF)):
@@ -130,7 +131,8 @@ def encode_headers(headers: pa.Array | None, message_ids: pa.Array | None = None
     Parameters
     ----------
     headers
-        `map<string, list<string>>` or `map<string, string>` (n,), or None.
+        `map<string, list<string>>` or `map<string, string>` (n,), or None. A null row has no headers; neither has a
+        key with an empty list.
     message_ids
         string (n,) for `Nats-Msg-Id`, or None; a null row gets none.
 
@@ -142,14 +144,15 @@ def encode_headers(headers: pa.Array | None, message_ids: pa.Array | None = None
     Raises
     ------
     BadHeadersError
-        A key that is not ASCII 33 to 126 without the colon, or CR or LF in a value (WIR-05). `row` tells which.
+        A key that is empty or has anything but ASCII 33 to 126 without the colon; CR or LF in a value (WIR-05); a null
+        value or list. `row` tells which.
     """
     pieces: list[pa.Array] = []
     if headers is not None:
         pieces.append(_map_lines(headers))
     if message_ids is not None:
         ids = message_ids.cast(pa.string())
-        _refuse(pc.match_substring_regex(ids, _BREAK), None, "CR or LF in a message id")
+        _refuse(pc.match_substring_regex(ids, _BREAK), None, "Nats-Msg-Id", VALUE_RULE)
         pieces.append(pc.fill_null(pc.binary_join_element_wise("Nats-Msg-Id: ", ids, "\r\n", ""), ""))
     if not pieces:
         return None
@@ -160,34 +163,49 @@ def encode_headers(headers: pa.Array | None, message_ids: pa.Array | None = None
 
 def _map_lines(headers: pa.Array) -> pa.Array:
     """`Key: value` lines of each row, an empty string where it has none."""
-    if not pa.types.is_map(headers.type):
-        raise BadHeadersError(f"the headers column must be a map of strings, not {headers.type}")
-    keys, items = headers.keys, headers.items
+    _check_type(headers.type)
+    if headers.null_count:  # a null row may hide entries; taking leaves them behind
+        headers = headers.take(pa.array(np.arange(len(headers)), pa.int64()))
     starts = np.asarray(headers.offsets).astype(np.int64)
     starts, base = starts - starts[0], int(starts[0])
-    keys = keys.slice(base, int(starts[-1])) if len(keys) != int(starts[-1]) else keys
-    items = items.slice(base, int(starts[-1])) if len(items) != int(starts[-1]) else items
-    if pa.types.is_list(items.type):
-        parents = pc.list_parent_indices(items)
-        values = pc.list_flatten(items)
-        lengths = np.asarray(pc.fill_null(pc.list_value_length(items), 0)).astype(np.int64)
+    keys = headers.keys.slice(base, int(starts[-1]))
+    values = headers.items.slice(base, int(starts[-1]))
+    if _is_list(values.type):
+        _refuse(pc.is_null(values), starts, keys, "null instead of a list of values")
+        parents = pc.list_parent_indices(values)
+        lengths = np.asarray(pc.list_value_length(values)).astype(np.int64)
         starts = np.concatenate([[0], np.cumsum(lengths)])[starts]
-        keys = keys.take(parents)
-    else:
-        values = items
+        keys, values = keys.take(parents), pc.list_flatten(values)
     keys, values = keys.cast(pa.string()), values.cast(pa.string())
-    _refuse(pc.is_null(values), starts, "a null header value")
-    _refuse(
-        pc.invert(pc.match_substring_regex(keys, _KEY)), starts, "a header key that is empty, not ASCII or has a ':'"
-    )
-    _refuse(pc.match_substring_regex(values, _BREAK), starts, "CR or LF in a header value")
+    _refuse(pc.is_null(values), starts, keys, "a null value")
+    _refuse(pc.invert(pc.match_substring_regex(keys, _KEY)), starts, keys, KEY_RULE)
+    _refuse(pc.match_substring_regex(values, _BREAK), starts, keys, VALUE_RULE)
     lines = pc.binary_join_element_wise(keys, ": ", values, "\r\n", "")
     per_row = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), lines)
     return pc.binary_join(per_row, "")
 
 
-def _refuse(wrong: pa.Array, starts: Index | None, what: str) -> None:
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _check_type(kind: pa.DataType) -> None:
+    def is_text(part: pa.DataType) -> bool:
+        return bool(pa.types.is_string(part) or pa.types.is_large_string(part) or pa.types.is_string_view(part))
+
+    if pa.types.is_map(kind):
+        item = kind.item_type.value_type if _is_list(kind.item_type) else kind.item_type
+        # Where there is no value at all, Arrow infers the type null.
+        if is_text(kind.key_type) and (is_text(item) or pa.types.is_null(item)):
+            return
+    raise BadHeadersError(f"the headers column must be a map of strings to strings or to lists of strings, not {kind}")
+
+
+def _refuse(wrong: pa.Array, starts: Index | None, keys: pa.Array | str, rule: str) -> None:
+    """Raise for the first header that is wrong. `starts` are the rows' first headers, None for one header a row."""
     hits = np.flatnonzero(np.asarray(pc.fill_null(wrong, False)))
     if len(hits):
-        row = int(hits[0]) if starts is None else int(np.searchsorted(starts, hits[0], side="right")) - 1
-        raise BadHeadersError(f"row {row}: {what}", row=row)
+        hit = int(hits[0])
+        row = hit if starts is None else int(np.searchsorted(starts, hit, side="right")) - 1
+        key = keys if isinstance(keys, str) else keys[hit].as_py()
+        raise BadHeadersError(f"row {row}, header {key!r}: {rule}", row=row)

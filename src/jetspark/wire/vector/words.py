@@ -21,6 +21,7 @@ __all__ = [
     "find_byte",
     "gather_spans",
     "numbers",
+    "offsets_of",
     "padded",
     "sliding_words",
     "trailing_numbers",
@@ -30,7 +31,7 @@ Bytes = NDArray[np.uint8]
 Index = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-MAX_DIGITS: Final = 19  # what always fits in 64 bits
+MAX_DIGITS: Final = 20  # of 64 bits
 PAD: Final = 24  # bytes in front of gathered spans, so that every number has words before its end
 
 _U = np.uint64
@@ -38,6 +39,8 @@ _LOW7: Final = _U(0x7F7F7F7F7F7F7F7F)
 _ONES: Final = _U(0x0101010101010101)
 _ZEROS_ASCII: Final = _U(0x3030303030303030)
 _SPACES: Final = _U(0x2020202020202020)
+_PIECE: Final = 1 << 17
+_TOP_DIGITS: Final = _U((2**64 - 1) // 10**16)
 
 
 def contents(buffer: pa.Buffer) -> memoryview:
@@ -50,9 +53,24 @@ def sliding_words(buffer: Bytes) -> Words:
     return np.ndarray((max(len(buffer) - 7, 0),), dtype="<u8", buffer=buffer.data, strides=(1,))
 
 
-def find_byte(buffer: Bytes, byte: int) -> Index:
-    """Positions of a byte."""
-    return np.flatnonzero(buffer == byte)
+def find_byte(buffer: Bytes, *values: int) -> Index:
+    """Positions of a byte, or of any of several."""
+    if len(buffer) <= _PIECE:
+        return _find(buffer, values)
+    # Piece by piece, so that the mask stays in the cache.
+    pieces = []
+    for at in range(0, len(buffer), _PIECE):
+        piece = _find(buffer[at : at + _PIECE], values)
+        piece += at
+        pieces.append(piece)
+    return np.concatenate(pieces)
+
+
+def _find(buffer: Bytes, values: tuple[int, ...]) -> Index:
+    mask = buffer == values[0]
+    for value in values[1:]:
+        mask |= buffer == value
+    return np.flatnonzero(mask)
 
 
 def _digits_to_number(words: Words) -> Words:
@@ -62,7 +80,7 @@ def _digits_to_number(words: Words) -> Words:
     return (words * _U(10000) + (words >> _U(32))) & _U(0xFFFFFFFF)
 
 
-def _digit_values(words: Words, keep: Words) -> tuple[Words, NDArray[np.bool_]]:
+def _digit_values(words: Words, keep: Words | np.uint64) -> tuple[Words, NDArray[np.bool_]]:
     """Digit values of the kept bytes and whether all of them are digits."""
     values = (words ^ _ZEROS_ASCII) & keep
     # A byte from 0x80 on, or one that is 10 or more below it, is no digit.
@@ -92,22 +110,38 @@ def trailing_numbers(words: Words) -> tuple[Words, Words, NDArray[np.bool_]]:
 def numbers(words: Words, starts: Index, ends: Index) -> tuple[Words, NDArray[np.bool_]]:
     """Unsigned decimals in the spans `[start, end)`.
 
-    Needs eight bytes of anything before each start. Returns the numbers and whether they are nothing but 1 to 19
-    digits; longer ones are left to the caller.
+    Needs `PAD` bytes of anything before each start. Returns the numbers and whether they are nothing but 1 to 20 digits
+    and fit in 64 bits.
     """
-    lengths = ends - starts
-    good: NDArray[np.bool_] = (lengths > 0) & (lengths <= MAX_DIGITS)
-    total = np.zeros(len(starts), np.uint64)
     if not len(starts):
-        return total, good
-    longest = min(int(lengths.max()), MAX_DIGITS)
-    for done in range(0, longest, 8):
-        left = np.clip(lengths - done, 0, 8).astype(np.uint64)
-        chunk = words[np.maximum(ends - (done + 8), 0)]
-        keep = ~_U(0) << ((_U(8) - left) * _U(8))  # a shift by 64 gives 0 here: no digits, no bytes kept
+        return np.zeros(0, np.uint64), np.zeros(0, np.bool_)
+    lengths = ends - starts
+    longest, shortest = int(lengths.max()), int(lengths.min())
+    if longest == shortest and 0 < longest <= 8:  # the usual case, at half the price
+        values, good = _digit_values(words[ends - 8], ~_U(0) << _U(8 * (8 - longest)))
+        return _digits_to_number(values), good
+    good = (lengths > 0) & (lengths <= MAX_DIGITS)
+    total = np.zeros(len(starts), np.uint64)
+    for done in range(0, min(longest, MAX_DIGITS), 8):
+        chunk = words[ends - (done + 8)] if shortest > done else words[np.maximum(ends - (done + 8), 0)]
+        if shortest >= done + 8:
+            keep = ~_U(0)
+        elif shortest == longest:
+            keep = ~_U(0) << _U(8 * (done + 8 - longest))
+        else:
+            left = np.clip(lengths - done, 0, 8).astype(np.uint64)
+            keep = ~_U(0) << ((_U(8) - left) * _U(8))  # a shift by 64 gives 0 here: no digits, no bytes kept
+        if done and shortest == longest and (chunk == chunk[0]).all():
+            chunk = chunk[:1]  # the upper digits of times and long sequences are mostly the same in all rows
         values, digits_only = _digit_values(chunk, keep)
         good &= digits_only
-        total += _digits_to_number(values) * _U(10**done)
+        number = _digits_to_number(values)
+        if done == 16 and longest >= MAX_DIGITS:
+            good &= number <= _TOP_DIGITS
+        number *= _U(10**done)
+        total += number
+        if done == 16 and longest >= MAX_DIGITS:
+            good &= total >= number  # the sum went over 64 bits where it is not
     return total, good
 
 
@@ -115,9 +149,11 @@ _EVEN: list[pa.Int32Array] = [pa.array(np.arange(0, 2, 2), pa.int32())]
 
 
 def _even_slots(count: int) -> pa.Int32Array:
-    if len(_EVEN[0]) < count:
-        _EVEN[0] = pa.array(np.arange(0, 4 * count, 2), pa.int32())
-    return _EVEN[0].slice(0, count)
+    # Taken once: another thread may put a shorter one there.
+    slots = _EVEN[0]
+    if len(slots) < count:
+        slots = _EVEN[0] = pa.array(np.arange(0, 4 * count, 2), pa.int32())
+    return slots.slice(0, count)
 
 
 def gather_spans(buffer: pa.Buffer, starts: Index, ends: Index) -> pa.BinaryArray:
@@ -136,16 +172,19 @@ def gather_spans(buffer: pa.Buffer, starts: Index, ends: Index) -> pa.BinaryArra
     return taken
 
 
+def offsets_of(spans: pa.BinaryArray) -> Index:
+    """Where each value begins in the value buffer and where the last one ends, int64 (n + 1,)."""
+    if not len(spans):  # an empty array need not have offsets
+        return np.zeros(1, np.int64)
+    offsets = np.frombuffer(contents(spans.buffers()[1]), np.int32, len(spans) + 1, offset=4 * spans.offset)
+    return offsets.astype(np.int64)
+
+
 def padded(spans: pa.BinaryArray) -> tuple[Index, Bytes]:
-    """Offsets, int64 (n + 1,), and bytes of gathered spans, with `PAD` zero bytes in front and one word behind."""
-    _, offsets, values = spans.buffers()
-    starts = (
-        np.frombuffer(contents(offsets), np.int32, len(spans) + 1).astype(np.int64)
-        if offsets
-        else np.zeros(1, np.int64)
-    )
-    size = values.size if values is not None else 0
-    data = np.zeros(PAD + size + 8, np.uint8)
-    if values is not None:
-        data[PAD : PAD + size] = np.frombuffer(contents(values), np.uint8)
-    return starts + PAD, data
+    """Offsets, int64 (n + 1,), and bytes of an array, with `PAD` zero bytes in front and one word behind."""
+    offsets = offsets_of(spans)
+    first, stop = int(offsets[0]), int(offsets[-1])
+    data = np.zeros(PAD + stop - first + 8, np.uint8)
+    if stop > first:
+        data[PAD : PAD + stop - first] = np.frombuffer(contents(spans.buffers()[2]), np.uint8)[first:stop]
+    return offsets + (PAD - first), data

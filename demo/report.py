@@ -1,0 +1,79 @@
+"""What the demo shows in the terminal: progress, the table, a small chart, and what did not match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from demo.analyse import Delay
+from demo.checks import Check, Stage
+from demo.picture import mean_delay
+
+__all__ = ["make_progress", "show_chart", "show_checks", "show_stages"]
+
+_CHART_WIDTH: Final = 60
+_BLOCKS: Final = " ▏▎▍▌▋▊▉█"
+
+
+def make_progress(console: Console) -> Progress:
+    """Return a progress bar with one line for each stage."""
+    return Progress(
+        SpinnerColumn(finished_text="[green]✓[/]"),
+        TextColumn("{task.description:<20}"),
+        BarColumn(bar_width=25),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+def show_stages(console: Console, lines: Sequence[Stage]) -> None:
+    """Print the table."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table.add_column("every message counted", no_wrap=True)
+    for name in ("published", "read", "written", "lost", "duplicated", "msg/s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for line in lines:
+        table.add_row(
+            line.name,
+            *("" if count is None else f"{count:,}" for count in (line.published, line.read, line.written)),
+            *(f"[{'red' if count else 'green'}]{count:,}[/]" for count in (line.lost, line.duplicated)),
+            f"{line.rate:,.0f}",
+        )
+    console.print(table)
+
+
+def show_chart(console: Console, delays: Sequence[Delay]) -> None:
+    """Print the mean delay of all carriers by hour, as bars."""
+    by_hour = {hour: [each for each in delays if each.hour == hour] for hour in sorted({each.hour for each in delays})}
+    means = {hour: mean for hour, group in by_hour.items() if (mean := mean_delay(group)) is not None}
+    longest = max(means.values(), default=0.0)
+    console.print(Text("Mean departure delay by hour, minutes", style="bold"))
+    for hour, mean in means.items():
+        length = max(mean, 0.0) / longest * _CHART_WIDTH if longest > 0 else 0.0
+        console.print(Text.assemble((f"  {hour:02d} ", "dim"), (_bar(length), "dark_orange"), f" {mean:.1f}"))
+
+
+def _bar(length: float) -> str:
+    whole, part = divmod(round(length * 8), 8)
+    return "█" * whole + (_BLOCKS[part] if part else "")
+
+
+def show_checks(console: Console, checks: Sequence[Check]) -> bool:
+    """Print what does not match, or that everything does; returns whether it does."""
+    wrong = [check for check in checks if not check.holds]
+    for check in wrong:
+        console.print(f"[bold red]✗[/] {check.what}: expected {_shown(check.expected)}, got {_shown(check.actual)}")
+    if not wrong:
+        console.print(f"[green]✓[/] all {len(checks)} checks hold")
+    return not wrong
+
+
+def _shown(value: object) -> str:
+    return f"{len(value)} rows" if isinstance(value, list) else str(value)

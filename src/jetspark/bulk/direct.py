@@ -1,0 +1,238 @@
+"""A range read by batched direct get (ADR-31), without a consumer.
+
+A work-queue stream takes no second consumer for the same messages, and on an interest stream another consumer changes
+what is kept. Direct get reads the store beside them. One request brings many messages and ends with `204 EOB`, or with
+`404` where nothing follows; the next one goes on behind the last sequence.
+
+Each message names the one before it (`direct_replies` reads that), so a message that got lost breaks the chain; a lost
+end shows as silence.
+
+Any replica may answer, and one that lags behind ends early. So the end of a range is believed only when its last
+sequence was seen, or when the stream's leader has nothing more in it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import combinations, permutations
+from typing import Final
+
+import numpy as np
+
+from jetspark.bulk.consumer import ENOUGH
+from jetspark.bulk.direct_replies import DirectRun, read_replies
+from jetspark.bulk.source import Target
+from jetspark.flow.ranges import InterruptedReadError, RangeProgress
+from jetspark.jetstream import StreamConfig, Timestamp
+from jetspark.jetstream.api import MessageGetRequest
+from jetspark.jetstream.direct import DirectBatchRequest, DirectEnd
+from jetspark.jetstream.errors import ConfigError, MessageNotFoundError, RequestTimeoutError
+from jetspark.jetstream.names import subject_matches
+
+__all__ = ["DirectSource", "check_direct", "first_at"]
+
+_MAX_BATCH: Final = 1_000_000
+
+
+def check_direct(config: StreamConfig, subjects: Sequence[str]) -> None:
+    """See that a stream can be read by direct get.
+
+    Raises
+    ------
+    ConfigError
+        It does not set `allow_direct`, or one filter covers another.
+    """
+    if not config.allow_direct:
+        retention = "" if config.retention is None else f" (retention {config.retention.value})"
+        raise ConfigError(
+            f"stream {config.name!r}{retention} is to be read by direct get, which it does not allow: set allow_direct "
+            f"(nats stream edit {config.name} --allow-direct), or read it by a consumer (read_by='consumer') where one "
+            "more does no harm"
+        )
+    for wide, narrow in permutations(subjects, 2):
+        if _covers(wide, narrow):  # what the server refuses for a consumer too (10138)
+            raise ConfigError(f"subjects {wide!r} and {narrow!r} overlap; leave out the narrower one")
+
+
+def _covers(wide: str, narrow: str) -> bool:
+    """Whether all that falls under one filter falls under another."""
+    left, right = wide.split("."), narrow.split(".")
+    if left[-1] == ">":
+        left.pop()
+        if len(right) <= len(left):
+            return False
+    elif right[-1] == ">" or len(left) != len(right):
+        return False
+    return all(have == want or (have == "*" and want != ">") for have, want in zip(left, right, strict=False))
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether a subject can fall under both filters."""
+    left, right = one.split("."), other.split(".")
+    for have, want in zip(left, right, strict=False):
+        if ">" in {have, want}:
+            return True
+        if have != want and "*" not in {have, want}:
+            return False
+    return len(left) == len(right)
+
+
+def first_at(target: Target, ns: int) -> int | None:
+    """Sequence of the first message stored at or after a time, as the leader knows it; None when there is none."""
+    request = MessageGetRequest(target.stream, start_time=Timestamp.from_ns(ns), no_headers=True)
+    try:
+        return target.connection.request(request, timeout=target.limits.timeout, prefix=target.prefix).seq
+    except MessageNotFoundError:
+        return None
+
+
+class DirectSource:
+    """Reads what is in the range by one request after the other; see `jetspark.bulk.source.RangeSource`."""
+
+    name: Final = ""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._connection = target.connection
+        # A request takes one filter; several are applied here, which costs the messages between them.
+        self._filter = target.subjects[0] if len(target.subjects) == 1 else None
+        self._inbox = target.connection.new_inbox()
+        self._sid: int | None = None
+        self._start = 1
+        self._where = f"direct get from stream {target.stream!r}"
+
+    def open(self, progress: RangeProgress) -> None:
+        """Listen for replies."""
+        self._start = progress.next_sequence
+        self._sid = self._connection.subscribe(self._inbox)
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._sid is not None:
+            self._connection.unsubscribe(self._sid)
+
+    def count(self, end: int) -> int:
+        """Messages before `end` that the server has now, filters applied: what is pending, less what is behind `end`.
+
+        It is too low by what others publish between the two questions. Where filters meet, the most of one counts.
+        """
+        subjects = self._target.subjects
+        counts = [self._pending(self._start, each) - self._pending(end, each) for each in subjects or (None,)]
+        meeting = any(_meet(one, other) for one, other in combinations(subjects, 2))
+        return max(counts) if meeting else sum(max(count, 0) for count in counts)
+
+    def _pending(self, sequence: int, subject: str | None) -> int:
+        """Messages from a sequence on."""
+        found = 0
+        for reply in self._ask(DirectBatchRequest(self._target.stream, 1, seq=sequence, next_by_subj=subject)):
+            if isinstance(reply, DirectRun):
+                found = reply.pending + len(reply)
+        return found
+
+    def deliveries(self, progress: RangeProgress) -> Iterator[DirectRun]:
+        """Messages until the range is read.
+
+        Raises
+        ------
+        InterruptedReadError
+            A message is missing, or the answer ended before the range did.
+        RequestTimeoutError
+            The answer stopped.
+        """
+        while not progress.done:
+            batch = min(progress.end - progress.next_sequence, _MAX_BATCH)
+            request = DirectBatchRequest(
+                self._target.stream,
+                batch,
+                seq=progress.next_sequence,
+                next_by_subj=self._filter,
+                max_bytes=self._target.limits.in_flight,
+            )
+            last = 0
+            for reply in self._ask(request):
+                if isinstance(reply, DirectRun):
+                    whole = _chained(reply, last)
+                    last = self._note(reply, whole, progress, last)
+                    chosen = self._matching(reply, whole)
+                    if len(chosen):
+                        yield chosen
+                    if progress.next_sequence >= progress.end:
+                        break
+                    if whole < len(reply):
+                        raise InterruptedReadError(f"{self._where}: a message behind sequence {last} is missing")
+                else:
+                    self._end(reply, last, progress)
+
+    def _note(self, run: DirectRun, whole: int, progress: RangeProgress, last: int) -> int:
+        if not whole:
+            return last
+        last = int(run.sequence[whole - 1])
+        progress.read(last)
+        return last
+
+    def _matching(self, run: DirectRun, whole: int) -> DirectRun:
+        subjects = self._target.subjects
+        if whole == len(run) and len(subjects) < 2:
+            return run
+        chosen = np.arange(len(run)) < whole
+        if len(subjects) > 1:
+            each = run.subject.dictionary_encode()
+            wanted = [
+                any(subject_matches(pattern, subject.decode("utf-8", "replace")) for pattern in subjects)
+                for subject in each.dictionary.to_pylist()
+            ]
+            chosen &= np.array(wanted, np.bool_)[np.asarray(each.indices)]
+        return run.select(chosen)
+
+    def _end(self, end: DirectEnd, last: int, progress: RangeProgress) -> None:
+        """A batch ended: see that it is whole, and whether anything follows."""
+        if end.found and end.last_sequence != last:
+            raise InterruptedReadError(
+                f"{self._where}: it ends behind sequence {end.last_sequence}, and what came ends behind {last}"
+            )
+        if not end.found and last:
+            raise InterruptedReadError(f"{self._where}: cut off behind sequence {last}")
+        if end.num_pending:
+            return
+        following = self._ask_leader(progress.next_sequence)
+        if following is not None and following < progress.end:
+            raise InterruptedReadError(f"{self._where}: the server that answered does not know of sequence {following}")
+        progress.finish()
+
+    def _ask_leader(self, sequence: int) -> int | None:
+        """First sequence from one on that the stream's leader would have given."""
+        target = self._target
+        request = MessageGetRequest(target.stream, seq=sequence, next_by_subj=self._filter or ">", no_headers=True)
+        try:
+            return self._connection.request(request, timeout=target.limits.timeout, prefix=target.prefix).seq
+        except MessageNotFoundError:
+            return None
+
+    def _ask(self, request: DirectBatchRequest) -> Iterator[DirectRun | DirectEnd]:
+        """Send a request; its replies to the end, which comes last."""
+        self._connection.publish(request.subject(self._target.prefix), request.payload(), reply=self._inbox)
+        while True:
+            table = self._connection.read(time.monotonic() + self._target.limits.timeout, enough=ENOUGH)
+            if table is None:
+                raise RequestTimeoutError(f"{self._where}: the answer stopped")
+            ours = table.lines.sid == self._sid
+            if not ours.all():
+                table = table.select(ours)
+            if not len(table):
+                continue
+            run, end = read_replies(table, self._target.stream, self._where)
+            if len(run):
+                yield run
+            if end is not None:
+                yield end
+                return
+
+
+def _chained(run: DirectRun, last: int) -> int:
+    """How many messages follow on each other without a gap."""
+    expected = np.empty(len(run), np.int64)
+    expected[0] = last
+    expected[1:] = run.sequence[:-1]
+    follows = run.before == expected
+    return len(run) if follows.all() else int(np.argmin(follows))

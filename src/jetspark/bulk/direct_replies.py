@@ -1,0 +1,212 @@
+"""Replies to a batched direct get as columns (ADR-31).
+
+Each message says in headers, which the server appends to its own, which one it is and which one came before it. They
+stand in a fixed order at the block's end, so one regular expression reads them for all rows at once; whatever it does
+not match is read one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from jetspark.bulk.columns import COLUMNS
+from jetspark.flow.ranges import InterruptedReadError
+from jetspark.jetstream import header_names as names
+from jetspark.jetstream.direct import DirectEnd, DirectMessage, read_batch_reply
+from jetspark.jetstream.errors import ConfigError, Error, InvalidReplyError, NoDirectGetError, StatusError
+from jetspark.wire.headers import encode, parse, parse_status
+from jetspark.wire.vector import FrameTable
+from jetspark.wire.vector.headers import decode_headers
+from jetspark.wire.vector.words import gather_spans
+
+__all__ = ["DirectRun", "read_replies"]
+
+_EMPTY_BLOCK: Final = b"NATS/1.0\r\n\r\n"
+_TIME: Final = pa.timestamp("ns", tz="UTC")
+_TAIL: Final = (
+    r"Nats-Stream: [^\r]*\r\nNats-Subject: (?P<subject>[^\r]*)\r\n"
+    r"Nats-Sequence: (?P<sequence>[0-9]+)\r\nNats-Time-Stamp: (?P<time>[^\r]*)\r\n"
+    r"Nats-Num-Pending: (?P<pending>[0-9]+)\r\nNats-Last-Sequence: (?P<before>[0-9]+)\r\n\r\n$"
+)
+_BARE: Final = r"^(?P<own>NATS/1\.0\r\n)" + _TAIL
+# The first part is greedy: a message may carry such headers of its own, and the last ones are the server's. It costs
+# several times as much as the form for messages without headers, which never has to look back.
+_WITH_HEADERS: Final = r"(?s)^(?P<own>.*\r\n)" + _TAIL
+_ADDED: Final = (
+    names.STREAM,
+    names.SUBJECT,
+    names.SEQUENCE,
+    names.TIME_STAMP,
+    names.NUM_PENDING,
+    names.LAST_SEQUENCE,
+)
+
+
+@dataclass(eq=False)
+class DirectRun:
+    """Replies to a direct get that are messages; see `jetspark.bulk.source.Run`."""
+
+    table: FrameTable
+    stream: str
+    own: pa.BinaryArray
+    """Header blocks as they were published."""
+    subject: pa.BinaryArray
+    sequence: NDArray[np.int64]
+    timestamp_ns: NDArray[np.int64]
+    before: NDArray[np.int64]
+    """Sequence of the message before each, 0 for the first of a batch."""
+    pending: int
+    """Messages that match and follow the last one."""
+
+    def __len__(self) -> int:
+        return len(self.sequence)
+
+    def select(self, rows: NDArray[np.bool_]) -> DirectRun:
+        """The messages where `rows` is true."""
+        mask = pa.array(rows)
+        return DirectRun(
+            self.table.select(rows),
+            self.stream,
+            self.own.filter(mask),
+            self.subject.filter(mask),
+            self.sequence[rows],
+            self.timestamp_ns[rows],
+            self.before[rows],
+            self.pending,
+        )
+
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        """The columns of the schema."""
+        return pa.record_batch([self._column(name) for name in schema.names], schema=schema)
+
+    def _column(self, name: str) -> pa.Array:
+        if name == "subject":
+            return _text(self.subject)
+        if name == "data":
+            return self.table.payloads()
+        if name == "headers":
+            return decode_headers(self.own, np.asarray(pc.greater(pc.binary_length(self.own), len(_EMPTY_BLOCK))))
+        if name == "stream":
+            return pa.repeat(pa.scalar(self.stream), len(self))
+        if name == "sequence":
+            return pa.array(self.sequence)
+        if name == "timestamp":
+            return pa.array(self.timestamp_ns // 1000).view(COLUMNS["timestamp"])
+        return pa.array(self.timestamp_ns)
+
+
+def _text(column: pa.BinaryArray) -> pa.StringArray:
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:  # not UTF-8: a subject may be any bytes
+        return pa.array([value.decode("utf-8", "replace") for value in column.to_pylist()], pa.string())
+
+
+def read_replies(table: FrameTable, stream: str, where: str) -> tuple[DirectRun, DirectEnd | None]:
+    """The messages among the replies to a batch, and the batch's end where it is there.
+
+    Raises
+    ------
+    InterruptedReadError
+        Nobody answers at the moment.
+    ConfigError
+        The server does not answer in batches.
+    DirectGetRequestError, InvalidReplyError
+        It does not understand us, or we do not understand it.
+    """
+    blocks = gather_spans(table.buffer, table.body, table.payload)
+    fields = pc.extract_regex(blocks, _BARE)
+    others = np.flatnonzero(np.asarray(pc.is_null(fields)))
+    if len(others) and blocks[int(others[0])].as_py().startswith(b"NATS/1.0\r\n"):  # not a status
+        fields = pc.extract_regex(blocks, _WITH_HEADERS)
+        others = np.flatnonzero(np.asarray(pc.is_null(fields)))
+    if not len(others):
+        return _run(table, fields, stream, where), None
+    row = int(others[0])
+    reply = _read_one(table, row, where)
+    if isinstance(reply, DirectMessage):
+        return _read_slowly(table, stream, where)
+    return _run(table.head(row), fields.slice(0, row), stream, where), reply
+
+
+def _run(table: FrameTable, fields: pa.StructArray, stream: str, where: str) -> DirectRun:
+    own, subject, sequence, stamp, pending, before = fields.flatten()
+    own = pc.binary_join_element_wise(own, pa.scalar(b"\r\n", pa.binary()), pa.scalar(b"", pa.binary()))
+    try:
+        times = stamp.cast(pa.string()).cast(_TIME).view(pa.int64())
+        numbers = [column.cast(pa.string()).cast(pa.int64()) for column in (sequence, before)]
+        left = int(pending[len(pending) - 1].as_py()) if len(pending) else 0
+    except pa.ArrowInvalid as problem:
+        raise InvalidReplyError(f"{where}: {problem}") from problem
+    return DirectRun(
+        table,
+        stream,
+        own,
+        subject,
+        np.asarray(numbers[0]),
+        np.asarray(times),
+        np.asarray(numbers[1]),
+        left,
+    )
+
+
+def _read_one(table: FrameTable, row: int, where: str) -> DirectMessage | DirectEnd:
+    message = table.message(row)
+    status = parse_status(message.header) if message.header and not message.payload else None
+    try:
+        return read_batch_reply(status, parse(message.header), message.payload, where)
+    except NoDirectGetError as error:
+        raise InterruptedReadError(f"{error}: the stream has no leader at the moment, or is gone") from error
+    except StatusError as error:
+        if error.code == 429:
+            raise InterruptedReadError(str(error)) from error
+        raise
+
+
+def _read_slowly(table: FrameTable, stream: str, where: str) -> tuple[DirectRun, DirectEnd | None]:
+    """The same for replies whose headers stand in another order."""
+    found: list[tuple[DirectMessage, int, int, bytes]] = []
+    end: DirectEnd | None = None
+    for row in range(len(table)):
+        reply = _read_one(table, row, where)
+        if isinstance(reply, DirectEnd):
+            end = reply
+            break
+        if reply.num_pending is None or reply.last_sequence is None:
+            raise ConfigError(
+                f"{where}: the server does not answer in batches, which takes 2.11 or newer; read by a "
+                "consumer (read_by='consumer') where one more does no harm"
+            )
+        found.append((reply, reply.num_pending, reply.last_sequence, _own_block(reply)))
+    run = DirectRun(
+        table.head(len(found)),
+        stream,
+        pa.array([own for *_, own in found], pa.binary()),
+        pa.array([message.subject.encode("utf-8", "surrogateescape") for message, *_ in found], pa.binary()),
+        np.array([message.sequence for message, *_ in found], np.int64),
+        np.array([message.timestamp_ns for message, *_ in found], np.int64),
+        np.array([before for _, _, before, _ in found], np.int64),
+        found[-1][1] if found else 0,
+    )
+    return run, end
+
+
+def _own_block(message: DirectMessage) -> bytes:
+    """The headers without the server's, which are the last ones of their names."""
+    headers = message.headers.copy()
+    for name in _ADDED:
+        values = headers.values(name)[:-1]
+        if name in headers:
+            del headers[name]
+        for value in values:
+            headers.add(name, value)
+    try:
+        return encode(headers)
+    except Error:  # what a server sent need not be what we would send
+        return _EMPTY_BLOCK

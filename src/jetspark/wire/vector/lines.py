@@ -1,0 +1,142 @@
+"""Words of many control lines at once: subjects, subscription ids, replies.
+
+The lines are laid one behind the other; the spaces of all of them are found in one pass, and the words stand between
+the spaces. Mostly all lines of a buffer have one shape: the same spaces and dots in the same order. Then the positions
+form a matrix, whose columns are the words and the tokens of the reply, with nothing to search for. A line that cannot
+be read is shown to the scalar parser, which raises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jetspark.wire.errors import ProtocolError
+from jetspark.wire.frames import Limits, parse_message_line
+from jetspark.wire.vector.words import Bytes, Index, Words, find_byte, gather_spans, numbers, padded, sliding_words
+
+__all__ = ["NO_LIMITS", "LineTable", "read_lines"]
+
+NO_LIMITS: Final = Limits(2**63, 2**63)
+"""For lines that were measured before."""
+
+_SPACE: Final = 32
+_DOT: Final = 46
+
+
+@dataclass(slots=True)
+class LineTable:
+    """Words of the control lines, as spans in a buffer of their own.
+
+    Attributes
+    ----------
+    buffer, bytes
+        The lines one behind the other, with a few bytes in front: uint8.
+    words
+        The same as 64-bit words from every byte.
+    subject_start, subject_end, reply_start, reply_end
+        int64 arrays of shape (n,). An empty reply has start == end.
+    sid
+        Subscription ids, uint64 (n,).
+    reply_dots
+        Positions of the dots of the replies, int64 (n, dots), where all lines have the same shape; else None.
+    """
+
+    buffer: pa.Buffer
+    bytes: Bytes
+    words: Words
+    subject_start: Index
+    subject_end: Index
+    reply_start: Index
+    reply_end: Index
+    sid: NDArray[np.uint64]
+    reply_dots: Index | None = None
+
+    def subjects(self) -> pa.BinaryArray:
+        """Subject column."""
+        return gather_spans(self.buffer, self.subject_start, self.subject_end)
+
+
+def read_lines(buffer: pa.Buffer, start: Index, line_end: Index) -> LineTable:
+    """Find the words of the control lines `[start, line_end)`, whose sizes are known to be good.
+
+    Raises
+    ------
+    ProtocolError
+        A control line has words missing, empty or too many, or a subscription id that is no 64-bit number.
+    """
+    lines = gather_spans(buffer, start, line_end)
+    offsets, data = padded(lines)
+    words = sliding_words(data)
+    with_header = data[offsets[:-1]] == ord("H")
+    table = _read_one_shape(data, words, offsets, with_header)
+    if table is not None:
+        return table
+
+    spaces = find_byte(data, _SPACE)
+    first = np.searchsorted(spaces, offsets)
+    count = np.diff(first) - with_header
+    first = first[:-1]
+    has_reply = count == 4
+    good = has_reply | (count == 3)
+    if not good.all():
+        _raise_first(lines, good)
+    # The words stand between the spaces: subject, sid, then the reply or a size.
+    subject_start, subject_end = spaces[first] + 1, spaces[first + 1]
+    sid_end = spaces[first + 2]
+    reply_start = sid_end + 1
+    reply_end = np.where(has_reply, spaces[np.where(has_reply, first + 3, first)], reply_start)
+    sid, good = numbers(words, subject_end + 1, sid_end)
+    good &= (subject_start < subject_end) & (~has_reply | (reply_start < reply_end))
+    if with_header.any():  # `HMSG a 1 2 2` and `HMSG a 1 r  2` have as many spaces: no word may be empty
+        good &= _no_double_space(data, spaces, offsets)
+    if not good.all():
+        _raise_first(lines, good)
+    return LineTable(pa.py_buffer(data.data), data, words, subject_start, subject_end, reply_start, reply_end, sid)
+
+
+def _read_one_shape(data: Bytes, words: Words, offsets: Index, with_header: NDArray[np.bool_]) -> LineTable | None:
+    """The same for lines that all have the same spaces and dots in the same order; None for others."""
+    count = len(offsets) - 1
+    marks = find_byte(data, _SPACE, _DOT)
+    if not count or len(marks) % count or with_header.any() != with_header.all():
+        return None
+    places = marks.reshape(count, -1)
+    kinds = data[places]
+    if (places[:, 0] < offsets[:-1]).any() or (places[:, -1] >= offsets[1:]).any() or (kinds != kinds[0]).any():
+        return None
+    spaces = np.flatnonzero(kinds[0] == _SPACE)
+    sizes = 2 if with_header[0] else 1
+    if len(spaces) not in {2 + sizes, 3 + sizes}:
+        return None
+    # No word is empty: no two spaces stand next to each other.
+    if (np.diff(places[:, spaces], axis=1) == 1).any():
+        return None
+    subject, sid_start, sid_end = (places[:, spaces[word]] for word in range(3))
+    sid, good = numbers(words, sid_start + 1, sid_end)
+    if not good.all():
+        return None
+    reply_start = sid_end + 1
+    if len(spaces) == 2 + sizes:
+        return LineTable(pa.py_buffer(data.data), data, words, subject + 1, sid_start, reply_start, reply_start, sid)
+    reply_end = places[:, spaces[3]]
+    dots = places[:, spaces[2] + 1 : spaces[3]]
+    return LineTable(pa.py_buffer(data.data), data, words, subject + 1, sid_start, reply_start, reply_end, sid, dots)
+
+
+def _no_double_space(data: Bytes, spaces: Index, offsets: Index) -> NDArray[np.bool_]:
+    good = np.ones(len(offsets) - 1, np.bool_)
+    doubles = spaces[data[spaces + 1] == _SPACE]
+    good[np.searchsorted(offsets, doubles, side="right") - 1] = False
+    return good
+
+
+def _raise_first(lines: pa.BinaryArray, good: NDArray[np.bool_]) -> NoReturn:
+    """Let the scalar parser say what is wrong with the first line that cannot be read."""
+    line = lines[int(np.flatnonzero(~good)[0])].as_py()
+    parse_message_line(line, NO_LIMITS)
+    raise ProtocolError(f"cannot read the control line {line[:120]!r}")

@@ -1,0 +1,156 @@
+"""Streams for a test, what they hold, and a scan of a whole range at once."""
+
+import contextlib
+import itertools
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+import pyarrow as pa
+
+from jetspark import bulk
+from jetspark.bulk import Connection, PublishReport, ReadBy, ScanReport
+from jetspark.errors import NotFoundError
+from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo
+from jetspark.jetstream.api import (
+    ConsumerNamesRequest,
+    MessageDeleteRequest,
+    MessageGetRequest,
+    StreamCreateRequest,
+    StreamDeleteRequest,
+    StreamInfoRequest,
+    StreamPurgeRequest,
+)
+from jetspark.jetstream.config import StorageType
+from jetspark.jetstream.info import StoredMessage
+from jetspark.jetstream.names import API_PREFIX
+from jetspark.jetstream.times import time_ns
+
+HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
+
+_numbers = itertools.count(1)
+
+
+def rows(subject: str, payloads: Sequence[bytes]) -> pa.RecordBatch:
+    return pa.record_batch(
+        {"subject": pa.repeat(pa.scalar(subject), len(payloads)), "data": pa.array(payloads, pa.binary())}
+    )
+
+
+def sequences(table: pa.Table) -> list[int]:
+    values: list[int] = table.column("sequence").to_pylist()
+    return values
+
+
+def read(
+    connection: Connection,
+    name: str,
+    *,
+    subjects: Sequence[str] = (),
+    start_sequence: int | None = None,
+    start_time: datetime | int | None = None,
+    end_sequence: int | None = None,
+    end_time: datetime | int | None = None,
+    columns: Sequence[str] | None = None,
+    max_batch_rows: int = 16_384,
+    timeout: float = 5.0,
+    retry_timeout: float = 30.0,
+    prefix: str = API_PREFIX,
+    read_by: ReadBy | str = ReadBy.AUTO,
+) -> tuple[pa.Table, ScanReport]:
+    """Scan to the end of the range."""
+    with bulk.scan(
+        connection,
+        name,
+        subjects=subjects,
+        start_sequence=start_sequence,
+        start_time=start_time,
+        end_sequence=end_sequence,
+        end_time=end_time,
+        columns=columns,
+        max_batch_rows=max_batch_rows,
+        timeout=timeout,
+        retry_timeout=retry_timeout,
+        prefix=prefix,
+        read_by=read_by,
+    ) as batches:
+        return pa.Table.from_batches(list(batches), batches.schema), batches.report
+
+
+class Streams:
+    """Makes streams with a name and subjects of their own."""
+
+    def __init__(self, connection: Connection, prefix: str = API_PREFIX) -> None:
+        self.connection = connection
+        self.prefix = prefix
+        self._made: list[str] = []
+
+    def make(
+        self, *, retention: RetentionPolicy = RetentionPolicy.LIMITS, storage: StorageType = StorageType.FILE
+    ) -> str:
+        """A stream that takes everything below its name; returns the name."""
+        return self.make_as(StreamConfig(name=self.new_name(), retention=retention, storage=storage, allow_direct=True))
+
+    def new_name(self) -> str:
+        return f"S{next(_numbers)}"
+
+    def make_as(self, config: StreamConfig) -> str:
+        if config.subjects is None:
+            config.subjects = [f"{config.name}.>"]
+        self.connection.request(StreamCreateRequest(config), prefix=self.prefix, timeout=15)
+        self._made.append(config.name)
+        return config.name
+
+    def filled(self, count: int, size: int = 8) -> str:
+        """A stream with messages on the subjects `<name>.0`, `<name>.1`, `<name>.2`, in turn."""
+        name = self.make()
+        self.fill(name, count, size)
+        return name
+
+    def fill(self, name: str, count: int, size: int = 8, first: int = 0) -> PublishReport:
+        numbers = range(first, first + count)
+        batch = pa.record_batch(
+            {
+                "subject": pa.array([f"{name}.{number % 3}" for number in numbers]),
+                "data": pa.array([b"%0*d" % (size, number) for number in numbers]),
+            }
+        )
+        return bulk.publish(self.connection, batch)
+
+    def info(self, name: str) -> StreamInfo:
+        return self.connection.request(StreamInfoRequest(name), prefix=self.prefix)
+
+    def get(self, name: str, sequence: int) -> StoredMessage:
+        return self.connection.request(MessageGetRequest(name, seq=sequence), prefix=self.prefix)
+
+    def stored_ns(self, name: str, sequence: int) -> int:
+        """When a message was stored, nanoseconds since 1970."""
+        return time_ns(self.get(name, sequence).time)
+
+    def drop(self, name: str, *sequences: int) -> None:
+        """Delete messages."""
+        for sequence in sequences:
+            self.connection.request(MessageDeleteRequest(name, sequence), prefix=self.prefix)
+
+    def purge(self, name: str, *, up_to: int | None = None) -> None:
+        """Delete what is before a sequence, or everything."""
+        self.connection.request(StreamPurgeRequest(name, seq=up_to), prefix=self.prefix)
+
+    def delete(self, name: str) -> None:
+        self.connection.request(StreamDeleteRequest(name), prefix=self.prefix)
+
+    def consumers(self, name: str) -> list[str]:
+        return self.connection.request(ConsumerNamesRequest(name), prefix=self.prefix).items
+
+    def no_consumers(self, name: str, within: float = 5.0) -> bool:
+        """Whether the last consumer goes in time: nobody waits for the answer when one is deleted."""
+        deadline = time.monotonic() + within
+        while self.consumers(name):
+            if time.monotonic() > deadline:
+                return False
+        return True
+
+    def delete_all(self) -> None:
+        for name in self._made:
+            with contextlib.suppress(NotFoundError):  # the test deleted it
+                self.delete(name)

@@ -1,0 +1,346 @@
+"""Connecting: who is let in, and what is said, without a secret, when it does not work."""
+
+import os
+import pickle
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nkeys
+import pytest
+from tests.bulk.proxy import Proxy
+from tests.bulk.streams import Streams, read, rows
+
+from jetspark import bulk
+from jetspark.bulk import Connection
+from jetspark.errors import (
+    AuthenticationError,
+    ConfigError,
+    ConnectError,
+    ConnectionClosedError,
+    Error,
+    JetStreamNotEnabledError,
+    JetStreamNotEnabledForAccountError,
+    NoServersError,
+    ProtocolError,
+    RequestTimeoutError,
+    StreamNotFoundError,
+)
+from jetspark.jetstream.api import AccountInfoRequest, StreamInfoRequest
+from jetspark.server import NatsServer
+
+SECRET = "s3cr3t-w0rd"
+
+
+def assert_secret_free(error: BaseException) -> None:
+    text = "".join(traceback.format_exception(error)) + repr(error) + str(error) + repr(pickle.dumps(error))
+    assert SECRET not in text.replace(f'SECRET = "{SECRET}"', "")
+
+
+@pytest.fixture(scope="module")
+def password_server() -> Iterator[NatsServer]:
+    with NatsServer(config={"authorization": {"user": "u", "password": SECRET}}) as running:
+        yield running
+
+
+@contextmanager
+def listener(serve: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that is none: `serve` gets each connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        held: list[socket.socket] = []
+
+        def accept() -> None:
+            while True:
+                try:
+                    held.append(listening.accept()[0])
+                    serve(held[-1])
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        try:
+            yield f"nats://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for one in held:
+                one.close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def test_a_server_that_is_not_there_is_named_without_the_credentials() -> None:
+    port = free_port()
+    with pytest.raises(ConnectError, match=rf"nats://127\.0\.0\.1:{port}: cannot connect: .*refused") as caught:
+        bulk.connect(f"nats://u:{SECRET}@127.0.0.1:{port}")
+    assert isinstance(caught.value, ConnectionError)
+    assert_secret_free(caught.value)
+
+
+def test_a_host_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ConnectError, match=r"nats://no-such-host\.invalid:4222"):
+        bulk.connect("no-such-host.invalid")
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example", "a\x00b", "."])
+def test_a_host_that_cannot_be_one_is_an_error_of_ours(host: str) -> None:
+    with pytest.raises((ConnectError, ConfigError)):
+        bulk.connect(f"nats://{host}:4222")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://h", "nats://", "nats://h:99999", "nats://h:x", f"nats://u:{SECRET}@", "", "nats://[::1"]
+)
+def test_an_odd_url_is_refused_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        bulk.connect(url)
+    assert_secret_free(caught.value)
+
+
+def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
+    with listener(lambda _: None) as url:
+        began = time.monotonic()
+        with pytest.raises(ConnectError, match=f"{url}: no answer within the connect time-out"):
+            bulk.connect(url, connect_timeout=0.3)
+        assert 0.2 < time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n", b"INFO {\r\n", b"\x00\xff\r\n"]
+)
+def test_a_server_that_is_no_nats_server_is_told_by_its_address(garbage: bytes) -> None:
+    with listener(lambda opened: opened.sendall(garbage)) as url, pytest.raises(ProtocolError, match=url):
+        bulk.connect(url, connect_timeout=2)
+
+
+def test_a_server_that_hangs_up_is_told_by_its_address() -> None:
+    with listener(lambda opened: opened.close()) as url, pytest.raises(ConnectError, match=url):
+        bulk.connect(url)
+
+
+def test_a_message_before_the_connection_is_accepted_is_refused() -> None:
+    with listener(lambda opened: opened.sendall(b"MSG a 1 0\r\n\r\n")) as url, pytest.raises(ProtocolError, match=url):
+        bulk.connect(url)
+
+
+def test_the_dead_members_of_a_list_are_passed_over(server: NatsServer) -> None:
+    dead = [f"nats://127.0.0.1:{free_port()}" for _ in range(3)]
+    for _ in range(4):
+        with bulk.connect([*dead, server.url]) as connected:
+            assert str(connected.address) == server.url
+    with bulk.connect(",".join([dead[0], " ", server.url])) as connected:
+        assert connected.server_info.jetstream
+
+
+def test_a_list_of_dead_members_is_told_one_by_one() -> None:
+    dead = [f"nats://u:{SECRET}@127.0.0.1:{free_port()}" for _ in range(2)]
+    with pytest.raises(NoServersError) as caught:
+        bulk.connect(dead)
+    assert all(url.partition("@")[2] in str(caught.value) for url in dead)
+    assert_secret_free(caught.value)
+
+
+def test_user_and_password_let_in(password_server: NatsServer) -> None:
+    with bulk.connect(password_server.url, user="u", password=SECRET) as connected:
+        assert not connected.closed
+        assert SECRET not in repr(connected) + repr(connected.options) + str(connected.address)
+    with bulk.connect(password_server.url.replace("://", f"://u:{SECRET}@")) as connected:
+        assert SECRET not in repr(connected) + repr(connected.options) + repr(connected.address)
+
+
+@pytest.mark.parametrize(
+    "credentials", [{"user": "u", "password": f"{SECRET}x"}, {"user": "x", "password": SECRET}, {}, {"token": SECRET}]
+)
+def test_wrong_credentials_are_refused(password_server: NatsServer, credentials: dict[str, str]) -> None:
+    with pytest.raises(AuthenticationError, match=f"{password_server.url}: .*Authorization Violation") as caught:
+        bulk.connect(password_server.url, **credentials)
+    assert isinstance(caught.value, PermissionError)
+    assert_secret_free(caught.value)
+
+
+def test_a_token_lets_in() -> None:
+    with NatsServer(config={"authorization": {"token": SECRET}}) as server:
+        with bulk.connect(server.url, token=SECRET) as connected:
+            assert SECRET not in repr(connected.options)
+        with bulk.connect(server.url.replace("://", f"://{SECRET}@")) as connected:
+            assert SECRET not in repr(connected.options)
+        with pytest.raises(AuthenticationError):
+            bulk.connect(server.url, token="x")
+
+
+def new_nkey() -> tuple[str, str]:
+    """Seed and public key of a new user."""
+    seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+    pair = nkeys.from_seed(bytearray(seed))
+    return bytes(seed).decode(), pair.public_key.decode()
+
+
+def test_an_nkey_lets_in() -> None:
+    (seed, public), (other, _) = new_nkey(), new_nkey()
+    with NatsServer(config={"authorization": {"users": [{"nkey": public}]}}) as server:
+        with bulk.connect(server.url, nkey_seed=seed) as connected:
+            assert seed not in repr(connected.options)
+            assert connected.request(AccountInfoRequest()).streams == 0
+        with pytest.raises(AuthenticationError) as caught:
+            bulk.connect(server.url, nkey_seed=other)
+        assert other not in "".join(traceback.format_exception(caught.value))
+        with pytest.raises(ConfigError, match="seed cannot be read") as unreadable:
+            bulk.connect(server.url, nkey_seed=seed[:-3])
+        assert seed[:-3] not in str(unreadable.value)
+
+
+def test_an_nkey_for_a_server_that_wants_none_is_told(server: NatsServer) -> None:
+    with pytest.raises(AuthenticationError, match="sent no nonce"):
+        bulk.connect(server.url, nkey_seed=new_nkey()[0])
+
+
+def test_a_credentials_file_that_is_missing_or_wrong_is_named(server: NatsServer, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent\.creds"):
+        bulk.connect(server.url, credentials_file=str(tmp_path / "absent.creds"))
+    wrong = tmp_path / "wrong.creds"
+    wrong.write_text(SECRET)
+    with pytest.raises(ConfigError, match=r"wrong\.creds hold no user JWT") as caught:
+        bulk.connect(server.url, credentials_file=str(wrong))
+    assert_secret_free(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"user": "u", "token": "t"},
+        {"password": "p"},
+        {"connect_timeout": 0},
+        {"servers": ()},
+        {"no_such_option": 1},
+    ],
+)
+def test_options_that_make_no_sense_are_refused(changes: dict[str, object]) -> None:
+    with pytest.raises((ConfigError, TypeError)):
+        bulk.connect("nats://127.0.0.1", **changes)
+
+
+def test_a_server_without_jetstream_is_told() -> None:
+    with NatsServer(jetstream=False) as server, bulk.connect(server.url) as connected:
+        began = time.monotonic()
+        with pytest.raises(JetStreamNotEnabledError) as caught:
+            connected.request(StreamInfoRequest("S"))
+        assert caught.value.code == 503
+        with pytest.raises(JetStreamNotEnabledError):
+            read(connected, "S")
+        assert time.monotonic() - began < 5
+
+
+def test_an_account_without_jetstream_is_told() -> None:
+    accounts = {
+        "A": {"users": [{"user": "a", "password": "a"}]},
+        "B": {"jetstream": True, "users": [{"user": "b", "password": "b"}]},
+    }
+    with NatsServer(config={"accounts": accounts}) as server, bulk.connect(server.url, user="a", password="a") as own:
+        with pytest.raises(JetStreamNotEnabledForAccountError) as caught:
+            own.request(StreamInfoRequest("S"))
+        assert caught.value.err_code == 10039
+        with pytest.raises(JetStreamNotEnabledForAccountError):
+            read(own, "S")
+
+
+def test_a_missing_stream_is_told_by_its_number(connection: Connection) -> None:
+    with pytest.raises(StreamNotFoundError, match="NOPE") as caught:
+        connection.request(StreamInfoRequest("NOPE"))
+    assert caught.value.err_code == 10059
+
+
+def test_a_closed_connection_says_so(server: NatsServer) -> None:
+    connected = bulk.connect(server.url)
+    assert (connected.closed, "closed" in repr(connected)) == (False, False)
+    connected.close()
+    connected.close()
+    assert (connected.closed, "closed" in repr(connected)) == (True, True)
+    with pytest.raises(ConnectionClosedError):
+        connected.request(StreamInfoRequest("S"))
+    with pytest.raises(ConnectionClosedError):
+        read(connected, "S")
+    with pytest.raises(ConnectionClosedError):
+        bulk.publish(connected, rows("s", [b""]))
+    connected.reconnect()
+    with connected, pytest.raises(StreamNotFoundError):
+        connected.request(StreamInfoRequest("S"))
+
+
+def test_a_connection_is_closed_in_a_forked_child_and_stays_open_in_the_parent(
+    connection: Connection, streams: Streams
+) -> None:
+    name = streams.filled(10)
+    child = os.fork()
+    if not child:
+        result = 1
+        try:
+            if connection.closed:
+                try:
+                    connection.request(StreamInfoRequest(name))
+                except ConnectionClosedError:
+                    connection.reconnect()
+                    result = 0 if read(connection, name)[0].num_rows == 10 else 2
+        finally:
+            os._exit(result)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not connection.closed
+    assert read(connection, name)[0].num_rows == 10
+
+
+def test_pings_are_answered_while_something_is_awaited() -> None:
+    with NatsServer(config={"ping_interval": "100ms", "ping_max": 1}) as server, bulk.connect(server.url) as own:
+        assert own.read(time.monotonic() + 0.8) is None
+        with pytest.raises(StreamNotFoundError):
+            own.request(StreamInfoRequest("S"))
+
+
+def test_a_lost_connection_is_told_at_the_next_request_and_can_be_opened_again(server: NatsServer) -> None:
+    with Proxy(server) as proxy, bulk.connect(proxy.url) as own:
+        proxy.cut()
+        with pytest.raises(ConnectionError, match=proxy.url):
+            own.request(StreamInfoRequest("S"))
+        assert own.closed
+        own.reconnect()
+        with pytest.raises(StreamNotFoundError):
+            own.request(StreamInfoRequest("S"))
+
+
+def test_what_is_no_protocol_any_more_ends_the_connection(server: NatsServer) -> None:
+    asked = False
+
+    def spoil(data: bytes) -> bytes:
+        return data.replace(b"\r\nMSG", b"\r\nXSG") if asked else data
+
+    def answer(data: bytes) -> bytes:
+        return b"WHAT IS THIS\r\n" if asked else spoil(data)
+
+    with Proxy(server, answer) as proxy, bulk.connect(proxy.url) as own:
+        asked = True
+        with pytest.raises(ProtocolError, match=proxy.url):
+            own.request(StreamInfoRequest("S"))
+        assert own.closed
+
+
+def test_a_halted_server_ends_a_request_in_time() -> None:
+    with NatsServer() as server, bulk.connect(server.url) as own:
+        server.pause()
+        with pytest.raises(RequestTimeoutError, match=r"no reply to \$JS\.API\.STREAM\.INFO\.S within 0\.1 s"):
+            own.request(StreamInfoRequest("S"), timeout=0.1)
+        server.resume()
+        with pytest.raises(StreamNotFoundError):
+            own.request(StreamInfoRequest("S"))
+
+
+def test_a_request_over_the_limit_is_not_sent(connection: Connection) -> None:
+    with pytest.raises(Error, match="max_payload"):
+        connection.check_size(connection.server_info.max_payload + 1)
+    connection.check_size(connection.server_info.max_payload)

@@ -1,0 +1,173 @@
+"""A scan ends by itself at the end of its range, whatever became of the last messages, and says what is missing."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from tests.bulk.streams import Streams, read, rows, sequences
+
+from jetspark import bulk
+from jetspark.bulk import Connection
+from jetspark.errors import DataLossError, StreamNotFoundError
+from jetspark.jetstream import StreamConfig
+from jetspark.jetstream.api import ConsumerDeleteRequest
+
+BY = pytest.mark.parametrize("read_by", ["consumer", "direct"])
+
+
+@BY
+def test_where_messages_were_deleted_before(connection: Connection, streams: Streams, read_by: str) -> None:
+    name = streams.filled(20)
+    streams.drop(name, 1, 5, 9, 10, 18, 19, 20)
+    left = [number for number in range(2, 18) if number not in {5, 9, 10}]
+    table, report = read(connection, name, read_by=read_by)
+    assert sequences(table) == left
+    assert (report.expected, report.missing, report.complete) == (13, 0, True)
+    table, report = read(connection, name, end_sequence=11, read_by=read_by)
+    assert sequences(table) == [2, 3, 4, 6, 7, 8]
+    assert (report.expected, report.missing) == (6, 0)
+    table, report = read(connection, name, start_sequence=9, end_sequence=11, read_by=read_by)
+    assert (sequences(table), report.expected, report.complete) == ([], 0, True)
+
+
+@BY
+def test_where_the_last_messages_are_filtered_away(connection: Connection, streams: Streams, read_by: str) -> None:
+    name = streams.filled(10)
+    bulk.publish(connection, rows(f"{name}.other", [b"x"] * 50))
+    table, report = read(connection, name, subjects=[f"{name}.0", f"{name}.1"], read_by=read_by)
+    assert sequences(table) == [1, 2, 4, 5, 7, 8, 10]
+    assert (report.expected, report.missing, report.complete) == (7, 0, True)
+
+
+@BY
+def test_where_everything_was_purged_before(connection: Connection, streams: Streams, read_by: str) -> None:
+    name = streams.filled(10)
+    streams.purge(name)
+    table, report = read(connection, name, read_by=read_by)
+    assert (table.num_rows, report.expected, report.missing, report.complete) == (0, 0, 0, True)
+    assert (report.stream_first_sequence, report.stream_last_sequence) == (11, 10)
+    table, _ = read(connection, name, start_sequence=3, end_sequence=8, read_by=read_by)
+    assert table.num_rows == 0
+
+
+def gone_while_read(
+    connection: Connection, name: str, action: Callable[[], None], read_by: str, rows_read: int = 1
+) -> tuple[list[int], bulk.ScanReport]:
+    """Read with little in flight, and do something after the first batch."""
+    with bulk.scan(
+        connection, name, max_batch_rows=rows_read, max_bytes_in_flight=4000, timeout=2, read_by=read_by
+    ) as batches:
+        got = sequences(next(batches))
+        assert batches.report.expected
+        action()
+        for batch in batches:
+            got += sequences(batch)
+        return got, batches.report
+
+
+@BY
+def test_where_the_tail_is_deleted_while_it_is_read(connection: Connection, streams: Streams, read_by: str) -> None:
+    name = streams.filled(3000, size=100)
+    doomed = range(2990, 3001)
+    got, report = gone_while_read(connection, name, lambda: streams.drop(name, *doomed), read_by)
+    assert got == list(range(1, 2990))
+    assert (report.expected, report.received, report.missing, report.complete) == (3000, 2989, 11, True)
+    assert report.restarts == 0
+
+
+@BY
+def test_where_the_stream_is_purged_while_it_is_read(connection: Connection, streams: Streams, read_by: str) -> None:
+    name = streams.filled(3000, size=100)
+    got, report = gone_while_read(connection, name, lambda: streams.purge(name), read_by)
+    assert got == list(range(1, len(got) + 1))
+    assert report.complete
+    assert report.missing == 3000 - len(got) > 0
+
+
+@BY
+def test_where_the_beginning_is_purged_while_it_is_read(connection: Connection, streams: Streams, read_by: str) -> None:
+    name = streams.filled(3000, size=100)
+    got, report = gone_while_read(connection, name, lambda: streams.purge(name, up_to=2001), read_by)
+    assert got[-1000:] == list(range(2001, 3001))
+    assert got == sorted(set(got))
+    assert report.missing == 3000 - len(got) > 0
+
+
+@BY
+def test_where_the_messages_behind_the_range_are_all_that_is_left(
+    connection: Connection, streams: Streams, read_by: str
+) -> None:
+    name = streams.filled(3000, size=100)
+
+    def action() -> None:
+        streams.purge(name)
+        streams.fill(name, 10, first=3000)
+
+    got, report = gone_while_read(connection, name, action, read_by)
+    assert max(got) <= 3000
+    assert (report.complete, report.missing) == (True, 3000 - len(got))
+
+
+@BY
+def test_where_the_last_messages_expire_while_they_are_awaited(
+    connection: Connection, streams: Streams, read_by: str
+) -> None:
+    name = streams.make_as(
+        StreamConfig(
+            name=streams.new_name(),
+            max_age=timedelta(seconds=1),
+            allow_direct=True,
+            duplicate_window=timedelta(seconds=1),
+        )
+    )
+    streams.fill(name, 2000, size=100)
+
+    def until_all_expired() -> None:
+        while streams.info(name).state.messages:
+            pass  # the server's answer is what is waited for
+
+    got, report = gone_while_read(connection, name, until_all_expired, read_by)
+    assert got == list(range(1, len(got) + 1))
+    assert (report.complete, report.missing) == (True, 2000 - len(got))
+
+
+@BY
+def test_a_stream_that_is_deleted_while_it_is_read_is_missing(
+    connection: Connection, streams: Streams, read_by: str
+) -> None:
+    name = streams.filled(3000, size=100)
+    with pytest.raises(StreamNotFoundError) as caught:
+        gone_while_read(connection, name, lambda: streams.delete(name), read_by)
+    assert caught.value.err_code == 10059
+
+
+@BY
+def test_a_stream_that_is_made_again_while_it_is_read_is_not_taken_for_the_old_one(
+    connection: Connection, streams: Streams, read_by: str
+) -> None:
+    name = streams.filled(3000, size=100)
+
+    def action() -> None:
+        streams.delete(name)
+        streams.make_as(StreamConfig(name=name, allow_direct=True))
+        streams.fill(name, 3000, size=100)
+
+    with pytest.raises(DataLossError, match="deleted and made again") as caught:
+        gone_while_read(connection, name, action, read_by)
+    assert caught.value.stream == name
+    assert streams.no_consumers(name)
+
+
+def test_a_consumer_that_is_deleted_by_someone_is_replaced(connection: Connection, streams: Streams) -> None:
+    name = streams.filled(3000, size=100)
+
+    def action() -> None:
+        for consumer in streams.consumers(name):
+            streams.connection.request(ConsumerDeleteRequest(name, consumer))
+
+    got, report = gone_while_read(connection, name, action, "consumer")
+    assert got == list(range(1, 3001))
+    assert (report.missing, report.restarts) == (0, 1)
+    streams.info(name)
+    read(connection, name, end_sequence=1)
+    assert streams.no_consumers(name)

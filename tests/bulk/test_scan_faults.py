@@ -1,0 +1,249 @@
+"""A scan goes on behind what was read when connection or server fail, and gives every sequence exactly once."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.bulk.proxy import Proxy, cut_after, drop_frame
+from tests.bulk.streams import Streams, read, sequences
+
+from jetspark import bulk
+from jetspark.bulk import Connection
+from jetspark.errors import ConnectError, DisconnectedError, Error, PermissionsViolationError, RequestTimeoutError
+from jetspark.jetstream import StreamConfig
+from jetspark.jetstream.names import api_prefix
+from jetspark.server import NatsCluster, NatsServer
+from jetspark.wire.vector import FrameTable
+
+BY = pytest.mark.parametrize("read_by", ["consumer", "direct"])
+
+
+@pytest.fixture(scope="module")
+def stored(server: NatsServer) -> Iterator[str]:
+    """A stream of 20,000 messages that no test changes."""
+    with bulk.connect(server.url) as connected:
+        yield Streams(connected).filled(20_000, size=100)
+
+
+@BY
+def test_a_connection_that_is_cut_at_any_byte_costs_nothing(server: NatsServer, stored: str, read_by: str) -> None:
+    rng = random.Random(7)
+    for count in (2000, *(rng.randrange(100, 800_000) for _ in range(4))):
+        with Proxy(server, cut_after(count), cut_after(count // 2 + 700)) as proxy:
+            try:
+                own = bulk.connect(proxy.url)
+            except Error:
+                assert count < 2000  # not even the server's INFO came through
+                continue
+            with own:
+                table, report = read(own, stored, columns=["sequence"], end_sequence=5001, read_by=read_by)
+            assert sequences(table) == list(range(1, 5001))
+            assert (report.received, report.missing, report.complete) == (5000, 0, True)
+            assert proxy.connections == report.restarts + 1
+
+
+@BY
+def test_without_time_to_try_again_a_lost_connection_is_an_error(server: NatsServer, stored: str, read_by: str) -> None:
+    with Proxy(server, cut_after(500_000)) as proxy, bulk.connect(proxy.url) as own:
+        with bulk.scan(own, stored, retry_timeout=0, max_batch_rows=100, read_by=read_by) as batches:
+            got = sequences(next(batches))
+            with pytest.raises(DisconnectedError, match=proxy.url):
+                got.extend(number for batch in batches for number in sequences(batch))
+        assert got == list(range(1, len(got) + 1))
+        assert len(got) > 100
+        assert (batches.report.received, batches.report.complete, batches.report.missing) == (len(got), False, 0)
+        assert own.closed
+
+
+def test_a_server_that_stays_away_ends_the_scan_when_the_time_is_up(stored: str, server: NatsServer) -> None:
+    with Proxy(server, cut_after(500_000)) as proxy, bulk.connect(proxy.url) as own:
+        batches = bulk.scan(own, stored, retry_timeout=0.3, max_batch_rows=100)
+        next(batches)
+        proxy.close()
+        began = time.monotonic()
+        with pytest.raises((ConnectError, DisconnectedError)):
+            list(batches)
+        assert time.monotonic() - began < 5
+
+
+class DropRule:
+    """Holds for the nth message that has a payload of 100 bytes."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+
+    def __call__(self, table: FrameTable, row: int) -> bool:
+        self._left -= len(table.message(row).payload) == 100
+        return self._left == 0
+
+
+@pytest.mark.parametrize("number", [1, 2, 5000, 19_999, 20_000])
+@BY
+def test_a_message_that_gets_lost_is_noticed_and_read_again(
+    server: NatsServer, stored: str, number: int, read_by: str
+) -> None:
+    with Proxy(server, drop_frame(DropRule(number))) as proxy, bulk.connect(proxy.url) as own:
+        table, report = read(own, stored, columns=["sequence"], timeout=2, read_by=read_by)
+    assert sequences(table) == list(range(1, 20_001))
+    assert report.restarts == 1
+
+
+def test_a_batch_whose_end_gets_lost_is_asked_for_again(server: NatsServer, stored: str) -> None:
+    def is_end(table: FrameTable, row: int) -> bool:
+        return table.message(row).header.startswith(b"NATS/1.0 204")
+
+    with Proxy(server, drop_frame(is_end)) as proxy, bulk.connect(proxy.url) as own:
+        with bulk.scan(own, stored, read_by="direct", max_bytes_in_flight=1 << 20, timeout=1) as batches:
+            got = [number for batch in batches for number in sequences(batch)]
+        assert got == list(range(1, 20_001))
+        assert batches.report.restarts == 1
+
+
+@BY
+def test_a_server_that_is_killed_and_comes_back_is_read_on(read_by: str) -> None:
+    with NatsServer() as server, bulk.connect(server.url) as own:
+        streams = Streams(own)
+        name = streams.filled(20_000, size=100)
+        with bulk.scan(own, name, max_bytes_in_flight=100_000, columns=["sequence"], read_by=read_by) as batches:
+            got = sequences(next(batches))
+            server.kill()
+            restarting = threading.Thread(target=server.restart)
+            restarting.start()
+            for batch in batches:
+                got += sequences(batch)
+            restarting.join()
+        assert got == list(range(1, 20_001))
+        assert (batches.report.missing, batches.report.complete) == (0, True)
+        assert batches.report.restarts >= 1
+        assert streams.no_consumers(name)
+
+
+@BY
+def test_a_server_that_halts_for_a_while_is_read_on(read_by: str) -> None:
+    with NatsServer() as server, bulk.connect(server.url) as own:
+        streams = Streams(own)
+        name = streams.filled(20_000, size=100)
+        with bulk.scan(
+            own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=0.4, read_by=read_by
+        ) as batches:
+            got = sequences(next(batches))
+            server.pause()
+            waking = threading.Timer(1.0, server.resume)
+            waking.start()
+            for batch in batches:
+                got += sequences(batch)
+            waking.join()
+        assert got == list(range(1, 20_001))
+        assert batches.report.complete
+
+
+def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
+    with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
+        streams = Streams(own)
+        name = streams.make_as(StreamConfig(name="R3", num_replicas=3, allow_direct=True))
+        streams.fill(name, 20_000, size=100)
+        with bulk.scan(own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=1) as batches:
+            got = sequences(next(batches))
+            cluster.wait_stream_leader(name).kill()
+            for batch in batches:
+                got += sequences(batch)
+        assert got == list(range(1, 20_001))
+        assert (batches.report.missing, batches.report.complete) == (0, True)
+        table, report = read(own, name, columns=["sequence"], read_by="direct")
+        assert sequences(table) == got
+        assert (report.missing, report.complete) == (0, True)
+
+
+@pytest.mark.parametrize("domain", [None, "hub"])
+def test_ack_subjects_of_the_second_form_are_read(domain: str | None) -> None:
+    config: dict[str, object] = {"feature_flags": {"js_ack_fc_v2": True}}
+    if domain is not None:
+        config["jetstream"] = {"domain": domain}
+    prefix = api_prefix(domain=domain)
+    with NatsServer(config=config) as server, bulk.connect(server.url) as own:
+        streams = Streams(own, prefix)
+        name = streams.filled(5000)
+        replies: list[bytes] = []
+        assert own.server_info.domain == (domain or "")
+
+        def note(data: bytes) -> bytes:
+            replies.append(data)
+            return data
+
+        with Proxy(server, note) as proxy, bulk.connect(proxy.url) as watched:
+            table, report = read(watched, name, prefix=prefix)
+        assert f"$JS.ACK.{domain or '_'}.".encode() in b"".join(replies)
+        assert sequences(table) == list(range(1, 5001))
+        assert (report.expected, report.missing) == (5000, 0)
+        stored_ns = streams.stored_ns(name, 4321)
+        assert table.column("timestamp_ns")[4320].as_py() == stored_ns
+        assert sequences(read(own, name, prefix=prefix, start_time=stored_ns, end_sequence=4323)[0]) == [
+            4321,
+            4322,
+        ]
+
+
+def test_a_user_with_a_private_inbox_prefix_can_do_everything() -> None:
+    config = {
+        "authorization": {
+            "users": [
+                {
+                    "user": "u",
+                    "password": "p",
+                    "permissions": {"publish": ">", "subscribe": {"allow": ["private.u.>"]}},
+                }
+            ]
+        }
+    }
+    with NatsServer(config=config) as server:
+        with bulk.connect(server.url, user="u", password="p", inbox_prefix="private.u") as own:
+            streams = Streams(own)
+            name = streams.filled(1000)
+            for read_by in ("consumer", "direct"):
+                assert sequences(read(own, name, read_by=read_by)[0]) == list(range(1, 1001))
+        with bulk.connect(server.url, user="u", password="p") as own:
+            with pytest.raises(PermissionsViolationError, match="_INBOX") as caught:
+                read(own, name)
+            assert caught.value.operation == "subscribe"
+            assert caught.value.subject is not None
+            assert caught.value.subject.startswith("_INBOX.")
+
+
+def test_a_connection_that_nobody_answers_on_is_replaced(server: NatsServer, stored: str) -> None:
+    """The first connection goes silent in the middle without being closed."""
+    seen = 0
+
+    def go_silent(data: bytes) -> bytes:
+        nonlocal seen
+        seen += len(data)
+        return data if seen < 300_000 else b""
+
+    with Proxy(server, go_silent) as proxy, bulk.connect(proxy.url) as own:
+        table, report = read(own, stored, columns=["sequence"], timeout=0.3)
+        assert sequences(table) == list(range(1, 20_001))
+        assert proxy.connections == 2
+        assert report.restarts >= 1
+
+
+def test_nothing_is_retried_before_anything_is_known_of_the_stream(connection: Connection) -> None:
+    began = time.monotonic()
+    with pytest.raises(Error, match="NOPE"):
+        read(connection, "NOPE", retry_timeout=30)
+    assert time.monotonic() - began < 2
+
+
+def test_a_connection_that_was_lost_while_it_lay_idle_is_opened_again(server: NatsServer, stored: str) -> None:
+    with Proxy(server) as proxy, bulk.connect(proxy.url) as own:
+        proxy.cut()
+        table, report = read(own, stored, columns=["sequence"], end_sequence=100)
+        assert (sequences(table), report.restarts) == (list(range(1, 100)), 1)
+
+
+def test_a_request_that_nobody_answers_says_so_in_time(stored: str) -> None:
+    with NatsServer() as server, bulk.connect(server.url) as own:
+        server.pause()
+        with pytest.raises(RequestTimeoutError, match=r"STREAM\.INFO\.S within 0\.2 s"):
+            read(own, "S", timeout=0.2)
+        server.resume()

@@ -1,0 +1,3 @@
+"""What all rooms share."""
+
+pytest_plugins = ("tests.conformance_plugin",)

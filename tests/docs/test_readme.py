@@ -1,0 +1,91 @@
+"""The examples of the README run as they stand, and its links lead somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jetspark import bulk
+from jetspark.jetstream import StreamConfig
+from jetspark.jetstream.api import StreamCreateRequest, StreamInfoRequest
+from jetspark.server import NatsServer
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def example(section: str) -> str:
+    """Return the Python block of a section."""
+    found = re.search(rf"^## {section}\n.*?^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"no example under {section!r}"
+    assert "\n## " not in found[0], f"the example is not under {section!r}"
+    return found[1]
+
+
+def run_example(section: str, directory: Path, **environment: str) -> str:
+    """Run a block as a script of its own; returns what it printed."""
+    script = directory / "example.py"
+    script.write_text(example(section))
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=directory,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def connection() -> Iterator[bulk.Connection]:
+    with NatsServer() as server, bulk.connect(server.url) as opened:
+        opened.request(StreamCreateRequest(StreamConfig(name="SENSORS", subjects=["sensors.>"])))
+        yield opened
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_write_and_the_read_example_run_as_they_stand(connection: bulk.Connection, tmp_path: Path) -> None:
+    url = str(connection.address)
+    run_example("Write", tmp_path, NATS_URL=url)
+    state = connection.request(StreamInfoRequest("SENSORS")).state
+    assert (state.messages, state.num_subjects) == (1000, 10)
+
+    printed = run_example("Read", tmp_path, NATS_URL=url)
+    expected = [f"{{{number}, {20 + number % 7}}}" for number in range(3, 1000, 10) if 20 + number % 7 > 22]
+    shown = re.findall(r"\{\d+, \d+\}", printed)
+    assert len(shown) == 20
+    assert set(shown) <= set(expected)
+
+
+def test_the_bulk_example_runs_as_it_stands(tmp_path: Path) -> None:
+    printed = run_example("Without Spark", tmp_path)
+    assert printed.splitlines() == ["100000 stored, the last one as 100000", "50000 read of 50000"]
+
+
+@pytest.mark.parametrize("section", ["Write", "Read"])
+def test_the_spark_examples_have_ten_lines_at_most(section: str) -> None:
+    assert sum(bool(line) for line in example(section).splitlines()) <= 10
+
+
+def test_both_commands_are_shown_and_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z]+)", README))
+    assert {"demo", "test"} <= named <= targets
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    for link in links:
+        if not link.startswith(("http://", "https://")):
+            assert (page.parent / link).exists(), link

@@ -1,0 +1,71 @@
+"""One Spark session and one server for the folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.support import Nats, running
+
+from jetspark.spark import recommended_conf
+from jetspark.spark.connections import close_idle
+
+ROOT = Path(__file__).resolve().parents[2]
+PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Where Java is, and which Python the workers take."""
+    if "JAVA_HOME" not in os.environ:
+        found = subprocess.run(
+            [sys.executable, ROOT / "tools/java_home.py"], capture_output=True, text=True, check=True
+        )
+        os.environ["JAVA_HOME"] = found.stdout.strip()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+@pytest.fixture(scope="session")
+def session(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Two cores; a task that fails is tried once more."""
+    settings: dict[str, bool | float | int | str | None] = {
+        **recommended_conf(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.sql.session.timeZone": "UTC",
+    }
+    session = SparkSession.builder.master("local[2,2]").appName("tests").config(map=settings).getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(session: SparkSession) -> Iterator[SparkSession]:
+    """The session, with its settings as they were before and after a test."""
+    push_down = session.conf.get(PUSH_DOWN)
+    yield session
+    session.conf.set(PUSH_DOWN, str(push_down))
+
+
+@pytest.fixture(scope="session")
+def nats() -> Iterator[Nats]:
+    """A server that is up for the whole run."""
+    with running() as nats:
+        yield nats
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
+    """No address from the outside, and no connection left to a server that the next test does not have."""
+    monkeypatch.delenv("NATS_URL", raising=False)
+    yield
+    close_idle()

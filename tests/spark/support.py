@@ -1,0 +1,103 @@
+"""What the Spark tests share: streams on a real server, and a look at what the server was asked for and sent."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from jetspark import bulk
+from jetspark.jetstream import StreamConfig, StreamInfo
+from jetspark.jetstream.api import StreamCreateRequest, StreamDeleteRequest, StreamInfoRequest, StreamPurgeRequest
+from jetspark.server import NatsServer
+
+__all__ = ["Nats", "Requests"]
+
+_numbers = itertools.count(1)
+
+
+class Requests:
+    """Requests for consumers that clients of the account have sent since."""
+
+    def __init__(self, connection: bulk.Connection) -> None:
+        self._connection = connection
+
+    def configs(self) -> list[dict[str, object]]:
+        """The configurations of the consumers that were asked for."""
+        configs = []
+        while (table := self._connection.read(time.monotonic() + 0.2)) is not None:
+            configs += [json.loads(table.message(row).payload)["config"] for row in range(len(table))]
+        return configs
+
+
+@dataclass
+class Nats:
+    """A server and a connection to it."""
+
+    server: NatsServer
+    connection: bulk.Connection
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def stream(self, name: str | None = None, **config: object) -> str:
+        """Make a stream that takes `<name>.>`; returns its name."""
+        name = name or f"S{next(_numbers)}"
+        fields: dict[str, object] = {"name": name, "subjects": [f"{name}.>"], **config}
+        self.connection.request(StreamCreateRequest(StreamConfig(**fields)))  # type: ignore[arg-type]  # by name
+        return name
+
+    def publish(self, subjects: Sequence[str], data: Sequence[bytes] | None = None) -> bulk.PublishReport:
+        """Publish a message for each subject; the data is its number unless given."""
+        data = [b"%d" % number for number in range(len(subjects))] if data is None else data
+        return bulk.publish(self.connection, pa.record_batch({"subject": list(subjects), "data": list(data)}))
+
+    def filled(self, count: int, tokens: Sequence[str] = ("a",), **config: object) -> str:
+        """Make a stream with messages `<name>.<token>`, the tokens taken in turn; returns its name."""
+        name = self.stream(None, **config)
+        self.publish([f"{name}.{tokens[number % len(tokens)]}" for number in range(count)])
+        return name
+
+    def info(self, stream: str) -> StreamInfo:
+        return self.connection.request(StreamInfoRequest(stream))
+
+    def purge(self, stream: str, before: int | None = None) -> None:
+        self.connection.request(StreamPurgeRequest(stream, seq=before))
+
+    def delete(self, stream: str) -> None:
+        self.connection.request(StreamDeleteRequest(stream))
+
+    def sent(self) -> int:
+        """Messages that the server has sent to clients so far."""
+        sent = self.server.monitor("/varz")["out_msgs"]
+        assert isinstance(sent, int)
+        return sent
+
+    @contextmanager
+    def watched(self) -> Iterator[Requests]:
+        """Listen to the requests for consumers."""
+        with bulk.connect(self.url) as connection:
+            connection.subscribe("$JS.API.CONSUMER.CREATE.>")
+            connection.request(StreamInfoRequest(self.stream()))  # the server has the subscription by now
+            yield Requests(connection)
+
+    def rows(self, stream: str, *columns: str) -> list[dict[str, object]]:
+        """All messages of a stream, read without Spark."""
+        with bulk.scan(self.connection, stream, columns=columns or None) as batches:
+            return [row for batch in batches for row in batch.to_pylist()]
+
+
+@contextmanager
+def running(login: Mapping[str, str] | None = None, **settings: object) -> Iterator[Nats]:
+    """A server of one's own, given the arguments of `NatsServer`, with a connection to it."""
+    with (
+        NatsServer(**settings) as server,  # type: ignore[arg-type]  # by name
+        bulk.connect(server.url, **(login or {})) as connection,
+    ):
+        yield Nats(server, connection)

@@ -1,0 +1,303 @@
+"""Bad input gets a clear error, names what is wrong, shows no secret, and leaves nothing half done."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.support import Nats, running
+
+from jetspark.jetstream import StreamConfig
+from jetspark.jetstream.api import StreamCreateRequest
+from jetspark.server import NatsServer
+
+pytestmark = pytest.mark.spark
+
+SECRET = "geheim-0815"
+LOCALS = "spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled"
+
+
+def failing(action: Callable[[], object]) -> str:
+    with pytest.raises(PySparkException) as caught:
+        action()
+    return str(caught.value)
+
+
+def reading(spark: SparkSession, **options: str) -> str:
+    """The error of a read."""
+    return failing(lambda: spark.read.format("jetstream").options(**{"stream": "S", **options}).load().count())
+
+
+def writing(frame: DataFrame, mode: str = "append", **options: str) -> str:
+    """The error of a write."""
+    return failing(lambda: frame.write.format("jetstream").options(**options).mode(mode).save())
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.sql("SELECT 'a.b' AS subject, 'x' AS data")
+
+
+@contextlib.contextmanager
+def free_port() -> Iterator[int]:
+    """A port that nobody listens on."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
+
+
+def test_a_server_that_cannot_be_reached_is_named_without_credentials(spark: SparkSession, rows: DataFrame) -> None:
+    with free_port() as port:
+        begin = time.monotonic()
+        for text in (
+            reading(spark, servers=f"nats://me:{SECRET}@127.0.0.1:{port}"),
+            writing(rows, servers=f"127.0.0.1:{port}", token=SECRET),
+        ):
+            assert f"127.0.0.1:{port}" in text
+            assert "ConnectError" in text
+            assert SECRET not in text
+        assert time.monotonic() - begin < 30
+
+
+def test_a_server_that_does_not_answer_is_given_up_after_the_time_out(spark: SparkSession) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        begin = time.monotonic()
+        text = reading(spark, servers=f"127.0.0.1:{port}", connectTimeout="300ms")
+        assert time.monotonic() - begin < 10
+    assert f"127.0.0.1:{port}" in text
+    assert "time-out" in text
+
+
+def test_a_stopped_server_is_an_error_also_where_a_connection_was_kept(spark: SparkSession, rows: DataFrame) -> None:
+    with running() as nats:
+        stream = nats.filled(3)
+        frame = spark.read.format("jetstream").options(servers=nats.url, stream=stream).load()
+        assert frame.count() == 3
+        address = nats.url.removeprefix("nats://")
+        nats.server.stop()
+        assert address in failing(frame.count)
+        assert address in writing(rows, servers=nats.url)
+
+
+def test_a_wrong_login_is_refused_and_not_shown(spark: SparkSession, rows: DataFrame) -> None:
+    with NatsServer(config={"authorization": {"user": "me", "password": "right"}}) as server:
+        spark.conf.set(LOCALS, "true")
+        try:
+            for text in (
+                reading(spark, servers=server.url, user="me", password=SECRET),
+                reading(spark, servers=server.url, token=SECRET),
+                writing(rows, servers=server.url, user="me", password=SECRET),
+                writing(rows, servers=server.url.replace("://", f"://me:{SECRET}@")),
+            ):
+                assert "AuthenticationError" in text
+                assert SECRET not in text
+        finally:
+            spark.conf.unset(LOCALS)
+        assert "AuthenticationError" in reading(spark, servers=server.url)
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NatsServer, Path]]:
+    """A server with TLS, and the authority that it can be trusted by."""
+    folder = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    certificate.private_key_pem.write_to_path(str(folder / "key.pem"))
+    certificate.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
+    files = {"cert_file": str(folder / "cert.pem"), "key_file": str(folder / "key.pem")}
+    with NatsServer(config={"tls": files}) as server:
+        yield server, folder / "ca.pem"
+
+
+def test_tls_that_does_not_match_is_told(
+    spark: SparkSession, rows: DataFrame, nats: Nats, tls: tuple[NatsServer, Path]
+) -> None:
+    server, authority = tls
+    assert re.search("TLSError.*certificate is not accepted", reading(spark, servers=server.url))
+    assert "TLSError" in writing(rows, servers=server.url)
+    assert "TLSError" in reading(spark, servers=nats.url, tlsCa=str(authority))
+    assert "/nowhere.pem" in reading(spark, servers=server.url, tlsCa="/nowhere.pem")
+    assert "10059" in reading(spark, servers=server.url, tlsCa=str(authority))  # and with the right one all is well
+    assert "10059" in reading(spark, servers=server.url, tlsVerify="false")
+
+
+def test_a_server_without_jetstream_is_told(spark: SparkSession) -> None:
+    with NatsServer(jetstream=False) as server:
+        text = reading(spark, servers=server.url)
+        assert "JetStreamNotEnabledError" in text
+        assert "503" in text
+    accounts = {"NONE": {"users": [{"user": "n", "password": "n"}]}, "JS": {"jetstream": "enabled", "users": []}}
+    with NatsServer(config={"accounts": accounts}) as server:
+        assert re.search("JetStreamNotEnabled.*10039", reading(spark, servers=server.url, user="n", password="n"))
+
+
+def test_a_missing_stream_is_named_with_the_servers_code(spark: SparkSession, nats: Nats) -> None:
+    text = reading(spark, servers=nats.url, stream="NOWHERE")
+    assert re.search("StreamNotFoundError.*NOWHERE.*10059", text)
+
+
+def test_a_wrong_domain_is_told(spark: SparkSession, nats: Nats) -> None:
+    assert "JetStreamNotEnabledError" in reading(spark, servers=nats.url, domain="elsewhere")
+
+
+def test_a_user_without_the_permission_is_told_the_subject(spark: SparkSession) -> None:
+    permissions = {"publish": ["$JS.API.STREAM.INFO.*"], "subscribe": ["_INBOX.>"]}
+    accounts = {
+        "A": {
+            "jetstream": "enabled",
+            "users": [
+                {"user": "all", "password": "all"},
+                {"user": "some", "password": "some", "permissions": permissions},
+            ],
+        }
+    }
+    with NatsServer(config={"accounts": accounts}) as server:
+        from jetspark import bulk
+
+        with bulk.connect(server.url, user="all", password="all") as connection:
+            connection.request(StreamCreateRequest(StreamConfig(name="P", subjects=["p"])))
+            bulk.publish(connection, [_one("p")])
+        text = reading(spark, servers=server.url, user="some", password="some", stream="P", retryTimeout="1s")
+    assert re.search(r"PermissionsViolationError.*\$JS\.API\.CONSUMER\.CREATE\.P", text)
+
+
+def _one(subject: str) -> object:
+    import pyarrow as pa
+
+    return pa.record_batch({"subject": [subject], "data": [b""]})
+
+
+def test_an_unknown_option_is_named_with_the_nearest(spark: SparkSession, rows: DataFrame, nats: Nats) -> None:
+    text = reading(spark, servers=nats.url, startingOffset=SECRET)
+    assert "there is no option 'startingoffset'; did you mean startingOffsets?" in text
+    assert SECRET not in text
+    assert "did you mean maxPendingAcks?" in writing(rows, servers=nats.url, maxPending="5")
+    text = failing(lambda: spark.read.format("jetstream").load("ORDERS"))
+    assert "there is no option 'path'; did you mean stream?" in text
+
+
+def test_options_that_contradict_each_other_are_both_named(spark: SparkSession, nats: Nats) -> None:
+    assert "options domain and apiPrefix contradict" in reading(spark, servers=nats.url, domain="a", apiPrefix="b")
+
+
+def test_offsets_outside_of_the_stream_name_what_is_gone(spark: SparkSession, nats: Nats) -> None:
+    stream = nats.filled(10)
+    nats.purge(stream, before=5)
+    options = {"servers": nats.url, "stream": stream, "startingOffsets": f'{{"{stream}": 2}}'}
+    assert f"stream {stream}: sequences 2 to 4 are gone" in reading(spark, **options)
+    frame = spark.read.format("jetstream").options(**options, failOnDataLoss="false").load()
+    assert frame.count() == 6
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("sequence bigint, offset bigint", "there is no column offset to read; did you mean"),
+        ("sequence string", "column sequence can be read as bigint or int, not string"),
+        ("headers map<string,string>", "column headers can be read as map<string,array<string>>, not"),
+        ("timestamp bigint", "column timestamp can be read as timestamp or timestamp_ntz, not bigint"),
+        ("data binary, DATA string", "twice"),
+    ],
+)
+def test_a_schema_that_cannot_be_read_is_refused(spark: SparkSession, nats: Nats, schema: str, said: str) -> None:
+    stream = nats.filled(1)
+    reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream)
+    text = failing(lambda: reader.schema(schema).load().collect())
+    assert said in text or "COLUMN_ALREADY_EXISTS" in text
+
+
+@pytest.mark.parametrize(
+    ("select", "said"),
+    [
+        ("'a' AS subject", "the rows have no column data (binary or string), the payload; they have subject string"),
+        ("'a' AS data", "the rows have no column subject (string) and option subject is not given; they have data"),
+        ("1 AS data, 'a' AS subject", "column data can be written from binary or string, not int"),
+        ("'a' AS data, 1 AS subject", "column subject can be written from string, not int"),
+        ("'a' AS data, 'b' AS subject, 'c' AS header", "no column header to write; did you mean headers?"),
+        ("'a' AS data, 'b' AS subject, 'c' AS headers", "column headers can be written from map<string,array<string>>"),
+        ("'a' AS data, 'b' AS subject, 1 AS msg_id", "column msg_id can be written from string, not int"),
+    ],
+)
+def test_rows_without_the_needed_columns_are_refused_when_planned(
+    spark: SparkSession, nats: Nats, select: str, said: str
+) -> None:
+    assert said in writing(spark.sql(f"SELECT {select}"), servers=nats.url)
+
+
+@pytest.mark.parametrize(
+    ("select", "said"),
+    [
+        ("CAST(NULL AS STRING) AS subject, 'lost' AS data", r"subject None, .*data 'lost'\): the subject is null"),
+        ("'a b' AS subject, 'lost' AS data", r"subject 'a b', .*data 'lost'\)"),
+        ("'{s}..x' AS subject, 'lost' AS data", "has an empty token"),
+        ("'{s}.*' AS subject, 'lost' AS data", "has the wildcard"),
+        ("'' AS subject, 'lost' AS data", "subject is empty"),
+        ("'{s}.a' AS subject, repeat('x', 1048577) AS data", r"xxx.*over the server's max_payload of 1048576"),
+        ("'{s}.a' AS subject, 'lost' AS data, map('k', 'a\\nb') AS headers", "data 'lost'.*CR"),
+    ],
+)
+def test_rows_that_cannot_be_sent_are_shown_and_nothing_of_their_batch_is_sent(
+    spark: SparkSession, nats: Nats, select: str, said: str
+) -> None:
+    stream = nats.stream()
+    good = spark.sql(f"SELECT '{stream}.good' AS subject, 'good' AS data")
+    bad = spark.sql(f"SELECT {select.format(s=stream)}")
+    if "headers" in bad.columns:
+        good = good.selectExpr("*", "map('k', 'v') AS headers")
+    text = writing(good.union(bad).coalesce(1), servers=nats.url)
+    assert re.search(said, text)
+    assert "row 1 " in text
+    assert nats.rows(stream) == []
+
+
+def test_rows_that_the_server_refuses_are_named_with_its_error(
+    spark: SparkSession, nats: Nats, rows: DataFrame
+) -> None:
+    assert re.search("row 0, subject 'a.b': no stream takes the subject", writing(rows, servers=nats.url))
+    stream = nats.stream(max_msg_size=200)
+    large = spark.sql(f"SELECT '{stream}.a' AS subject, repeat('x', 300) AS data")
+    assert re.search(f"row 0, subject '{stream}.a': .*10054", writing(large, servers=nats.url))
+
+
+def test_a_stream_is_only_appended_to(spark: SparkSession, nats: Nats, rows: DataFrame) -> None:
+    assert "mode overwrite: a stream can only be appended to" in writing(rows, "overwrite", servers=nats.url)
+    for mode in ("error", "ignore"):
+        assert "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in writing(rows, mode, servers=nats.url)
+
+
+def test_a_sequence_that_does_not_fit_is_told(spark: SparkSession, nats: Nats) -> None:
+    stream = nats.stream(first_seq=2**31 - 1)
+    nats.publish([f"{stream}.a"] * 2)
+    reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream)
+    assert "declare it bigint" in failing(lambda: reader.schema("sequence int").load().collect())
+
+
+@pytest.mark.parametrize("mode", ["simple", "extended", "codegen", "cost", "formatted"])
+def test_explain_shows_no_secret(spark: SparkSession, mode: str) -> None:
+    with NatsServer(config={"authorization": {"user": "me", "password": SECRET}}) as server:
+        servers = server.url.replace("://", f"://me:{SECRET}@")
+        for options in ({"servers": servers}, {"servers": server.url, "user": "me", "password": SECRET}):
+            from jetspark import bulk
+
+            with bulk.connect(servers) as connection:
+                connection.request(StreamCreateRequest(StreamConfig(name="E", subjects=["e"])))
+            frame = spark.read.format("jetstream").options(stream="E", **options).load().where("sequence > 1")
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                frame.explain(mode=mode)
+            assert "jetstream" in printed.getvalue()
+            assert SECRET not in printed.getvalue()
+            assert SECRET not in repr(frame)

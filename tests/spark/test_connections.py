@@ -1,0 +1,120 @@
+"""One connection for a worker: kept, looked at, replaced, never lent twice."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import pytest
+from tests.spark.support import Nats, running
+
+from jetspark.errors import ConnectError
+from jetspark.jetstream.api import AccountInfoRequest
+from jetspark.spark import connections
+from jetspark.spark.connections import close_idle, lend
+from jetspark.wire.options import ConnectOptions
+
+
+def connected(nats: Nats) -> int:
+    count = nats.server.monitor("/varz")["connections"]
+    assert isinstance(count, int)
+    return count
+
+
+def options(nats: Nats) -> ConnectOptions:
+    return ConnectOptions(servers=(nats.url,), connect_timeout=1.0)
+
+
+def test_a_connection_is_kept_between_users(nats: Nats) -> None:
+    with lend(options(nats)) as first:
+        pass
+    with lend(pickle.loads(pickle.dumps(options(nats)))) as second:
+        assert second is first
+        second.request(AccountInfoRequest())
+    close_idle()
+    assert first.closed
+
+
+def test_two_users_at_the_same_time_have_two_connections(nats: Nats) -> None:
+    with lend(options(nats)) as first, lend(options(nats)) as second:
+        assert first is not second
+    assert [first.closed, second.closed].count(True) == 1
+
+
+def test_other_options_make_another_connection(nats: Nats) -> None:
+    with lend(options(nats)) as first:
+        pass
+    with lend(ConnectOptions(servers=(nats.url,), name="other")) as second:
+        assert second is not first
+
+
+def test_a_connection_is_not_kept_after_an_error(nats: Nats) -> None:
+    with pytest.raises(ZeroDivisionError), lend(options(nats)) as first:
+        raise ZeroDivisionError
+    assert first.closed
+
+
+def test_a_connection_that_the_server_closed_is_replaced() -> None:
+    with running() as nats:
+        with lend(options(nats)) as first:
+            pass
+        nats.server.restart()
+        with lend(options(nats)) as second:
+            assert second is not first
+            second.request(AccountInfoRequest())
+        nats.server.stop()
+        with pytest.raises(ConnectError, match=str(nats.server.port)), lend(options(nats)):
+            pass
+
+
+def test_a_connection_that_lay_idle_for_long_is_replaced(nats: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lend(options(nats)) as first:
+        pass
+    monkeypatch.setattr(connections, "MAX_IDLE", 0.0)
+    with lend(options(nats)) as second:
+        assert second is not first
+    assert first.closed
+
+
+def test_messages_that_the_last_user_left_behind_do_not_reach_the_next(nats: Nats) -> None:
+    with lend(options(nats)) as first:
+        inbox = first.new_inbox()
+        first.subscribe(inbox)
+        first.publish(inbox, b"late")
+        first.request(AccountInfoRequest())  # behind the message, which is held back
+    with lend(options(nats)) as second:
+        assert second is first
+        assert second.read(0.0) is None
+
+
+def test_a_child_process_makes_its_own_connection(nats: Nats) -> None:
+    with lend(options(nats)) as first:
+        pass
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with lend(options(nats)) as second:
+                second.request(AccountInfoRequest())
+                status = 0 if second is not first else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with lend(options(nats)) as again:
+        assert again is first
+        again.request(AccountInfoRequest())
+
+
+def test_nothing_connects_before_it_is_needed(nats: Nats) -> None:
+    from jetspark.spark.options import read_options, write_options
+    from jetspark.spark.reader import JetStreamReader
+    from jetspark.spark.schema import read_schema, write_columns
+    from jetspark.spark.source import JetStreamDataSource
+    from jetspark.spark.writer import JetStreamWriter
+
+    given = {"servers": "nats://127.0.0.1:1", "stream": "S"}
+    source = JetStreamDataSource(given)
+    assert source.schema() == read_schema(include_headers=False)
+    source.reader(source.schema())
+    JetStreamReader(source.schema(), read_options(given))
+    JetStreamWriter(write_options({}), write_columns(source.schema(), None))

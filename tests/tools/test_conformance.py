@@ -1,0 +1,159 @@
+"""The list of requirements, the marks, the report of their outcomes, and the page of the documentation."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools.conformance import ROOT, State, collect, markdown, read_requirements, state_of
+
+from tools import conformance
+
+MARKED = """
+import pytest
+
+@pytest.mark.conformance("ACK-01")
+def test_that_passes(): pass
+
+@pytest.mark.conformance("ACK-02", "ACK-03")
+@pytest.mark.parametrize("number", [1, 2])
+def test_that_passes_once(number): assert number == 1
+
+@pytest.mark.conformance("ACK-04")
+def test_that_is_skipped(): pytest.skip("no reason")
+
+@pytest.mark.conformance("ACK-05")
+@pytest.mark.xfail(strict=True)
+def test_that_is_known_to_fail(): assert False
+
+@pytest.fixture
+def broken():
+    yield
+    raise RuntimeError("broken")
+
+@pytest.mark.conformance("ACK-06")
+def test_that_breaks_behind(broken): pass
+
+@pytest.mark.conformance("ACK-01")
+def test_that_passes_as_well(): pass
+
+def test_without_a_mark(): assert False
+"""
+
+
+def run_pytest(path: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a file of tests with our plugin."""
+    (path / "conftest.py").write_text('pytest_plugins = ("tests.conformance_plugin",)\n')
+    (path / "test_marked.py").write_text(text)
+    configuration = f"[pytest]\npythonpath = {ROOT}\nmarkers = conformance(*ids): ids\n"
+    (path / "pytest.ini").write_text(configuration)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_marked.py"]
+    return subprocess.run(command, cwd=path, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_list_has_220_requirements_in_sections() -> None:
+    requirements = read_requirements()
+    assert len(requirements) == 220
+    assert len({each.id for each in requirements}) == 220
+    assert all(each.section and each.title for each in requirements)
+
+
+@pytest.mark.parametrize("line", ["ACK-1  too short", "ACK-01", "ack-01  small letters"])
+def test_a_line_without_id_and_title_is_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_text(f"# note\n\n{line}\n")
+    with pytest.raises(ValueError, match=r"ids.txt, line 3: no id and title"):
+        read_requirements(path)
+
+
+def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_text("ACK-01  one\nACK-01  two\n")
+    with pytest.raises(ValueError, match="line 2: an id twice"):
+        read_requirements(path)
+
+
+def test_outcomes_are_recorded_by_requirement(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    run_pytest(tmp_path, MARKED, "-m", "conformance", f"--conformance-report={report}")
+    outcomes = json.loads(report.read_text())
+    states = {name: state_of(tests) for name, tests in outcomes.items()}
+    assert states == {
+        "ACK-01": State.PASSED,
+        "ACK-02": State.FAILED,
+        "ACK-03": State.FAILED,
+        "ACK-04": State.NOT_WRITTEN,
+        "ACK-05": State.FAILED,
+        "ACK-06": State.FAILED,
+    }
+    assert len(outcomes["ACK-01"]) == 2
+
+
+def test_collecting_alone_records_the_marks(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    run_pytest(tmp_path, MARKED, "--collect-only", f"--conformance-report={report}")
+    assert {state_of(tests) for tests in json.loads(report.read_text()).values()} == {State.TESTED}
+
+
+@pytest.mark.parametrize(
+    ("mark", "problem"),
+    [
+        ('conformance("ACK-99")', "no requirement has the id 'ACK-99'"),
+        ('conformance("ACK-01", "ack-02")', "no requirement has the id 'ack-02'"),
+        ("conformance", "takes ids, and at least one"),
+        ('conformance(id="ACK-01")', "takes ids, and at least one"),
+    ],
+)
+def test_an_unknown_id_ends_every_run_at_collection(tmp_path: Path, mark: str, problem: str) -> None:
+    done = run_pytest(tmp_path, f"import pytest\n@pytest.mark.{mark}\ndef test_it(): pass\n", "-k", "nothing")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert problem in done.stderr
+    assert "test_marked.py::test_it" in done.stderr
+
+
+def test_the_command_prints_a_line_for_each_requirement_and_the_counts() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "conformance.py"), "--list"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    *lines, counts = done.stdout.splitlines()
+    states = dict(line.split(" ", 1) for line in lines)
+    assert list(states) == [each.id for each in read_requirements()]
+    tested = sum(state == "tested" for state in states.values())
+    assert counts == f"{tested} tested, {220 - tested} not written"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code", "lines", "counts"),
+    [
+        ({}, 0, ["WIR-01 not written"], "0 passed, 0 failed, 220 not written"),
+        ({"WIR-01": {"a": "passed", "b": "skipped"}}, 0, ["WIR-01 passed"], "1 passed, 0 failed, 219 not written"),
+        (
+            {"WIR-01": {"a": "passed", "b": "failed"}, "WIR-02": {"a": "passed"}},
+            1,
+            ["WIR-01 failed", "WIR-02 passed"],
+            "1 passed, 1 failed, 218 not written",
+        ),
+        ({"WIR-01": {"a": ""}}, 1, ["WIR-01 failed"], "0 passed, 1 failed, 219 not written"),
+    ],
+    ids=["nothing", "all good", "one bad", "did not run"],
+)
+def test_the_exit_code_tells_whether_a_requirement_failed(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    outcomes: dict[str, dict[str, str]],
+    code: int,
+    lines: list[str],
+    counts: str,
+) -> None:
+    monkeypatch.setattr(conformance, "run_tests", lambda *arguments: (code, outcomes))
+    assert conformance.main([]) == code
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[: len(lines)] == lines
+    assert printed[-1] == counts
+
+
+def test_the_documentation_lists_exactly_the_requirements_that_tests_show() -> None:
+    page = markdown(read_requirements(), frozenset(collect()))
+    found = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    assert found == page, "run: python tools/conformance.py --list --markdown docs/conformance.md"

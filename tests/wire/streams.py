@@ -1,0 +1,206 @@
+"""Generated streams of the NATS protocol, and the two readings of them that must be the same.
+
+The same means: for the same bytes, either both readings raise `ProtocolError`, or both give the same frames and leave
+the same rest. Where the scalar parser raises, it gives the good frames before the fault first; the vectorised decoder
+gives all or nothing. So the frames before a fault are asked of the scalar parser only.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from jetspark.wire.errors import ProtocolError
+from jetspark.wire.frames import Err, Frame, Info, Limits, Msg, Ok, Parser, Ping, Pong
+from jetspark.wire.vector import FrameTable, decode
+from jetspark.wire.vector.words import gather_spans
+
+DEFAULT = Limits()
+
+
+class Piece(NamedTuple):
+    """One frame: its bytes, and what a parser makes of them."""
+
+    raw: bytes
+    frame: Frame
+
+
+class Reading(NamedTuple):
+    """What a parser made of a stream of bytes. The rest is not known when they are not the protocol."""
+
+    frames: list[Frame]
+    rest: bytes
+    refused: bool
+
+
+def message(
+    payload: bytes = b"",
+    *,
+    subject: bytes = b"a",
+    sid: int = 1,
+    reply: bytes = b"",
+    header: bytes | None = None,
+    width: int = 0,
+) -> Piece:
+    """A MSG, or an HMSG when there is a header (which may be empty). `width`: digits of the size, zeros in front."""
+    words = [b"MSG" if header is None else b"HMSG", subject, b"%d" % sid]
+    if reply:
+        words.append(reply)
+    if header is not None:
+        words.append(b"%0*d" % (width, len(header)))
+    block = header or b""
+    words.append(b"%0*d" % (width, len(block) + len(payload)))
+    raw = b"%b\r\n%b%b\r\n" % (b" ".join(words), block, payload)
+    return Piece(raw, Msg(subject, sid, reply, block, payload))
+
+
+# -- strategies ----------------------------------------------------------------------------------------------------
+
+_TOKEN_BYTES = bytes(byte for byte in range(256) if byte not in b" \r\n")
+TRAPS = [
+    b"\r\nMSG ",
+    b"\nMSG a 1 0\r\n\r\n",
+    b"\nHMSG a 1 2 3\r\n",
+    b"\r\nHMSG a 1 2 3\r\nab\r\n",
+    b"MSG a 1 0\r\n\r\n",
+    b"\nMSG a 1 1\r\n",
+    b"\nMSG 12345678\r\n",
+    b"\nPING\r\n",
+    b"\r\n",
+    b"\r",
+    b"\n",
+    b"\x80\xff",
+    b" ",
+    b"x",
+    b"0123456789",
+]
+
+tokens = st.lists(st.sampled_from(_TOKEN_BYTES), min_size=1, max_size=8).map(bytes)
+subjects = st.lists(tokens, min_size=1, max_size=3).map(b".".join)
+sids = st.one_of(
+    st.integers(1, 9),
+    st.sampled_from([0, 99_999_999, 10**8, 10**16 - 1, 10**16, 2**53 + 1, 2**63 - 1, 2**63, 10**19, 2**64 - 1]),
+    st.integers(0, 2**64 - 1),
+)
+sequences = st.one_of(st.integers(1, 99), st.integers(2**53, 2**64 - 1), st.just(2**64 - 1))
+
+
+@st.composite
+def ack_subjects(draw: st.DrawFn) -> bytes:
+    """The reply of a message from a consumer, in both forms: 9 words, or 11 and a random one."""
+    numbers = b".".join(b"%d" % draw(sequences) for _ in range(5))
+    domain = draw(st.sampled_from([b"", b"_.hash.", b"hub.hash."]))
+    token = draw(st.sampled_from([b"", b".Zx81"])) if domain else b""
+    return b"$JS.ACK.%bORDERS.c1.%b%b" % (domain, numbers, token)
+
+
+payloads = st.one_of(
+    st.just(b""),
+    st.binary(max_size=30),
+    st.lists(st.sampled_from(TRAPS), max_size=6).map(b"".join),
+    st.deferred(lambda: messages.map(lambda piece: piece.raw)),
+)
+header_blocks = st.one_of(
+    st.just(b""),
+    st.just(b"NATS/1.0\r\n\r\n"),
+    st.just(b"NATS/1.0 503\r\n\r\n"),
+    st.lists(
+        st.sampled_from([b"A: 1", b"A: 2", b"a:3", b"B:", b"nonsense", "C: \u00e4\u20ac".encode()]), max_size=4
+    ).map(lambda lines: b"\r\n".join([b"NATS/1.0", *lines, b"", b""])),
+    st.lists(st.sampled_from(TRAPS), max_size=4).map(b"".join),
+)
+messages: st.SearchStrategy[Piece] = st.builds(
+    message,
+    payloads,
+    subject=subjects,
+    sid=sids,
+    reply=st.one_of(st.just(b""), subjects, ack_subjects()),
+    header=st.one_of(st.none(), header_blocks),
+    width=st.sampled_from([0, 0, 0, 5, 7, 8, 20]),
+)
+controls = st.sampled_from(
+    [
+        Piece(b"PING\r\n", Ping()),
+        Piece(b"PONG\r\n", Pong()),
+        Piece(b"+OK\r\n", Ok()),
+        Piece(b'INFO {"max_payload":1048576}\r\n', Info(b'{"max_payload":1048576}')),
+        Piece(b'INFO {"name":"MSG \xc3\xa9"} \r\n', Info(b'{"name":"MSG \xc3\xa9"}')),
+        Piece(b"-ERR 'Unknown Protocol Operation'\r\n", Err("Unknown Protocol Operation")),
+    ]
+)
+streams = st.lists(st.one_of(messages, messages, controls), max_size=8)
+
+
+@st.composite
+def hard_streams(draw: st.DrawFn) -> list[Piece]:
+    """Streams of which no two messages can be read in one go: traps in the payloads, or sizes of many digits."""
+    trapped = st.lists(st.sampled_from(TRAPS), max_size=3).map(
+        lambda parts: b"".join(parts) + b"\r\nMSG a 1 3\r\nabc\r\n"
+    )
+    hard = st.one_of(st.builds(message, trapped), st.builds(message, payloads, width=st.just(9)))
+    return draw(st.lists(hard, min_size=1, max_size=12))
+
+
+def joined(pieces: Iterable[Piece]) -> bytes:
+    """The bytes of a stream."""
+    return b"".join(piece.raw for piece in pieces)
+
+
+# -- the two readings ----------------------------------------------------------------------------------------------
+
+
+def read_scalar(data: bytes, limits: Limits = DEFAULT) -> Reading:
+    """Feed all of it to the scalar parser at once."""
+    return read_in_pieces([data], limits)
+
+
+def read_in_pieces(pieces: Iterable[bytes], limits: Limits = DEFAULT) -> Reading:
+    """Feed one piece after the other to the scalar parser."""
+    parser = Parser(limits)
+    frames: list[Frame] = []
+    try:
+        for piece in pieces:
+            frames.extend(parser.feed(piece))
+    except ProtocolError:
+        return Reading(frames, b"", True)
+    return Reading(frames, parser.unread, False)
+
+
+def read_vector(data: bytes, limits: Limits = DEFAULT) -> Reading:
+    """Decode all of it at once, and read every column."""
+    try:
+        table = decode(pa.py_buffer(data), limits)
+        frames = column_frames(table)
+    except ProtocolError:
+        return Reading([], b"", True)
+    assert list(table.frames()) == frames
+    return Reading(frames, data[table.consumed :], False)
+
+
+def column_frames(table: FrameTable) -> list[Frame]:
+    """The frames, out of the columns alone: nothing of the scalar parser is used."""
+    lines = table.lines
+    columns: list[list[bytes]] = [
+        lines.subjects().to_pylist(),
+        gather_spans(lines.buffer, lines.reply_start, lines.reply_end).to_pylist(),
+        gather_spans(table.buffer, table.body, table.payload).to_pylist(),
+        table.payloads().to_pylist(),
+    ]
+    found: list[Frame] = [
+        Msg(subject, sid, reply, header, payload)
+        for subject, sid, reply, header, payload in zip(columns[0], lines.sid.tolist(), *columns[1:], strict=True)
+    ]
+    for number, (before, control) in enumerate(table.controls):
+        found.insert(before + number, control)
+    return found
+
+
+def frames_in_steps(data: bytes, cut: int, read: Callable[[bytes], Reading]) -> list[Frame]:
+    """Read up to the cut, then the rest of that together with what follows."""
+    first = read(data[:cut])
+    second = read(first.rest + data[cut:])
+    assert not first.refused
+    assert not second.refused
+    assert second.rest == b""
+    return first.frames + second.frames
