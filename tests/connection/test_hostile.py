@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator
 
 import pytest
@@ -90,8 +91,7 @@ async def test_what_the_documents_allow_is_tolerated(front: Front) -> None:
     block = b"NATS/1.0\r\nno colon\r\n: no key\r\nK:v\xff\xfe\r\nN : x\r\n\r\n"
     said = (
         b"+OK\r\nPONG\r\nPING\r\nMSG a 77 2\r\nno\r\n"  # a PONG too many; a subscription that is not there
-         b"-ERR 'Something new'\r\n"
-        + b"HMSG a 1 %d %d\r\n%b\r\n" % (len(block), len(block), block)
+        b"-ERR 'Something new'\r\n" + b"HMSG a 1 %d %d\r\n%b\r\n" % (len(block), len(block), block)
     )
     async with saying(said) as url:
         connection = await front.connect(url)
@@ -198,7 +198,7 @@ def _parsed(data: bytes, limits: Limits) -> tuple[list[Msg | Control], bool]:
 
 def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    return [data[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+    return [data[begin:end] for begin, end in itertools.pairwise(places)]
 
 
 @settings(max_examples=300, deadline=None)

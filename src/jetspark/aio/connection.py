@@ -17,6 +17,7 @@ from typing import Final, Self, cast
 from jetspark.aio.message import Msg
 from jetspark.aio.subscription import Callback, Subscription
 from jetspark.aio.supervisor import Supervisor
+from jetspark.aio.waiting import expire, settle_ended, settle_ping, settle_request
 from jetspark.wire.client import Client, Status
 from jetspark.wire.errors import (
     DisconnectedError,
@@ -24,7 +25,6 @@ from jetspark.wire.errors import (
     Error,
     FlushTimeoutError,
     NoRespondersError,
-    RequestTimeoutError,
     WrongEventLoopError,
 )
 from jetspark.wire.events import Event
@@ -238,13 +238,15 @@ class Connection:
                     self.check_open()
                     await self._supervisor.change()
                 answered = self._loop.create_future()
-                self.client.ping(partial(_settle_ping, answered))
+                self.client.ping(partial(settle_ping, answered))
                 self.send_now()
                 try:
                     await answered
                 except DisconnectedError:
                     self.client.unconfirmed = False  # told now
                     raise
+                finally:
+                    del answered  # it may hold an exception whose traceback holds this frame
         except TimeoutError as error:
             if isinstance(error, Error):
                 raise
@@ -283,12 +285,12 @@ class Connection:
         """
         self.check_loop()
         answered: asyncio.Future[Message] = self._loop.create_future()
-        timer = self._loop.call_later(timeout, _expire, answered, subject, timeout)
+        timer = self._loop.call_later(timeout, expire, answered, subject, timeout)
         try:
             if own_inbox:
                 return cast("Msg", await self._request_alone(subject, payload, headers, answered))
             requests = self.client.mux()
-            token, reply = requests.begin(subject, partial(_settle_request, answered))
+            token, reply = requests.begin(subject, partial(settle_request, answered))
             try:
                 self._outbound.publish(self._outbound.encode(subject, payload, reply, headers))
                 self.send_now()
@@ -297,6 +299,7 @@ class Connection:
                 requests.forget(token)
         finally:
             timer.cancel()
+            del answered  # it may hold an exception whose traceback holds this frame
 
     async def _request_alone(
         self, subject: str, payload: Payload, headers: HeadersLike | None, answered: asyncio.Future[Message]
@@ -304,16 +307,18 @@ class Connection:
         inbox = self.client.new_inbox()
         frame = self._outbound.encode(subject, payload, inbox.encode(), headers)
         route = self.client.subscribe(inbox, owner=self, max_msgs=1)
-        route.handler = partial(_settle_request, answered)
-        route.wake = partial(_settle_ended, route, answered)
+        route.handler = partial(settle_request, answered)
+        route.wake = partial(settle_ended, route, answered)
         route.waiting = True
         try:
             self._outbound.publish(frame)
             self.send_now()
             message = await answered
         finally:
+            route.wake = route.handler = None
             self.client.unsubscribe(route)
             self.send_soon()
+            del answered
         if no_responders(message):
             raise NoRespondersError(f"nobody listens on {subject!r}")
         return message
@@ -422,16 +427,22 @@ class Connection:
             await self.close()
 
     async def close(self) -> None:
-        """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated."""
+        """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated.
+
+        It may be called from a callback and from the event handler, for whose own end it does not wait.
+        """
         self.check_loop()
         if self._supervisor.link is not None:
             self._supervisor.link.flush()
         self.client.close()
-        for task in self._callbacks:
-            if task is not asyncio.current_task():
+        self._supervisor.release()
+        try:
+            await asyncio.sleep(0)  # callbacks' tasks that wait for a message end by themselves now
+        finally:
+            others = [task for task in self._callbacks if task is not asyncio.current_task()]
+            for task in others:
                 task.cancel()
-        others = [task for task in self._callbacks if task is not asyncio.current_task()]
-        await self._supervisor.stop(others, _CLOSE_PATIENCE)
+        await self._supervisor.finish(others, _CLOSE_PATIENCE)
 
     def check_open(self) -> None:
         """Raise ConnectionClosedError when the connection is closed."""
@@ -446,29 +457,3 @@ class Connection:
         return WrongEventLoopError(
             "the connection belongs to the event loop it was opened in; open one in each loop, or use jetspark.sync"
         )
-
-
-def _settle_ping(answered: asyncio.Future[None], error: Error | None) -> None:
-    if not answered.done():
-        if error is None:
-            answered.set_result(None)
-        else:
-            answered.set_exception(error)
-
-
-def _settle_request(answered: asyncio.Future[Message], outcome: Message | Error) -> None:
-    if not answered.done():
-        if isinstance(outcome, Error):
-            answered.set_exception(outcome)
-        else:
-            answered.set_result(outcome)
-
-
-def _settle_ended(route: Route, answered: asyncio.Future[Message]) -> None:
-    if route.ended and not answered.done():
-        answered.set_exception(route.error or DisconnectedError("the connection was closed before the answer came"))
-
-
-def _expire(answered: asyncio.Future[Message], subject: str, timeout: float) -> None:
-    if not answered.done():
-        answered.set_exception(RequestTimeoutError(f"no answer on {subject!r} within {timeout:g} s"))

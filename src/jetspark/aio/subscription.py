@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
@@ -51,7 +53,7 @@ class Subscription:
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._empty: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
-        route.wake = self._wake
+        route.wake = partial(_wake, weakref.ref(self))  # weak: the two must not keep each other alive
         if callback is not None:
             self._start(callback)
 
@@ -177,6 +179,8 @@ class Subscription:
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """End the subscription without losing a message: those that the server sent are still to be taken (R44).
 
+        Without a callback somebody else has to take them meanwhile.
+
         Parameters
         ----------
         timeout
@@ -223,7 +227,7 @@ class Subscription:
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Messages came, or the end, or what waited was discarded."""
         if self._empty is not None and not self._route.pending and not self._empty.done():
             self._empty.set_result(None)
@@ -247,10 +251,10 @@ class Subscription:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             if self._route.pending:
-                self._wake()
+                self.wake()
             raise
         if len(self._route.pending) > 1 and self._waiters:
-            self._wake()
+            self.wake()
 
     def _taken(self) -> None:
         """A message was taken while somebody wanted to know."""
@@ -288,3 +292,8 @@ class Subscription:
             self._connection.client.unsubscribe(self._route, error)
             self._connection.send_soon()
             self._connection.tell(ErrorOccurred(error))
+
+
+def _wake(subscription: weakref.ref[Subscription]) -> None:
+    if (found := subscription()) is not None:
+        found.wake()

@@ -70,27 +70,34 @@ class Supervisor:
         self._task.add_done_callback(self._ended)
         self._tick_later()
 
-    async def stop(self, others: Iterable[asyncio.Task[None]], patience: float) -> None:
-        """Give back everything: socket, timer, tasks. Does not wait for the task it is called from."""
-        current = asyncio.current_task()
+    def release(self) -> None:
+        """Give back what needs no waiting: the timer, the socket once it has sent what it was handed, the task."""
         if self._timer is not None:
             self._timer.cancel()
         self._change()
+        if self.link is not None and not self.link.lost.done():
+            self.link.close()  # for which the task waits, and ends
+        elif self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    async def finish(self, others: Iterable[asyncio.Task[None]], patience: float) -> None:
+        """Wait until the socket and the tasks are gone, except for the task it is called from."""
         if self.link is not None:
-            self.link.close()
             try:
                 async with asyncio.timeout(patience):
                     await asyncio.shield(self.link.closed)
-            except TimeoutError:
+            except BaseException as error:
                 self.link.fail(ConnectionClosedError("closed"))
+                if not isinstance(error, TimeoutError):
+                    raise
                 await asyncio.shield(self.link.closed)
+        current = asyncio.current_task()
         tasks = [task for task in (self._task, self._teller, *others) if task is not None and task is not current]
-        if self._task is not None and self._task is not current:
-            self._task.cancel()
         if tasks:
             _, stuck = await asyncio.wait(tasks, timeout=patience)
             for task in stuck:
                 task.cancel()
+        self._task = None  # a cancelled task holds its frame, and that holds us
 
     async def change(self) -> None:
         """Wait until a session is opened, or the connection closed."""

@@ -379,7 +379,7 @@ class Connection:
     def close(self) -> None:
         """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated.
 
-        Called from a callback or the event handler, it lets another thread wait for that one's end.
+        It may be called from a callback and from the event handler, for whose own end it does not wait.
         """
         if self._is_inside():
             threading.Thread(target=self._close, name="jetspark close", daemon=True).start()

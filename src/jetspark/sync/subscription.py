@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
@@ -44,7 +46,7 @@ class Subscription:
         self._route = route
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        route.wake = self._wake
+        route.wake = partial(_wake, weakref.ref(self))  # weak: the two must not keep each other alive
         if callback is not None:
             self._thread = threading.Thread(
                 target=self._run, args=(callback,), name=f"jetspark subscription {self.sid}", daemon=True
@@ -172,7 +174,7 @@ class Subscription:
     def drain(self, timeout: float | None = None) -> None:
         """End the subscription without losing a message: those that the server sent are still to be taken (R44).
 
-        Without a callback another thread has to take them.
+        Without a callback somebody else has to take them meanwhile.
 
         Parameters
         ----------
@@ -220,7 +222,7 @@ class Subscription:
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Messages came, or the end, or what waited was discarded. On the loop's thread."""
         with self._changed:
             self._changed.notify_all()
@@ -241,3 +243,8 @@ class Subscription:
                 callback(message)
             except Exception as error:  # noqa: BLE001 - a callback may raise anything; the next message is not its business
                 self._connection.tell(ErrorOccurred(error))
+
+
+def _wake(subscription: weakref.ref[Subscription]) -> None:
+    if (found := subscription()) is not None:
+        found.wake()

@@ -189,6 +189,7 @@ class Client:
         if was_online:
             self._tell(Disconnected(error))
         self._tell(Closed(error))
+        self._tell = _tell_nobody  # who was told may own us: no cycle is to stay
 
     # -- subscriptions -------------------------------------------------------------------------------------------
 
@@ -356,3 +357,7 @@ class Client:
 
     def _last(self, route: Route) -> None:
         self.routes.remove(route)
+
+
+def _tell_nobody(event: Event) -> None:
+    """After the last event."""
