@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from jetspark.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from jetspark import aio as aio
     from jetspark import errors as errors
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
     from jetspark.aio import Subscription as Subscription
     from jetspark.aio import connect as connect
     from jetspark.wire import events as events
+    from jetspark.wire.context import load_context as load_context
+    from jetspark.wire.context import options_from_environment as options_from_environment
     from jetspark.wire.headers import Headers as Headers
     from jetspark.wire.options import ConnectOptions as ConnectOptions
     from jetspark.wire.options import TLSOptions as TLSOptions
-
-__version__ = "0.1.0"
 
 _NAMES = {
     "ConnectOptions": "jetspark.wire.options",
@@ -34,6 +36,8 @@ _NAMES = {
     "Subscription": "jetspark.aio",
     "TLSOptions": "jetspark.wire.options",
     "connect": "jetspark.aio",
+    "load_context": "jetspark.wire.context",
+    "options_from_environment": "jetspark.wire.context",
 }
 _MODULES = {
     "aio": "jetspark.aio",

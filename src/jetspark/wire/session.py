@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from jetspark.version import __version__
 from jetspark.wire.auth import credential_fields
 from jetspark.wire.errors import (
     AuthenticationError,
@@ -142,8 +143,6 @@ def open_session(options: ConnectOptions, address: ServerAddress) -> Generator[S
 
 def connect_command(options: ConnectOptions, address: ServerAddress, info: ServerInfo) -> bytes:
     """The CONNECT line."""
-    from jetspark import __version__
-
     fields: dict[str, object] = {
         "verbose": False,
         "pedantic": False,
