@@ -92,8 +92,6 @@ def read_lines(buffer: pa.Buffer, start: Index, line_end: Index) -> LineTable:
     reply_end = np.where(has_reply, spaces[np.where(has_reply, first + 3, first)], reply_start)
     sid, good = numbers(words, subject_end + 1, sid_end)
     good &= (subject_start < subject_end) & (~has_reply | (reply_start < reply_end))
-    if with_header.any():  # `HMSG a 1 2 2` and `HMSG a 1 r  2` have as many spaces: no word may be empty
-        good &= _no_double_space(data, spaces, offsets)
     if not good.all():
         _raise_first(lines, good)
     return LineTable(pa.py_buffer(data.data), data, words, subject_start, subject_end, reply_start, reply_end, sid)
@@ -126,13 +124,6 @@ def _read_one_shape(data: Bytes, words: Words, offsets: Index, with_header: NDAr
     reply_end = places[:, spaces[3]]
     dots = places[:, spaces[2] + 1 : spaces[3]]
     return LineTable(pa.py_buffer(data.data), data, words, subject + 1, sid_start, reply_start, reply_end, sid, dots)
-
-
-def _no_double_space(data: Bytes, spaces: Index, offsets: Index) -> NDArray[np.bool_]:
-    good = np.ones(len(offsets) - 1, np.bool_)
-    doubles = spaces[data[spaces + 1] == _SPACE]
-    good[np.searchsorted(offsets, doubles, side="right") - 1] = False
-    return good
 
 
 def _raise_first(lines: pa.BinaryArray, good: NDArray[np.bool_]) -> NoReturn:

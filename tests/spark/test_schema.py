@@ -1,0 +1,125 @@
+"""Columns without Spark's processes: what is asked of a scan, and batches exactly as declared."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    CharType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
+
+from jetspark.bulk.columns import scan_schema
+from jetspark.errors import ConfigError
+from jetspark.spark.schema import project, read_schema, write_columns
+
+HEADERS = MapType(StringType(), ArrayType(StringType()))
+
+
+def one(name: str, kind: DataType, nullable: bool = True) -> StructType:
+    return StructType([StructField(name, kind, nullable)])
+
+
+@pytest.mark.parametrize("include_headers", [True, False])
+def test_the_schema_of_a_read_is_that_of_a_scan(include_headers: bool) -> None:
+    schema = read_schema(include_headers)
+    made = project(schema)
+    assert ("headers" in made.columns) == include_headers
+    assert made.schema.equals(scan_schema(made.columns))
+    batch = pa.RecordBatch.from_pylist([], schema=made.schema)
+    assert made.apply(batch) is batch
+
+
+def test_only_the_columns_of_the_schema_are_asked_for() -> None:
+    made = project(StructType([StructField("Sequence", LongType()), StructField("DATA", StringType())]))
+    assert made.columns == ("sequence", "data")
+    assert made.natural == frozenset({"sequence"})
+    assert made.schema.names == ["Sequence", "DATA"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "value", "expected"),
+    [
+        ("data", StringType(), b"text", "text"),
+        ("sequence", IntegerType(), 2**31 - 1, 2**31 - 1),
+        ("timestamp", TimestampNTZType(), datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1)),  # noqa: DTZ001
+        ("headers", HEADERS, [("k", ["v"])], [("k", ["v"])]),
+        ("headers", MapType(StringType(), ArrayType(StringType(), False), False), [("k", ["v"])], [("k", ["v"])]),
+    ],
+)
+@pytest.mark.parametrize("nullable", [True, False])
+def test_batches_are_what_was_declared(
+    name: str, kind: DataType, value: object, expected: object, nullable: bool
+) -> None:
+    schema = one(name, kind, nullable)
+    made = project(schema)
+    source = scan_schema([name])
+    batch = pa.RecordBatch.from_arrays([pa.array([value, value], source.field(0).type)], schema=source)
+    for part in (batch, batch.slice(1), batch.slice(2)):
+        applied = made.apply(part)
+        assert applied.schema.equals(to_arrow_schema(schema, timezone="UTC"))
+        assert applied.column(0).to_pylist() == [expected] * len(part)
+
+
+def test_a_message_without_headers_has_an_empty_map_where_null_is_not_allowed() -> None:
+    source = scan_schema(["headers"])
+    batch = pa.RecordBatch.from_arrays([pa.array([None, [("k", ["v"])], []], source.field(0).type)], schema=source)
+    assert project(one("headers", HEADERS)).apply(batch).column(0).to_pylist() == [None, [("k", ["v"])], []]
+    assert project(one("headers", HEADERS, False)).apply(batch).column(0).to_pylist() == [[], [("k", ["v"])], []]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (StructType(), "the schema names no column"),
+        (one("sequenz", LongType()), "there is no column sequenz to read; did you mean sequence"),
+        (one("sequence", BinaryType()), "column sequence can be read as bigint or int, not binary"),
+        (one("subject", CharType(3)), "column subject can be read as string, not char"),
+        (StructType([StructField("data", BinaryType()), StructField("Data", BinaryType())]), "names column data twice"),
+    ],
+)
+def test_schemas_that_cannot_be_read(schema: StructType, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        project(schema)
+    assert said in str(caught.value)
+
+
+def test_columns_of_a_write_are_found_in_any_case_and_place() -> None:
+    schema = StructType(
+        [
+            StructField("MSG_ID", StringType()),
+            StructField("timestamp_ns", LongType()),
+            StructField("Data", BinaryType()),
+            StructField("subject", StringType()),
+        ]
+    )
+    assert write_columns(schema, None).positions == {"msg_id": 0, "data": 2, "subject": 3}
+    assert write_columns(schema, "one").positions == {"msg_id": 0, "data": 2}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ((), "the rows have no column data (binary or string), the payload; they have no columns"),
+        (("subject",), "the rows have no column data"),
+        (("data",), "the rows have no column subject (string) and option subject is not given; they have data string"),
+        (("data", "DATA"), "the rows have column data twice"),
+        (("data", "msgid"), "there is no column msgid to write; did you mean msg_id"),
+    ],
+)
+def test_rows_that_cannot_be_written(names: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        write_columns(StructType([StructField(name, StringType()) for name in names]), None)
+    assert said in str(caught.value)
