@@ -7,7 +7,6 @@ times out cannot lose one. A waiter that was woken and then cancelled passes the
 from __future__ import annotations
 
 import asyncio
-import inspect
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -120,6 +119,11 @@ class Subscription:
                     raise route.error
                 raise StopAsyncIteration
             await self._wait()
+        return self._take()
+
+    def _take(self) -> Msg:
+        """The next message that waits."""
+        route = self._route
         message = route.pending.popleft()
         route.taken_bytes += len(message.raw_header) + len(message.payload)
         if route.watched:
@@ -272,26 +276,30 @@ class Subscription:
         self._task.add_done_callback(self._finished)
 
     async def _run(self, callback: Callback) -> None:
-        async for message in self:
-            try:
-                result = callback(message)
-                if inspect.isawaitable(result):
-                    await result
-            except Exception as error:  # noqa: BLE001 - a callback may raise anything; the next message is not its business
-                self._connection.tell(ErrorOccurred(error))
+        route = self._route
+        while True:
+            while route.pending:
+                message = self._take()
+                try:
+                    result = callback(message)
+                    if result is not None:
+                        await result
+                except Exception as error:  # noqa: BLE001 - it may raise anything; the next message is not its business
+                    self._connection.tell(ErrorOccurred(error))
+            if route.ended:
+                return
+            await self._wait()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         """The callback's task has ended; unless the subscription has too, that is an error."""
-        if not task.cancelled() and (error := task.exception()) is not None and isinstance(error, Exception):
-            if not isinstance(error, Error):
-                self._connection.tell(ErrorOccurred(error))
-        elif task.cancelled() and not self._connection.closed and not self.closed:
-            error = SubscriptionClosedError(
-                f"the callback's task of the subscription to {self.subject!r} was cancelled"
-            )
-            self._connection.client.unsubscribe(self._route, error)
-            self._connection.send_soon()
-            self._connection.tell(ErrorOccurred(error))
+        if self.closed or self._connection.closed:
+            return
+        error = SubscriptionClosedError(f"the callback's task of the subscription to {self.subject!r} was cancelled")
+        if not task.cancelled():
+            error.__cause__ = task.exception()
+        self._connection.client.unsubscribe(self._route, error)
+        self._connection.send_soon()
+        self._connection.tell(ErrorOccurred(error))
 
 
 def _wake(subscription: weakref.ref[Subscription]) -> None:
