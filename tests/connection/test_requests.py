@@ -8,6 +8,7 @@ import time
 import pytest
 from tests.connection.support import Front, Proxy, Recorder
 
+from jetspark import aio, sync
 from jetspark.errors import BadSubjectError, NoRespondersError, RequestTimeoutError
 from jetspark.server import NatsServer
 from jetspark.wire.events import ErrorOccurred
@@ -38,6 +39,21 @@ async def test_a_request_gets_its_answer(front: Front, url: str, own_inbox: bool
     await front.answer(server, "double", lambda payload: payload * 2)
     answer = await client.request("double", b"ab", own_inbox=own_inbox, headers={"K": "v"})
     assert answer.payload == b"abab"
+
+
+async def test_an_answer_may_itself_want_an_answer(front: Front, url: str) -> None:
+    connection = await front.connect(url)
+    asked, acknowledged = await connection.subscribe("ask"), await connection.subscribe("ack")
+    for own_inbox in (False, True):
+        asking = asyncio.create_task(connection.request("ask", own_inbox=own_inbox))
+        await connection.publish((await asked.next_msg(5)).reply, b"answer", reply="ack")
+        answer = await asking
+        if isinstance(answer, aio.Msg):
+            await answer.respond(b"thanks")
+        else:
+            assert isinstance(answer, sync.Msg)
+            answer.respond(b"thanks")
+        assert (await acknowledged.next_msg(5)).payload == b"thanks"
 
 
 async def test_an_empty_answer_is_an_answer(front: Front, url: str) -> None:

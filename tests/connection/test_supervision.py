@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import inspect
 import subprocess
@@ -15,7 +16,7 @@ from tests.connection.support import Front, Recorder, eventually
 
 import jetspark
 from jetspark import aio, sync
-from jetspark.errors import ConnectionClosedError, SubscriptionClosedError, WrongEventLoopError
+from jetspark.errors import ConnectionClosedError, NoMessageError, SubscriptionClosedError, WrongEventLoopError
 from jetspark.wire.errors import ProtocolError
 from jetspark.wire.events import Closed, Disconnected, ErrorOccurred, Event, Reconnected
 from jetspark.wire.messages import Message
@@ -166,6 +167,30 @@ async def test_the_blocking_connection_may_be_used_from_many_threads(url: str) -
         got = [subscription.next_msg(5).payload.split() for _ in range(2000)]
         for thread in range(4):
             assert [int(number) for who, number in got if int(who) == thread] == list(range(500))
+
+
+@pytest.mark.usefixtures("no_leaks")
+async def test_closing_ends_the_calls_of_other_threads(url: str) -> None:
+    for _ in range(20):
+        connection = await asyncio.to_thread(sync.connect, url)
+        silent = await asyncio.to_thread(connection.subscribe, "silent")
+
+        def work(connection: sync.Connection = connection, silent: sync.Subscription = silent) -> None:
+            with contextlib.suppress(ConnectionClosedError, SubscriptionClosedError):
+                while True:
+                    connection.publish("work", b"x")
+                    connection.flush()
+                    with contextlib.suppress(NoMessageError):
+                        silent.next_msg(0)
+
+        def wait(silent: sync.Subscription = silent) -> None:
+            assert list(silent) == []
+
+        threads = [asyncio.to_thread(work), asyncio.to_thread(work), asyncio.to_thread(wait)]
+        working = asyncio.gather(*threads)
+        await asyncio.sleep(0.01)
+        await asyncio.to_thread(connection.close)
+        await asyncio.wait_for(working, 10)
 
 
 def test_a_blocking_connection_after_a_fork_says_so(url: str) -> None:

@@ -9,22 +9,22 @@ from __future__ import annotations
 import asyncio
 import weakref
 from asyncio import get_running_loop
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from types import TracebackType
 from typing import Final, Self, cast
 
+from jetspark.aio.asking import ask_alone
 from jetspark.aio.message import Msg
 from jetspark.aio.subscription import Callback, Subscription
 from jetspark.aio.supervisor import Supervisor
-from jetspark.aio.waiting import expire, settle_ended, settle_ping, settle_request
+from jetspark.aio.waiting import expire, settle_ping, settle_request
 from jetspark.wire.client import Client, Status
 from jetspark.wire.errors import (
     DisconnectedError,
     DrainTimeoutError,
     Error,
     FlushTimeoutError,
-    NoRespondersError,
     WrongEventLoopError,
 )
 from jetspark.wire.events import Event
@@ -32,11 +32,10 @@ from jetspark.wire.headers import HeadersLike
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.outbound import Payload
-from jetspark.wire.requests import no_responders
 from jetspark.wire.routes import Overflow, Route
 from jetspark.wire.session import ServerInfo
 
-__all__ = ["Connection", "EventHandler", "connect"]
+__all__ = ["Connection", "EventHandler"]
 
 EventHandler = Callable[[Event], Awaitable[None] | None]
 """Takes each event; a coroutine function or a plain one."""
@@ -45,41 +44,8 @@ _SEND_AT: Final = 64 << 10
 _CLOSE_PATIENCE: Final = 2.0
 
 
-async def connect(
-    where: ConnectOptions | str | Sequence[str] | None = None,
-    *,
-    on_event: EventHandler | None = None,
-    **changes: object,
-) -> Connection:
-    """Open a connection.
-
-        async with await jetspark.connect("nats://localhost:4222") as connection:
-            await connection.publish("greetings", b"hello")
-
-    Parameters
-    ----------
-    where
-        Options, a URL, a comma-separated list or a sequence of URLs. None takes `nats://localhost:4222`.
-    on_event
-        Told what happens to the connection (see `jetspark.wire.events`), in order, on a task of its own.
-    changes
-        Fields of `ConnectOptions` to set on top.
-
-    Raises
-    ------
-    ConnectError
-        A server cannot be reached, with its address; `NoServersError` lists them where there are several. With
-        `retry_connect=True` it goes on trying instead.
-    AuthenticationError, TLSError
-        The server does not take us.
-    """
-    connection = Connection(ConnectOptions.of(where, **changes), on_event)
-    await connection.open()
-    return connection
-
-
 class Connection:
-    """See `connect`. For the event loop it was opened in; a context manager that drains at its end."""
+    """Opened by `jetspark.connect`. For the event loop it was opened in; a context manager that drains at its end."""
 
     def __init__(
         self, options: ConnectOptions, on_event: EventHandler | None = None, *, message_type: type[Message] = Msg
@@ -88,6 +54,7 @@ class Connection:
         self._loop = get_running_loop()
         self._supervisor = Supervisor(options, self._loop, on_event, message_type)
         self.client: Client = self._supervisor.client
+        self.client.owner = self
         self._outbound = self.client.outbound
         self._scheduled = False
         self._callbacks: set[asyncio.Task[None]] = set()
@@ -288,7 +255,7 @@ class Connection:
         timer = self._loop.call_later(timeout, expire, answered, subject, timeout)
         try:
             if own_inbox:
-                return cast("Msg", await self._request_alone(subject, payload, headers, answered))
+                return cast("Msg", await ask_alone(self, subject, payload, headers, answered))
             requests = self.client.mux()
             token, reply = requests.begin(subject, partial(settle_request, answered))
             try:
@@ -300,28 +267,6 @@ class Connection:
         finally:
             timer.cancel()
             del answered  # it may hold an exception whose traceback holds this frame
-
-    async def _request_alone(
-        self, subject: str, payload: Payload, headers: HeadersLike | None, answered: asyncio.Future[Message]
-    ) -> Message:
-        inbox = self.client.new_inbox()
-        frame = self._outbound.encode(subject, payload, inbox.encode(), headers)
-        route = self.client.subscribe(inbox, owner=self, max_msgs=1)
-        route.handler = partial(settle_request, answered)
-        route.wake = partial(settle_ended, route, answered)
-        route.waiting = True
-        try:
-            self._outbound.publish(frame)
-            self.send_now()
-            message = await answered
-        finally:
-            route.wake = route.handler = None
-            self.client.unsubscribe(route)
-            self.send_soon()
-            del answered
-        if no_responders(message):
-            raise NoRespondersError(f"nobody listens on {subject!r}")
-        return message
 
     def new_inbox(self) -> str:
         """A fresh reply subject below the inbox prefix; nobody listens to it yet."""
@@ -367,7 +312,6 @@ class Connection:
         route = self.client.subscribe(
             subject,
             queue,
-            owner=self,
             max_msgs=max_msgs,
             limit_msgs=pending_messages,
             limit_bytes=pending_bytes,

@@ -101,7 +101,10 @@ class Link(asyncio.Protocol):
         """Hand over what waits, unless the transport has enough."""
         outbound = self._client.outbound
         if outbound.chunks and outbound.online and not self.choked and self._transport is not None:
-            self._transport.write(outbound.take())
+            try:
+                self._transport.write(outbound.take())
+            except Exception as error:  # noqa: BLE001 - as for reading: a session that cannot write is over
+                self.fail(DisconnectedError(f"{self._address}: cannot write: {error}"))
 
     async def room(self) -> None:
         """Wait until the transport takes more, or the session is over."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -30,7 +30,7 @@ from jetspark.wire.outbound import Payload
 from jetspark.wire.routes import Overflow, Route
 from jetspark.wire.session import ServerInfo
 
-__all__ = ["Connection", "EventHandler", "connect"]
+__all__ = ["Connection", "EventHandler"]
 
 T = TypeVar("T")
 
@@ -41,24 +41,8 @@ _STAGED: Final = 1 << 20
 _JOIN_PATIENCE: Final = 5.0
 
 
-def connect(
-    where: ConnectOptions | str | Sequence[str] | None = None,
-    *,
-    on_event: EventHandler | None = None,
-    **changes: object,
-) -> Connection:
-    """Open a blocking connection; parameters and errors are those of `jetspark.connect`.
-
-        with jetspark.sync.connect("nats://localhost:4222") as connection:
-            connection.publish("greetings", b"hello")
-
-    `on_event` is called on a thread of its own. The connection may be used from any thread, of one process.
-    """
-    return Connection(ConnectOptions.of(where, **changes), on_event)
-
-
 class Connection:
-    """See `connect`. A context manager that drains at its end."""
+    """Opened by `jetspark.sync.connect`. A context manager that drains at its end."""
 
     def __init__(self, options: ConnectOptions, on_event: EventHandler | None = None) -> None:
         self.options = options
@@ -81,6 +65,7 @@ class Connection:
     async def _open(self) -> aio.Connection:
         handler = self._tell_on_thread if self._on_event is not None else None
         inner = aio.Connection(self.options, handler, message_type=Msg)
+        inner.client.owner = self
         await inner.open()
         return inner
 
@@ -301,7 +286,7 @@ class Connection:
     ) -> Subscription:
         messages, size, overflow = limits
         route = self._inner.client.subscribe(
-            subject, queue, owner=self, max_msgs=max_msgs, limit_msgs=messages, limit_bytes=size, overflow=overflow
+            subject, queue, max_msgs=max_msgs, limit_msgs=messages, limit_bytes=size, overflow=overflow
         )
         self._inner.send_soon()
         return Subscription(self, route, callback)

@@ -81,6 +81,8 @@ class Client:
         Subscriptions for which reading has to pause.
     unconfirmed
         A session was lost, and with it perhaps publishes that no PONG had confirmed; who flushes has to know.
+    owner
+        The front's connection, for the messages' answers.
     greeting
         Frames of a session that is being opened; None once it is open.
     """
@@ -106,6 +108,7 @@ class Client:
         self.congested: set[Route] = set()
         self.greeting: deque[Control] | None = None
         self.unconfirmed = False
+        self.owner: object = None
         self._complaint: Error | None = None  # the latest -ERR, which tells why the server closes
         self._tell = tell
         self._message_type = message_type
@@ -185,7 +188,7 @@ class Client:
             route.owner = None
         self.requests.fail(reason)
         self.congested.clear()
-        self._mux = None
+        self._mux = self.owner = None
         if was_online:
             self._tell(Disconnected(error))
         self._tell(Closed(error))
@@ -202,7 +205,6 @@ class Client:
         subject: str,
         queue: str = "",
         *,
-        owner: object = None,
         max_msgs: int = 0,
         limit_msgs: int | None = None,
         limit_bytes: int | None = None,
@@ -228,7 +230,7 @@ class Client:
             limit_bytes=limit_bytes or self.options.pending_bytes,
             overflow=overflow,
         )
-        route.owner = owner
+        route.owner = self.owner
         self.outbound.command(self.routes.add(route))
         if max_msgs:
             self.outbound.command(self.routes.limit(route, max_msgs))
