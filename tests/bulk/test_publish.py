@@ -227,6 +227,24 @@ def test_a_row_that_no_stream_takes_is_told(connection: Connection, streams: Str
     assert stored_and_reported(streams, name, caught.value) == [b"0", b"1", b"3"]
 
 
+def test_a_stream_that_is_made_a_moment_later_gets_every_row_once(connection: Connection, server: NatsServer) -> None:
+    with bulk.connect(server.url) as other:
+        making = threading.Timer(0.3, Streams(other).make_as, [StreamConfig(name="LATE", subjects=["late.>"])])
+        making.start()
+        report = bulk.publish(connection, rows("late.x", [b"%d" % number for number in range(3000)]))
+        making.join()
+        assert (report.count, report.duplicates, report.last_sequence) == (3000, 0, 3000)
+        table, _ = read(other, "LATE", columns=["data"])
+        assert table.column("data").to_pylist() == [b"%d" % number for number in range(3000)]
+
+
+def test_a_stream_that_never_comes_is_waited_for_half_a_second(connection: Connection) -> None:
+    begin = time.monotonic()
+    with pytest.raises(PublishRefusedError, match="no stream takes the subject"):
+        bulk.publish(connection, rows("never.x", [b"x"] * 3000))
+    assert time.monotonic() - begin >= 0.5
+
+
 def test_the_first_of_several_refused_rows_is_told(connection: Connection, streams: Streams) -> None:
     name = streams.make_as(StreamConfig(name=streams.new_name(), max_msg_size=10, allow_direct=True))
     subjects = [f"{name}.a", f"{name}.b", "nobody.x", f"{name}.c"] * 20

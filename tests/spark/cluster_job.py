@@ -13,7 +13,7 @@ from jetspark.spark import recommended_conf
 def job(spark: SparkSession, options: dict[str, str], source: str, target: str) -> list[object]:
     """Copy a stream in another order, under other subjects; returns totals over what was read."""
     frame = spark.read.format("jetstream").options(**options, stream=source, minPartitions="4").load()
-    rows = frame.repartition(4).select(
+    rows = frame.repartition(2).select(
         functions.concat(functions.lit(f"{target}."), "sequence").alias("subject"), "data"
     )
     rows.write.format("jetstream").options(**options).mode("append").save()
@@ -26,6 +26,7 @@ def job(spark: SparkSession, options: dict[str, str], source: str, target: str) 
 def main(master: str, options: str, source: str, target: str) -> None:
     """Run the job and print what it returns and the number of processes, the driver's with it."""
     builder = SparkSession.builder.master(master).appName("cluster").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "2")
     for name, value in recommended_conf().items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()

@@ -231,6 +231,19 @@ def test_sql_reads_a_stream(spark: SparkSession, nats: Nats) -> None:
     assert spark.sql("SELECT max(sequence) AS top FROM orders").collect()[0].top == 4
 
 
+def test_a_table_is_read_and_written_with_the_options_in_the_statement(spark: SparkSession, nats: Nats) -> None:
+    # Spark does not hand the options of a table in its catalog on to a Python source.
+    stream = nats.stream()
+    options = f"WITH (servers = '{nats.url}', stream = '{stream}', maxPendingAcks = 10)"
+    spark.sql("CREATE TABLE orders_table (subject STRING, data STRING) USING jetstream")
+    try:
+        spark.sql(f"INSERT INTO orders_table {options} VALUES ('{stream}.a', 'one'), ('{stream}.b', 'two')")
+        rows = spark.sql(f"SELECT data FROM orders_table {options} WHERE subject = '{stream}.b'").collect()
+    finally:
+        spark.sql("DROP TABLE orders_table")
+    assert [row.data for row in rows] == ["two"]
+
+
 def test_a_join_of_two_reads_gets_both(spark: SparkSession, nats: Nats) -> None:
     one, two = nats.filled(10), nats.filled(5)
     joined = load(spark, nats, one).join(load(spark, nats, two), "sequence")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -30,6 +32,16 @@ HEADERS = MapType(StringType(), ArrayType(StringType()))
 
 def one(name: str, kind: DataType, nullable: bool = True) -> StructType:
     return StructType([StructField(name, kind, nullable)])
+
+
+def test_spark_finds_the_format_where_numpy_and_pyarrow_are_missing() -> None:
+    # Spark imports all packages of that kind at once: one that cannot be imported would take the others with it.
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['numpy', 'pyarrow', 'pandas', 'jetspark.bulk']));"
+        "import pyspark_jetstream; print(pyspark_jetstream.DefaultSource.name())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("jetstream\n", "")
 
 
 @pytest.mark.parametrize("include_headers", [True, False])

@@ -14,7 +14,7 @@ from pyspark.sql.types import MapType, StringType, StructField, StructType
 from tests.spark.support import Nats
 
 from jetspark import bulk
-from jetspark.errors import BadHeadersError, MaxPayloadError
+from jetspark.errors import BadHeadersError, BadSubjectError, MaxPayloadError
 from jetspark.jetstream.api import AccountInfoRequest
 from jetspark.spark.message_ids import message_ids
 from jetspark.spark.options import write_options
@@ -240,6 +240,30 @@ def test_a_batch_that_cannot_be_sent_names_the_row_and_sends_none_of_it(nats: Na
     large = pa.record_batch({"subject": [f"{stream}.a", f"{stream}.b"], "data": [b"fine", b"x" * (1 << 20)]})
     with pytest.raises(MaxPayloadError, match=f"row 1 .*{stream}.b.*max_payload of 1048576"):
         writer(nats).write(iter([large]))  # the payload would just fit; the message id does not
+    assert nats.rows(stream) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        (None, "the subject is null"),
+        ("", "subject is empty"),
+        ("a b", "has ' '"),
+        ("a\r\nPUB x 0", "has '\\r'"),
+        ("a..b", "has an empty token"),
+        ("a.", "has an empty token"),
+        ("a.*", "has the wildcard"),
+        (">", "has the wildcard"),
+    ],
+)
+def test_a_subject_that_cannot_be_published_to_shows_its_row(nats: Nats, subject: str | None, said: str) -> None:
+    stream = nats.stream()
+    rows = pa.record_batch({"subject": [f"{stream}.good", subject], "data": [b"good", b"lost"]})
+    with pytest.raises(BadSubjectError) as caught:
+        writer(nats).write(iter([rows]))
+    assert said in str(caught.value)
+    assert f"row 1 (subject {subject!r}" in str(caught.value)
+    assert "data b'lost'" in str(caught.value)
     assert nats.rows(stream) == []
 
 

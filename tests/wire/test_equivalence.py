@@ -28,7 +28,7 @@ from tests.wire.streams import (
     streams,
 )
 
-from jetspark.wire.frames import Limits, Msg
+from jetspark.wire.frames import Limits, Msg, Ping
 from jetspark.wire.vector import decode
 
 steady = settings(deadline=None, derandomize=True, max_examples=150)
@@ -296,8 +296,9 @@ def test_limits_of_one_s_own_hold_and_sizes_may_have_nine_digits() -> None:
     trap = message(b"x").raw
     # Read by its last eight digits, the size would end before the trap.
     payload = (bytes(9) + b"\n" + trap).ljust(100_000_001, b"x")
-    data = b"MSG a 1 %d\r\n%b\r\n%b" % (len(payload), payload, trap + message(b"y", width=9).raw + trap)
+    data = b"MSG a 1 %d\r\n%b\r\n%b" % (len(payload), payload, b"PING\r\n" + trap + message(b"y", width=9).raw + trap)
     table = decode(pa.py_buffer(data), Limits(size=1 << 30))
     assert table.consumed == len(data)
     assert [len(table.message(row).payload) for row in range(len(table))] == [len(payload), 1, 1, 1]
+    assert table.controls == [(1, Ping())]
     assert read_vector(data).refused

@@ -185,18 +185,17 @@ class Connection:
     def _converse(self, address: ServerAddress, deadline: float) -> None:
         conversation = open_session(self.options, address)
         parser = frames.Parser()
-        waiting: list[frames.Frame] = []
         step = next(conversation)
         try:
             while True:
                 if isinstance(step, ReadLine):
-                    while not waiting:
-                        waiting.extend(parser.feed(self._recv_some(deadline)))
-                    frame = waiting.pop(0)
+                    frame = self._next_frame(parser, deadline)
                     if isinstance(frame, frames.Msg):
                         raise ProtocolError(f"{address}: a message before the connection was accepted")
                     step = conversation.send(frame)
                 elif isinstance(step, StartTLS):
+                    if parser.unread:
+                        raise ProtocolError(f"{address}: the server sent more before the TLS handshake")
                     self._start_tls(address, deadline)
                     step = next(conversation)
                 else:
@@ -205,6 +204,15 @@ class Connection:
                     step = next(conversation)
         except StopIteration as done:
             self.server_info = done.value
+        rest = np.frombuffer(parser.unread, np.uint8)
+        self._buffer[: len(rest)] = rest
+        self._filled, self._decoded = len(rest), 0
+
+    def _next_frame(self, parser: frames.Parser, deadline: float) -> frames.Frame:
+        data = b""
+        while (frame := next(parser.feed(data), None)) is None:
+            data = self._recv_some(deadline)
+        return frame
 
     def _recv_some(self, deadline: float) -> bytes:
         opened = self._use(deadline)

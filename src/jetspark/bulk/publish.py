@@ -2,7 +2,8 @@
 
 A record batch is checked as a whole before its first row is sent, then encoded in C++ and written in blocks, while the
 acknowledgements of earlier blocks come back. A message that the server refuses ends it, after what is under way has
-been answered, so that the report says exactly what was stored.
+been answered, so that the report says exactly what was stored. Only what may pass by itself is sent again first: no
+answer from a stream that elects its leader, or is about to be made (PUB-03).
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from jetspark.jetstream.errors import (
     ConfigError,
     DisconnectedError,
     Error,
+    JetStreamUnavailableError,
     MaxPayloadError,
+    NoStreamResponseError,
     PublishTimeoutError,
+    TooManyRequestsError,
 )
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.wire.vector.encoder import encode_publishes, row_offsets
@@ -36,6 +40,9 @@ __all__ = ["PublishRefusedError", "PublishReport", "publish"]
 
 _CHUNK_ROWS: Final = 8192
 _ACK_BYTES: Final = 64  # about what one acknowledgement takes
+_RETRY_DELAY: Final = 0.25
+# What a stream that has no leader for a moment answers, or that is flooded for a moment.
+_PASSING: Final = (NoStreamResponseError, JetStreamUnavailableError, TooManyRequestsError)
 
 _OURS: Final = (BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError)
 
@@ -173,14 +180,23 @@ def _record_batches(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 class _Publisher:
     def __init__(
-        self, connection: Connection, subject: str | None, max_pending: int | None, max_bytes: int, ack_timeout: float
+        self,
+        connection: Connection,
+        subject: str | None,
+        max_pending: int | None,
+        max_bytes: int,
+        ack_timeout: float,
+        retries: int | None = None,
     ) -> None:
         self._connection = connection
         self._subject = subject
         self._max_bytes = max_bytes
         self._ack_timeout = ack_timeout
         inbox = connection.new_inbox()
-        self._window = Window(inbox, max_pending, in_order=not connection.server_info.cluster)
+        clustered = bool(connection.server_info.cluster)
+        self._window = Window(inbox, max_pending, in_order=not clustered)
+        # A cluster may need the time of an election; a single server only that of making the stream.
+        self._retries = (int(ack_timeout / _RETRY_DELAY) if clustered else 2) if retries is None else retries
         self._acks = AckReader(self._window)
         self._sid = connection.subscribe(f"{inbox}.*")
         # Large enough to be worth a write, small enough that the window never runs dry while we encode.
@@ -225,7 +241,7 @@ class _Publisher:
             self._window.send(wanted)
             self._write(data[first:stop])
             at += wanted
-            self._raise_refused()
+            self._settle_refused()
 
     def _write(self, data: memoryview) -> None:
         try:
@@ -264,22 +280,67 @@ class _Publisher:
             ours = table.lines.sid == self._sid
             self._acks.read(table if ours.all() else table.select(ours))
 
-    def _raise_refused(self) -> None:
-        """Raise for the first refused row, after what is under way has been answered."""
+    def _settle_refused(self) -> None:
+        """See to the rows that were refused, after what is under way has been answered: send again, or raise."""
         if self._acks.refusals:
             self._wait_for_all()
-            row, refusal = min(((self._row_of(one), one) for one in self._acks.refusals), key=lambda pair: pair[0])
-            raise PublishRefusedError(row, self._subject_of(row), refusal.error, self.report()) from refusal.error
+            groups: dict[int, list[Refusal]] = {}
+            for one in self._acks.refusals:
+                groups.setdefault(one.rows.start, []).append(one)
+            pairs = [(self._row_of(one, group), one) for group in groups.values() for one in group]
+            refused = sorted(pairs, key=lambda pair: pair[0])
+            exact = self._window.span == 1 or all(self._all_of_subject(group) for group in groups.values())
+            if exact and self._may_pass(refused):
+                self._acks.refusals.clear()
+                self._send_again([row for row, _ in refused])
+            else:
+                row, refusal = refused[0]
+                raise PublishRefusedError(row, self._subject_of(row), refusal.error, self.report()) from refusal.error
         while self._recent and self._recent[0].first + len(self._recent[0]) <= self._window.floor:
             self._recent.popleft()
 
-    def _row_of(self, refusal: Refusal) -> int:
+    def _may_pass(self, refused: list[tuple[int, Refusal]]) -> bool:
+        """Whether sending these rows again may help, and they are known to be the ones (PUB-03)."""
+        passing = self._retries and all(isinstance(one.error, _PASSING) for _, one in refused)
+        return bool(passing) and len({row for row, _ in refused}) == len(refused)
+
+    def _all_of_subject(self, group: list[Refusal]) -> bool:
+        """Whether of rows that share a reply subject every row of the subjects that nobody takes was refused."""
+        nobodys = {one.subject for one in group if one.subject is not None}
+        rows = sum(self._subject_of(row) in nobodys for row in group[-1].rows)
+        return rows == sum(one.subject is not None for one in group)
+
+    def _send_again(self, rows: list[int]) -> None:
+        """Publish rows once more, a little later: a stream may just be electing its leader."""
+        time.sleep(_RETRY_DELAY)  # nothing tells when it is done
+        again = _Publisher(
+            self._connection, self._subject, self._window.size, self._max_bytes, self._ack_timeout, self._retries - 1
+        )
+        again._acks.streams = self._acks.streams
+        sent = 0
+        try:
+            for chunk in self._recent:
+                part = [row - chunk.first for row in rows if chunk.first <= row < chunk.first + len(chunk)]
+                if part:
+                    again._send(chunk.take(part, sent))
+                    sent += len(part)
+            again.finish()
+        except PublishRefusedError as error:
+            raise PublishRefusedError(rows[error.row], error.subject, error.error, self.report()) from error.error
+        finally:
+            self._bytes += again._bytes
+            again.close()
+
+    def _row_of(self, refusal: Refusal, group: list[Refusal]) -> int:
+        """The row of a refusal, one of those on a reply subject."""
         if refusal.subject is not None:
-            for row in refusal.rows:
-                if self._subject_of(row) == refusal.subject:
-                    return row
+            # The n-th of those that nobody takes is the n-th row of that subject.
+            same = [one for one in group if one.subject == refusal.subject]
+            rows = [row for row in refusal.rows if self._subject_of(row) == refusal.subject]
+            if len(same) <= len(rows):
+                return rows[same.index(refusal)]
         # Answers that nobody takes a subject overtake the others, so both they and their rows are left out.
-        ahead = [one for one in self._acks.refusals if one.subject and one.rows.start == refusal.rows.start]
+        ahead = [one for one in group if one.subject]
         nobodys = {one.subject for one in ahead}
         rows = [row for row in refusal.rows if self._subject_of(row) not in nobodys] or list(refusal.rows)
         nth = refusal.nth - sum(one.nth < refusal.nth for one in ahead)
@@ -300,4 +361,4 @@ class _Publisher:
     def finish(self) -> None:
         """Wait for the last acknowledgements."""
         self._wait_for_all()
-        self._raise_refused()
+        self._settle_refused()

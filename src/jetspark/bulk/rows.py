@@ -105,6 +105,12 @@ class Rows:
         rows._check_sizes(batch, max_payload)
         return rows
 
+    def take(self, rows: list[int], first: int) -> Rows:
+        """Some of the rows, by their places, numbered from `first`."""
+        places = pa.array(rows, pa.int64())
+        headers = None if self.headers is None else self.headers.take(places)
+        return Rows(first, self.subjects.take(places), self.payloads.take(places), headers)
+
     def _check_sizes(self, batch: pa.RecordBatch, limit: int) -> None:
         sizes = pc.binary_length(self.payloads)
         if self.headers is not None:

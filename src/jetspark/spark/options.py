@@ -1,8 +1,8 @@
 """From the options that Spark hands over to checked values, for reading and for writing.
 
 What is wrong is said before anything is done, by the option's name: an option that does not exist (with the nearest
-that does), one for the other direction, a value that cannot be read, two that contradict each other. Values of secret
-options are in no message and in no `repr`.
+that does), a value that cannot be read, two that contradict each other. Options of the other direction may be there, so
+that a table that is read and written has one set of them. Values of secret options are in no message and in no `repr`.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class _Naming:
 
 
 class _Given:
-    """The options that were given, read; those that were not have their defaults."""
+    """The options that were given, all of them read; those that were not have their defaults."""
 
     def __init__(self, options: Mapping[str, str], use: Use) -> None:
         self._values: dict[str, object] = {}
@@ -221,8 +221,6 @@ class _Given:
             option = _BY_NAME.get(name.lower())
             if option is None:
                 raise ConfigError(_unknown(name, use))
-            if option.use not in {Use.BOTH, use}:
-                raise ConfigError(f"option {option.name} is for {option.use.value} only, and this is a {use.value}")
             self._values[option.name] = _value(option, options[name])
 
     def __contains__(self, option: Option[object]) -> bool:
