@@ -97,7 +97,6 @@ async def test_bad_headers_raise_and_nothing_is_sent(front: Front, url: str, hea
     assert subscription.received == 0
 
 
-@pytest.mark.conformance("WIR-06")
 async def test_user_headers_named_status_are_data(front: Front, url: str) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("status")
