@@ -215,7 +215,8 @@ class Connection:
         timeout
             Seconds.
         own_inbox
-            Listen on an inbox of its own instead of the connection's shared one.
+            Listen on an inbox of its own instead of the connection's shared one. Needed where the answer does not
+            carry the reply subject, as the messages of a JetStream consumer do not.
 
         Raises
         ------
