@@ -16,12 +16,12 @@ from jetspark.version import __version__ as __version__
 if TYPE_CHECKING:
     from jetspark import aio as aio
     from jetspark import errors as errors
+    from jetspark import events as events
     from jetspark import sync as sync
     from jetspark.aio import Connection as Connection
     from jetspark.aio import Msg as Msg
     from jetspark.aio import Subscription as Subscription
     from jetspark.aio import connect as connect
-    from jetspark.wire import events as events
     from jetspark.wire.context import load_context as load_context
     from jetspark.wire.context import options_from_environment as options_from_environment
     from jetspark.wire.headers import Headers as Headers
@@ -42,7 +42,7 @@ _NAMES = {
 _MODULES = {
     "aio": "jetspark.aio",
     "errors": "jetspark.errors",
-    "events": "jetspark.wire.events",
+    "events": "jetspark.events",
     "sync": "jetspark.sync",
 }
 
