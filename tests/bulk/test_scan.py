@@ -158,6 +158,8 @@ def test_a_range_by_time_is_exact_to_the_nanosecond(connection: Connection, stre
     assert between(times[5] + 1, None) == []
     assert between(0, times[0]) == []
     assert between(0, None) == [1, 2, 3, 4, 5, 6]
+    assert between(-1, 1 << 63) == [1, 2, 3, 4, 5, 6]
+    assert between(1 << 63, None) == []
     moment = streams.get(name, 4).time
     assert between(moment, None) == [4, 5, 6]
     plain = datetime.fromtimestamp(moment.timestamp(), UTC).replace(microsecond=moment.microsecond)

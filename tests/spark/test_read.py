@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.support import Nats
 
 from jetspark import bulk
+from jetspark.jetstream import RetentionPolicy, StreamConfig
+from jetspark.jetstream.api import StreamCreateRequest, StreamInfoRequest
 from jetspark.jetstream.times import format_rfc3339
 
 pytestmark = pytest.mark.spark
@@ -248,3 +250,15 @@ def test_a_join_of_two_reads_gets_both(spark: SparkSession, nats: Nats) -> None:
     one, two = nats.filled(10), nats.filled(5)
     joined = load(spark, nats, one).join(load(spark, nats, two), "sequence")
     assert joined.count() == 5
+
+
+def test_a_work_queue_is_read_and_keeps_its_messages(spark: SparkSession, nats: Nats) -> None:
+    stream = "QUEUE"
+    config = StreamConfig(name=stream, subjects=["queue.>"], retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
+    with bulk.connect(nats.url) as connection:
+        connection.request(StreamCreateRequest(config))
+        bulk.publish(connection, pa.record_batch({"data": [b"%d" % number for number in range(50)]}), subject="queue.a")
+        frame = load(spark, nats, stream, minPartitions=2)
+        assert sequences(frame) == list(range(1, 51))
+        assert sorted(int(bytes(row.data)) for row in frame.collect()) == list(range(50))
+        assert connection.request(StreamInfoRequest(stream)).state.messages == 50

@@ -204,7 +204,10 @@ def first_sequence_at(
 
 
 def _sequence_at(target: Target, info: StreamInfo, way: ReadBy, ns: int) -> int:
-    if way is ReadBy.DIRECT:
+    ns = max(ns, 0)
+    if ns >= 1 << 63:  # past the year 2262, which the server cannot count in nanoseconds either
+        found = None
+    elif way is ReadBy.DIRECT:
         found = first_at(target, ns)
     else:
         # Without filters: a bound is a place in the stream, whatever is chosen from it.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["FilteringReader", "JetStreamReader"]
 
 _log: Final = logging.getLogger(__name__)
-_LAST_NS: Final = (1 << 63) - 1
-"""The latest time, in the year 2262, that the server can count in nanoseconds."""
 
 
 class JetStreamReader(DataSourceReader):
@@ -88,9 +86,7 @@ class JetStreamReader(DataSourceReader):
         server, options = self._options.server, self._options
 
         def sequence_at(ns: int) -> int:
-            return first_sequence_at(
-                connection, stream, min(max(ns, 0), _LAST_NS), timeout=server.request_timeout, prefix=server.api
-            )
+            return first_sequence_at(connection, stream, ns, timeout=server.request_timeout, prefix=server.api)
 
         info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
         bounds = Bounds(self._push.sequence.low, self._push.sequence.high)
