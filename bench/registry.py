@@ -25,7 +25,14 @@ RATE = "msg/s"
 """The usual unit: more is better, so a ratio above 1 means faster than the reference."""
 
 
-MODULES = ("bench.reading", "bench.writing", "bench.peer_figures", "bench.spark_figures", "bench.memory_figures")
+MODULES = (
+    "bench.reading",
+    "bench.writing",
+    "bench.peer_figures",
+    "bench.spark_figures",
+    "bench.memory_figures",
+    "bench.core_figures",
+)
 """Where the figures are, in the order in which a round measures them."""
 
 

@@ -1,3 +1,59 @@
-"""JetStream for Python, and JetStream as a first-class Spark source and sink."""
+"""JetStream for Python, and JetStream as a first-class Spark source and sink.
 
-__version__ = "0.1.0"
+    connection = await jetspark.connect("nats://localhost:4222")     # asyncio
+    connection = jetspark.sync.connect("nats://localhost:4222")      # blocking
+
+Names are imported when they are first used, so that `import jetspark` costs nothing and needs no extra.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from jetspark.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from jetspark import aio as aio
+    from jetspark import errors as errors
+    from jetspark import events as events
+    from jetspark import sync as sync
+    from jetspark.aio import Connection as Connection
+    from jetspark.aio import Msg as Msg
+    from jetspark.aio import Subscription as Subscription
+    from jetspark.aio import connect as connect
+    from jetspark.wire.context import load_context as load_context
+    from jetspark.wire.context import options_from_environment as options_from_environment
+    from jetspark.wire.headers import Headers as Headers
+    from jetspark.wire.options import ConnectOptions as ConnectOptions
+    from jetspark.wire.options import TLSOptions as TLSOptions
+
+_NAMES = {
+    "ConnectOptions": "jetspark.wire.options",
+    "Connection": "jetspark.aio",
+    "Headers": "jetspark.wire.headers",
+    "Msg": "jetspark.aio",
+    "Subscription": "jetspark.aio",
+    "TLSOptions": "jetspark.wire.options",
+    "connect": "jetspark.aio",
+    "load_context": "jetspark.wire.context",
+    "options_from_environment": "jetspark.wire.context",
+}
+_MODULES = {
+    "aio": "jetspark.aio",
+    "errors": "jetspark.errors",
+    "events": "jetspark.events",
+    "sync": "jetspark.sync",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
+    raise AttributeError(f"module 'jetspark' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_NAMES, *_MODULES])

@@ -11,6 +11,7 @@ import re
 from typing import Final
 
 from jetspark.jetstream.errors import BadNameError, BadSubjectError
+from jetspark.wire.subjects import check_filter_subject, check_publish_subject, subject_matches
 
 __all__ = [
     "API_PREFIX",
@@ -27,7 +28,6 @@ API_PREFIX: Final = "$JS.API."
 
 _MAX_NAME: Final = 255
 _BAD_IN_NAME: Final = re.compile(r"[\s.*>/\\\x00-\x1f\x7f]")
-_BAD_IN_SUBJECT: Final = re.compile(r"[ \t\r\n\f\v\x00]")
 
 
 def check_stream_name(name: str) -> str:
@@ -38,22 +38,6 @@ def check_stream_name(name: str) -> str:
 def check_consumer_name(name: str) -> str:
     """Return a consumer name that can stand in a subject, else raise BadNameError."""
     return _check_name("consumer", name)
-
-
-def check_publish_subject(subject: str) -> str:
-    """Return a subject that a message can be published to: no blanks, no empty token, no wildcard token."""
-    for token in _tokens(subject):
-        if token in {"*", ">"}:
-            raise BadSubjectError(f"subject {subject!r} has the wildcard {token!r}; a message needs a literal subject")
-    return subject
-
-
-def check_filter_subject(subject: str) -> str:
-    """Return a subject that can filter: no blanks, no empty token, `>` only as the last token."""
-    tokens = _tokens(subject)
-    if ">" in tokens[:-1]:
-        raise BadSubjectError(f"subject {subject!r} has '>' before its end; it can only be the last token")
-    return subject
 
 
 def api_prefix(domain: str | None = None, prefix: str | None = None) -> str:
@@ -73,19 +57,6 @@ def api_prefix(domain: str | None = None, prefix: str | None = None) -> str:
     return check_publish_subject(prefix.removesuffix(".")) + "."
 
 
-def subject_matches(pattern: str, subject: str) -> bool:
-    """Tell whether a literal subject falls under a filter with `*` and `>`."""
-    want = pattern.split(".")
-    have = subject.split(".")
-    if want[-1] == ">":
-        want.pop()
-        if len(have) <= len(want):
-            return False
-    elif len(have) != len(want):
-        return False
-    return all(w in {"*", h} for w, h in zip(want, have, strict=False))
-
-
 def _check_name(kind: str, name: str) -> str:
     if not name:
         raise BadNameError(f"{kind} name is empty")
@@ -95,15 +66,3 @@ def _check_name(kind: str, name: str) -> str:
     if len(name) > _MAX_NAME:
         raise BadNameError(f"{kind} name has {len(name)} characters; the server takes {_MAX_NAME}")
     return name
-
-
-def _tokens(subject: str) -> list[str]:
-    if not subject:
-        raise BadSubjectError("subject is empty")
-    bad = _BAD_IN_SUBJECT.search(subject)
-    if bad:
-        raise BadSubjectError(f"subject {subject!r} has {bad[0]!r}; subjects are free of blanks and line ends")
-    tokens = subject.split(".")
-    if "" in tokens:
-        raise BadSubjectError(f"subject {subject!r} has an empty token: a dot at its start, its end or next to another")
-    return tokens

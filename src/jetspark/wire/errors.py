@@ -21,10 +21,12 @@ __all__ = [
     "DisconnectedError",
     "DrainTimeoutError",
     "Error",
+    "FlushTimeoutError",
     "InvalidAckError",
     "InvalidReplyError",
     "MaxPayloadError",
     "MissedHeartbeatError",
+    "NoMessageError",
     "NoRespondersError",
     "NoServersError",
     "NoStreamResponseError",
@@ -35,8 +37,10 @@ __all__ = [
     "RequestTimeoutError",
     "SlowConsumerError",
     "StaleConnectionError",
+    "SubscriptionClosedError",
     "TLSError",
     "TooManyStalledError",
+    "WrongEventLoopError",
 ]
 
 
@@ -147,6 +151,22 @@ class OutboundBufferLimitError(Error, BufferError):
 
 class DrainTimeoutError(Error, TimeoutError):
     """Draining did not end in time; the rest was dropped."""
+
+
+class FlushTimeoutError(Error, TimeoutError):
+    """The server did not confirm in time that it has everything sent so far."""
+
+
+class NoMessageError(Error, TimeoutError):
+    """No message came to a subscription in time."""
+
+
+class SubscriptionClosedError(Error):
+    """The subscription has ended, and its last message was taken."""
+
+
+class WrongEventLoopError(Error, RuntimeError):
+    """A connection was used from another event loop than the one it was opened in, or from another process."""
 
 
 class RequestTimeoutError(Error, TimeoutError):

@@ -6,19 +6,28 @@ Secrets never show: they are left out of every `repr`, and an address prints wit
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from jetspark.wire.errors import ConfigError, TLSError
+from jetspark.wire.subjects import check_publish_subject
 
-__all__ = ["ConnectOptions", "ServerAddress", "TLSOptions", "parse_address"]
+__all__ = ["ConnectOptions", "Secret", "ServerAddress", "TLSOptions", "parse_address", "reveal"]
 
 DEFAULT_URL: Final = "nats://localhost:4222"
 DEFAULT_PORT: Final = 4222
 _SCHEMES: Final = {"nats": False, "tls": True}
+
+Secret = str | Callable[[], str]
+"""A credential, or a function that gives a fresh one at each (re)connect. It should return at once."""
+
+
+def reveal(secret: Secret | None) -> str | None:
+    """The credential itself; calls the function if it is one."""
+    return secret() if callable(secret) else secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,8 @@ class ServerAddress:
         The scheme is `tls://`.
     user, password, token
         Credentials from the URL, which go before those of the options. Never shown.
+    tls_name
+        Name that the certificate must carry where it is not the host: a cluster tells of its servers by IP address.
     """
 
     host: str
@@ -41,6 +52,7 @@ class ServerAddress:
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    tls_name: str | None = None
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -136,9 +148,9 @@ class ConnectOptions:
     servers
         URLs, tried in random order.
     user, password, token
-        Simple credentials.
+        Simple credentials. As every secret here, password and token may be a function that gives a fresh one.
     credentials_file, credentials
-        A `.creds` file, or its text: JWT and nkey seed.
+        A `.creds` file, read anew at each connect, or its text: JWT and nkey seed.
     nkey_seed
         Seed of an nkey.
     tls
@@ -149,19 +161,62 @@ class ConnectOptions:
         First tokens of every reply subject.
     connect_timeout
         Seconds for each server, from the first packet to the server's consent.
+    echo
+        Whether the server sends us what we publish ourselves.
+    randomize
+        Try the servers in random order; False keeps the order given.
+    discover
+        Also use the servers that the cluster tells of.
+    retry_connect
+        The first connect tries for ever, as a reconnect does, instead of failing after one try at each server.
+    reconnect
+        Come back after a loss; False closes the connection instead.
+    max_reconnects
+        Failures in a row after which a server is given up; None never gives up. With no server left, the connection
+        closes.
+    max_auth_failures
+        Refusals of our credentials in a row after which a server is given up; None goes on, as for other failures.
+    reconnect_wait, reconnect_wait_max
+        Seconds before the second round through the servers, and the most that it grows to, doubling each round. The
+        first round comes at once. Each wait is cut at random by up to a half.
+    buffer_limit
+        Bytes of publishes that are kept while there is no connection; 0 refuses to publish then.
+    ping_interval
+        Seconds between our PINGs.
+    max_pings
+        PINGs without an answer at which the connection is taken for dead.
+    pending_messages, pending_bytes
+        What a subscription may hold before it overflows, unless it is given its own limits.
+    drain_timeout
+        Seconds that draining may take.
     """
 
     servers: tuple[str, ...] = (DEFAULT_URL,)
     user: str | None = field(default=None, repr=False)
-    password: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
+    password: Secret | None = field(default=None, repr=False)
+    token: Secret | None = field(default=None, repr=False)
     credentials_file: str | None = None
-    credentials: str | None = field(default=None, repr=False)
-    nkey_seed: str | None = field(default=None, repr=False)
+    credentials: Secret | None = field(default=None, repr=False)
+    nkey_seed: Secret | None = field(default=None, repr=False)
     tls: TLSOptions | None = None
     name: str = "jetspark"
     inbox_prefix: str = "_INBOX"
     connect_timeout: float = 5.0
+    echo: bool = True
+    randomize: bool = True
+    discover: bool = True
+    retry_connect: bool = False
+    reconnect: bool = True
+    max_reconnects: int | None = None
+    max_auth_failures: int | None = None
+    reconnect_wait: float = 0.1
+    reconnect_wait_max: float = 5.0
+    buffer_limit: int = 8 << 20
+    ping_interval: float = 120.0
+    max_pings: int = 2
+    pending_messages: int = 512 << 10
+    pending_bytes: int = 64 << 20
+    drain_timeout: float = 30.0
 
     def __repr__(self) -> str:
         servers = ", ".join(str(address) for address in self.addresses())
@@ -170,8 +225,7 @@ class ConnectOptions:
     def __post_init__(self) -> None:
         if not self.servers:
             raise ConfigError("no servers given")
-        if self.connect_timeout <= 0:
-            raise ConfigError(f"connect_timeout must be positive, not {self.connect_timeout}")
+        self._check_numbers()
         ways = {
             "user": self.user,
             "token": self.token,
@@ -185,6 +239,15 @@ class ConnectOptions:
         if self.password is not None and self.user is None:
             raise ConfigError("password needs user beside it")
         self.addresses()
+
+    def _check_numbers(self) -> None:
+        for name in ("connect_timeout", "ping_interval", "max_pings", "pending_messages", "pending_bytes"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} must be positive, not {getattr(self, name)}")
+        for name in ("reconnect_wait", "reconnect_wait_max", "buffer_limit", "drain_timeout"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} must not be negative, as {getattr(self, name)} is")
+        check_publish_subject(self.inbox_prefix)
 
     @classmethod
     def of(cls, where: ConnectOptions | str | Sequence[str] | None = None, **changes: object) -> Self:
@@ -211,7 +274,7 @@ class ConnectOptions:
             The file cannot be read.
         """
         if self.credentials_file is None:
-            return self.credentials
+            return reveal(self.credentials)
         try:
             return Path(self.credentials_file).expanduser().read_text()
         except (OSError, UnicodeDecodeError) as error:

@@ -7,16 +7,19 @@ it. It knows nothing of sockets, so that every front, blocking or asyncio, drive
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Generator
 from typing import Final, NamedTuple
 
 import msgspec
 
+from jetspark.version import __version__
 from jetspark.wire.auth import credential_fields
 from jetspark.wire.errors import (
     AuthenticationError,
     AuthenticationExpiredError,
     ConnectError,
+    DisconnectedError,
     Error,
     MaxPayloadError,
     PermissionsViolationError,
@@ -28,7 +31,17 @@ from jetspark.wire.errors import (
 from jetspark.wire.frames import PING, PONG, Control, Err, Info, Ping, Pong
 from jetspark.wire.options import ConnectOptions, ServerAddress
 
-__all__ = ["ReadLine", "ServerInfo", "StartTLS", "Step", "Write", "open_session", "parse_info", "server_error"]
+__all__ = [
+    "ReadLine",
+    "ServerInfo",
+    "StartTLS",
+    "Step",
+    "Write",
+    "connect_failure",
+    "open_session",
+    "parse_info",
+    "server_error",
+]
 
 LANGUAGE: Final = "python-jetspark"
 PROTOCOL: Final = 1  # the server may send INFO at any time
@@ -130,8 +143,6 @@ def open_session(options: ConnectOptions, address: ServerAddress) -> Generator[S
 
 def connect_command(options: ConnectOptions, address: ServerAddress, info: ServerInfo) -> bytes:
     """The CONNECT line."""
-    from jetspark import __version__
-
     fields: dict[str, object] = {
         "verbose": False,
         "pedantic": False,
@@ -140,7 +151,7 @@ def connect_command(options: ConnectOptions, address: ServerAddress, info: Serve
         "protocol": PROTOCOL,
         "headers": True,
         "no_responders": True,
-        "echo": True,
+        "echo": options.echo,
         "name": options.name,
         "tls_required": address.tls or options.tls is not None or info.tls_required,
     }
@@ -178,3 +189,22 @@ def server_error(text: str, where: str) -> Error:
         if part in lower:
             return kind(f"{where}: the server says {text!r}; {hint}")
     return ProtocolError(f"{where}: the server says {text!r}")
+
+
+def connect_failure(address: ServerAddress, error: Exception) -> Error:
+    """What went wrong with one server, as an error of the library that names it."""
+    if isinstance(error, DisconnectedError):
+        refused = isinstance(error.__cause__, ssl.SSLError)  # such as an alert that a certificate is missing
+        failure: Error = TLSError(str(error)) if refused else ConnectError(str(error))
+    elif isinstance(error, Error):
+        return error
+    elif isinstance(error, ssl.SSLError):
+        failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
+    elif isinstance(error, TimeoutError):
+        failure = ConnectError(f"{address}: no answer within the connect time-out")
+    elif isinstance(error, OSError):
+        failure = ConnectError(f"{address}: cannot connect: {error}")
+    else:  # a credentials function that raised, for instance
+        failure = ConnectError(f"{address}: cannot connect: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure

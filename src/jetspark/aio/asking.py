@@ -1,0 +1,48 @@
+"""A request on an inbox of its own: a subscription for one message, gone whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from jetspark.aio.waiting import settle_ended, settle_request
+from jetspark.wire.errors import NoRespondersError
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.messages import Message
+from jetspark.wire.outbound import Payload
+from jetspark.wire.requests import no_responders
+
+if TYPE_CHECKING:
+    from jetspark.aio.connection import Connection
+
+__all__ = ["ask_alone"]
+
+
+async def ask_alone(
+    connection: Connection,
+    subject: str,
+    payload: Payload,
+    headers: HeadersLike | None,
+    answered: asyncio.Future[Message],
+) -> Message:
+    """Send a request whose answer comes to an inbox of its own; `answered` may be failed by others, a timer for one."""
+    client = connection.client
+    inbox = client.new_inbox()
+    frame = client.outbound.encode(subject, payload, inbox.encode(), headers)
+    route = client.subscribe(inbox, max_msgs=1)
+    route.handler = partial(settle_request, answered)
+    route.wake = partial(settle_ended, route, answered)
+    route.waiting = True
+    try:
+        client.outbound.publish(frame)
+        connection.send_now()
+        message = await answered
+    finally:
+        route.wake = route.handler = None
+        client.unsubscribe(route)
+        connection.send_soon()
+        del answered
+    if no_responders(message):
+        raise NoRespondersError(f"nobody listens on {subject!r}")
+    return message

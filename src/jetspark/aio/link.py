@@ -1,0 +1,217 @@
+"""One session's socket: an asyncio protocol between the transport and the client state machine.
+
+Received bytes go straight into the read loop; what is to be sent goes out in one write for each turn of the event loop.
+Whatever goes wrong here, also in the library itself, ends the session and nothing else: `lost` is set, and the
+supervisor opens another one. There is no task of its own that could die unseen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from jetspark.wire.client import Client
+from jetspark.wire.errors import DisconnectedError, Error, ProtocolError, StaleConnectionError
+from jetspark.wire.frames import Control
+from jetspark.wire.options import ServerAddress, TLSOptions
+from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session
+
+__all__ = ["Link", "open_link"]
+
+
+class Link(asyncio.Protocol):
+    """The protocol of one session.
+
+    Attributes
+    ----------
+    lost
+        Done, with the reason, as soon as the session is of no more use.
+    closed
+        Done when the socket is closed.
+    choked
+        The transport wants no more for now.
+    """
+
+    def __init__(self, client: Client, address: ServerAddress, loop: asyncio.AbstractEventLoop) -> None:
+        self.lost: asyncio.Future[Error] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self.choked = False
+        self._address = address
+        self._client = client
+        self._inbound = client.greet()
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._paused = False
+        self._news: asyncio.Future[None] | None = None  # somebody waits for a control frame
+        self._room: asyncio.Future[None] | None = None  # somebody waits until the transport wants more
+
+    # -- called by the transport ---------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        client = self._client
+        if self.lost.done():
+            return
+        client.pings.alive = True
+        try:
+            self._inbound.feed(data)
+        except Error as error:
+            self.fail(error)
+            return
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end the session too, not leave it half alive
+            failure = ProtocolError(f"{self._address}: cannot go on reading: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self.fail(failure)
+            return
+        if client.greeting is not None:
+            _release(self._news)
+            return
+        if client.failure is not None:
+            self.fail(client.failure)
+            return
+        if client.outbound.chunks:
+            self.flush()
+        if client.congested:
+            self.pause()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if error is None:
+            reason = DisconnectedError(f"{self._address}: the server closed the connection")
+        else:
+            reason = DisconnectedError(f"{self._address}: {error}")
+            reason.__cause__ = error
+        self._lose(reason)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def pause_writing(self) -> None:
+        self.choked = True
+
+    def resume_writing(self) -> None:
+        self.choked = False
+        self.flush()
+        if not self.choked:
+            _release(self._room)
+
+    # -- called by the connection --------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Hand over what waits, unless the transport has enough."""
+        outbound = self._client.outbound
+        if outbound.chunks and outbound.online and not self.choked and self._transport is not None:
+            try:
+                self._transport.write(outbound.take())
+            except Exception as error:  # noqa: BLE001 - as for reading: a session that cannot write is over
+                self.fail(DisconnectedError(f"{self._address}: cannot write: {error}"))
+
+    async def room(self) -> None:
+        """Wait until the transport takes more, or the session is over."""
+        if self.choked and not self.lost.done():
+            if self._room is None or self._room.done():
+                self._room = self._loop.create_future()
+            await asyncio.shield(self._room)
+
+    def pause(self) -> None:
+        """Stop reading, so that the server has to wait."""
+        if not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self._paused and self._transport is not None and not self._transport.is_closing():
+            self._paused = False
+            self._transport.resume_reading()
+
+    def tick(self) -> None:
+        """A ping interval passed."""
+        if self._client.tick():
+            self.flush()
+        else:
+            self.fail(
+                StaleConnectionError(f"{self._address}: {self._client.options.max_pings} PINGs without an answer")
+            )
+
+    def fail(self, error: Error) -> None:
+        """The session is of no more use: close the socket without waiting for anything."""
+        self._lose(error)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close(self) -> None:
+        """Close the socket once what was handed over is sent."""
+        self._lose(DisconnectedError(f"{self._address}: closed"))
+        if self._transport is not None:
+            self._transport.close()
+        elif not self.closed.done():
+            self.closed.set_result(None)
+
+    def _lose(self, error: Error) -> None:
+        if not self.lost.done():
+            self.lost.set_result(error)
+        _release(self._news)
+        _release(self._room)
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    async def converse(self, address: ServerAddress) -> ServerInfo:
+        """Drive `open_session` until the server has taken us."""
+        conversation = open_session(self._client.options, address)
+        step = next(conversation)
+        try:
+            while True:
+                if isinstance(step, ReadLine):
+                    step = conversation.send(await self._control())
+                elif isinstance(step, StartTLS):
+                    await self._start_tls(address)
+                    step = next(conversation)
+                else:
+                    assert isinstance(step, Write)
+                    assert self._transport is not None
+                    self._transport.write(step.data)
+                    step = next(conversation)
+        except StopIteration as done:
+            return cast("ServerInfo", done.value)
+
+    async def _control(self) -> Control:
+        frames = self._client.greeting
+        assert frames is not None
+        while not frames:
+            if self.lost.done():
+                raise self.lost.result()
+            self._news = self._loop.create_future()
+            await self._news
+        return frames.popleft()
+
+    async def _start_tls(self, address: ServerAddress) -> None:
+        options = self._client.options.tls or TLSOptions()
+        assert self._transport is not None
+        transport = await self._loop.start_tls(
+            self._transport,
+            self,
+            options.context(),
+            server_hostname=options.server_hostname or address.tls_name or address.host,
+        )
+        if transport is None:  # the server went in the middle of it
+            raise DisconnectedError(f"{address}: the server closed the connection during the TLS handshake")
+        self._transport = transport
+
+
+async def open_link(client: Client, address: ServerAddress) -> tuple[Link, ServerInfo]:
+    """Open a socket and a session on it; within the connect time-out, and with nothing left open on failure."""
+    loop = asyncio.get_running_loop()
+    link = Link(client, address, loop)
+    try:
+        async with asyncio.timeout(client.options.connect_timeout):
+            await loop.create_connection(lambda: link, address.host, address.port)
+            return link, await link.converse(address)
+    except BaseException:
+        link.fail(DisconnectedError(f"{address}: not opened"))
+        raise
+
+
+def _release(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

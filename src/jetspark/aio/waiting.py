@@ -1,0 +1,40 @@
+"""Futures that somebody waits for, and what settles them: a PONG, an answer, the end of a subscription, a timer.
+
+Each leaves a future alone that is done already, as its waiter may have been cancelled in the same moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from jetspark.wire.errors import DisconnectedError, Error, RequestTimeoutError
+from jetspark.wire.messages import Message
+from jetspark.wire.routes import Route
+
+__all__ = ["expire", "settle_ended", "settle_ping", "settle_request"]
+
+
+def settle_ping(answered: asyncio.Future[None], error: Error | None) -> None:
+    if not answered.done():
+        if error is None:
+            answered.set_result(None)
+        else:
+            answered.set_exception(error)
+
+
+def settle_request(answered: asyncio.Future[Message], outcome: Message | Error) -> None:
+    if not answered.done():
+        if isinstance(outcome, Error):
+            answered.set_exception(outcome)
+        else:
+            answered.set_result(outcome)
+
+
+def settle_ended(route: Route, answered: asyncio.Future[Message]) -> None:
+    if route.ended and not answered.done():
+        answered.set_exception(route.error or DisconnectedError("the connection was closed before the answer came"))
+
+
+def expire(answered: asyncio.Future[Message], subject: str, timeout: float) -> None:
+    if not answered.done():
+        answered.set_exception(RequestTimeoutError(f"no answer on {subject!r} within {timeout:g} s"))

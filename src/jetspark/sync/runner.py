@@ -1,0 +1,81 @@
+"""An event loop on a thread of its own, for one blocking connection."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+from jetspark.wire.errors import ConnectionClosedError, WrongEventLoopError
+
+__all__ = ["Runner"]
+
+T = TypeVar("T")
+
+
+class Runner:
+    """Starts the thread; `stop` ends it."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._pid = os.getpid()
+        self._gate = threading.Lock()  # nothing is given to the loop once it is to stop: nobody would run it
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+            left = asyncio.all_tasks(self.loop)
+            for task in left:  # calls of other threads that came too late
+                task.cancel()
+            self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        finally:
+            asyncio.set_event_loop(None)
+            self.loop.close()
+
+    def check(self) -> None:
+        """Raise when the caller must not wait for the loop: it runs there, or in another process."""
+        if self._pid != os.getpid():
+            raise WrongEventLoopError("the connection was opened in another process; open one in each")
+        if self._thread is threading.current_thread():
+            raise WrongEventLoopError("a blocking call inside the connection's own event loop would wait for itself")
+        if self._stopping:
+            raise ConnectionClosedError("the connection is closed")
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run on the loop and wait for the result. Whatever interrupts the wait cancels what runs."""
+        try:
+            with self._gate:
+                self.check()
+                future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        except BaseException:
+            coroutine.close()
+            raise
+        try:
+            return future.result()
+        except BaseException as error:
+            future.cancel()
+            if isinstance(error, CancelledError) and self._stopping:
+                raise ConnectionClosedError("the connection was closed meanwhile") from None
+            raise
+
+    def soon(self, function: Callable[[], object]) -> None:
+        """Run on the loop without waiting; in the order of the calls. Nothing happens once it is stopped."""
+        with self._gate:
+            if not self._stopping:
+                self.loop.call_soon_threadsafe(function)
+
+    def stop(self) -> None:
+        """End the thread."""
+        with self._gate:
+            if not self._stopping:
+                self._stopping = True
+                self.loop.call_soon_threadsafe(self.loop.stop)
+        if self._thread is not threading.current_thread():
+            self._thread.join()

@@ -1,0 +1,200 @@
+"""Connection settings that are kept outside of the program: the `nats` command's context files, `NATS_*` variables.
+
+A context is a JSON file `nats/context/<name>.json` below the user's configuration directory (ADR-21); the file
+`nats/context.txt` names the selected one. Variables go before the context, as they do for the command. A setting that
+is there but that this library cannot follow is an error: to connect in another way than the file says would be worse.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from jetspark.wire.errors import ConfigError
+from jetspark.wire.options import DEFAULT_URL, ConnectOptions, TLSOptions
+
+__all__ = ["Context", "load_context", "options_from_environment"]
+
+_UNSUPPORTED: Final = ("socks_proxy", "nsc", "user_jwt", "windows_cert_store")
+
+
+class _File(msgspec.Struct):
+    """The fields of a context file that concern us; others may be there."""
+
+    description: str = ""
+    url: str = ""
+    socks_proxy: str = ""
+    token: str = ""
+    user: str = ""
+    password: str = ""
+    creds: str = ""
+    nkey: str = ""
+    cert: str = ""
+    key: str = ""
+    ca: str = ""
+    nsc: str = ""
+    jetstream_domain: str = ""
+    jetstream_api_prefix: str = ""
+    inbox_prefix: str = ""
+    user_jwt: str = ""
+    tls_first: bool = False
+    windows_cert_store: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a context file says.
+
+    Attributes
+    ----------
+    name, description
+        Of the context; empty where no context is selected.
+    options
+        How to connect.
+    jetstream_domain, jetstream_api_prefix
+        Where JetStream is; None is the account's own. At most one of them is given to `api_prefix`.
+    """
+
+    name: str = ""
+    description: str = ""
+    options: ConnectOptions = field(default_factory=ConnectOptions)
+    jetstream_domain: str | None = None
+    jetstream_api_prefix: str | None = None
+
+
+def load_context(name: str | None = None, environ: Mapping[str, str] | None = None) -> Context:
+    """Read a context, with the `NATS_*` variables on top.
+
+    Parameters
+    ----------
+    name
+        Name of the context, or the absolute path of its file. None takes `NATS_CONTEXT`, else the selected context,
+        else none: only the variables count then.
+    environ
+        Variables; None takes those of the process. `NATS_URL`, `NATS_USER` (alone it is a token), `NATS_PASSWORD`,
+        `NATS_CREDS`, `NATS_NKEY` (both are files), `NATS_CERT`, `NATS_KEY`, `NATS_CA`.
+
+    Raises
+    ------
+    ConfigError
+        There is no such context, its file cannot be read, or it asks for something that is not supported.
+    """
+    environ = os.environ if environ is None else environ
+    folder = _folder(environ)
+    chosen = name or environ.get("NATS_CONTEXT") or _selected(folder)
+    file = _read(chosen, folder) if chosen else _File()
+    for key in _UNSUPPORTED:
+        if getattr(file, key):
+            raise ConfigError(f"context {chosen!r} has {key!r}, which is not supported")
+    _overlay(file, environ)
+    return Context(
+        Path(chosen).stem if chosen else "",
+        file.description,
+        _options(file),
+        file.jetstream_domain or None,
+        file.jetstream_api_prefix or None,
+    )
+
+
+def options_from_environment(environ: Mapping[str, str] | None = None) -> ConnectOptions:
+    """Options as the `nats` command would take them: the selected context, and the `NATS_*` variables on top.
+
+    Raises
+    ------
+    ConfigError
+        See `load_context`.
+    """
+    return load_context(None, environ).options
+
+
+def _folder(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_CONFIG_HOME")
+    return Path(base) / "nats" if base else Path(environ.get("HOME") or Path.home()) / ".config" / "nats"
+
+
+def _selected(folder: Path) -> str:
+    try:
+        return (folder / "context.txt").read_text().strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read which context is selected: {error}") from error
+
+
+def _read(name: str, folder: Path) -> _File:
+    path = Path(name)
+    if not path.is_absolute():
+        if path.name != name or name in {".", ".."}:
+            raise ConfigError(f"context {name!r}: give a name, or an absolute path")
+        path = folder / "context" / f"{name}.json"
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_File)
+    except FileNotFoundError:
+        raise ConfigError(f"there is no context {name!r}: {path} does not exist") from None
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(f"cannot read the context {name!r} in {path}: {error}") from error
+
+
+def _overlay(file: _File, environ: Mapping[str, str]) -> None:
+    """Let variables replace fields; credentials replace those of any other kind."""
+    for variable, key in (("NATS_URL", "url"), ("NATS_CERT", "cert"), ("NATS_KEY", "key"), ("NATS_CA", "ca")):
+        if environ.get(variable):
+            setattr(file, key, environ[variable])
+    given = {
+        key: environ[variable]
+        for variable, key in (("NATS_CREDS", "creds"), ("NATS_NKEY", "nkey"), ("NATS_USER", "user"))
+        if environ.get(variable)
+    }
+    if given:
+        file.token = file.user = file.password = file.creds = file.nkey = ""
+        for key, value in given.items():
+            setattr(file, key, value)
+    if environ.get("NATS_PASSWORD"):
+        file.password = environ["NATS_PASSWORD"]
+
+
+def _options(file: _File) -> ConnectOptions:
+    user, token = file.user or None, file.token or None
+    if user is not None and not file.password:
+        user, token = None, token or user
+    tls = None
+    if file.ca or file.cert or file.key or file.tls_first:
+        tls = TLSOptions(
+            ca_file=_path(file.ca),
+            cert_file=_path(file.cert),
+            key_file=_path(file.key),
+            handshake_first=file.tls_first,
+        )
+    nkey = _path(file.nkey)
+    return ConnectOptions(
+        servers=tuple(url.strip() for url in (file.url or DEFAULT_URL).split(",") if url.strip()),
+        user=user,
+        password=file.password or None,
+        token=token,
+        credentials_file=_path(file.creds),
+        nkey_seed=partial(_seed, nkey) if nkey else None,
+        tls=tls,
+        inbox_prefix=file.inbox_prefix or "_INBOX",
+    )
+
+
+def _path(text: str) -> str | None:
+    return str(Path(text).expanduser()) if text else None
+
+
+def _seed(path: str) -> str:
+    """The seed in an nkey file: its first line that looks like one."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the nkey in {path}: {error}") from error
+    for line in lines:
+        if line.strip().startswith("SU"):
+            return line.strip()
+    raise ConfigError(f"the file {path} holds no user's nkey seed")

@@ -1,0 +1,178 @@
+"""The read loop: bytes from the socket straight into the subscriptions' queues.
+
+One loop, one object for each message, no call of anybody's code but the library's own handlers. It accepts the same
+bytes as `frames.Parser`, which says each thing in a place of its own, and gives the same messages; a test compares the
+two. What is not a message goes to `on_control` in its turn. Memory is bounded: a control line has a greatest length, a
+message a greatest size, and subscriptions their limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from jetspark.wire.errors import ProtocolError
+from jetspark.wire.frames import Control, Limits, parse_control, parse_message_line
+from jetspark.wire.messages import Message
+from jetspark.wire.routes import Route
+
+__all__ = ["Inbound"]
+
+_CR: Final = 13
+_MESSAGE_VERBS: Final = frozenset({b"MSG", b"HMSG"})
+
+
+class Inbound:
+    """Reads what one session of a connection receives.
+
+    Parameters
+    ----------
+    routes
+        Subscriptions by the text of their id. Messages for others are dropped: they were under way at the UNSUB.
+    on_control
+        Takes every frame that is not a message.
+    on_full
+        Called when a message comes for a subscription that is full; tells whether to keep the message.
+    on_last
+        Called after a subscription got its last message (`max_msgs`).
+    message_type
+        Class of the messages.
+    limits
+        What is taken for possible.
+    """
+
+    __slots__ = (
+        "_limits",
+        "_message_type",
+        "_on_control",
+        "_on_full",
+        "_on_last",
+        "_routes",
+        "_seen",
+        "_tail",
+        "_wanted",
+    )
+
+    def __init__(
+        self,
+        routes: dict[bytes, Route],
+        *,
+        on_control: Callable[[Control], None],
+        on_full: Callable[[Route], bool],
+        on_last: Callable[[Route], None],
+        message_type: type[Message] = Message,
+        limits: Limits = Limits(),  # noqa: B008 (immutable)
+    ) -> None:
+        self._routes = routes
+        self._on_control = on_control
+        self._on_full = on_full
+        self._on_last = on_last
+        self._message_type = message_type
+        self._limits = limits
+        self._tail = bytearray()  # begins with a frame's start
+        self._wanted = 0  # bytes that the frame at the head of the tail needs, 0 when not known
+        self._seen = 0  # bytes of the tail that hold no line feed
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they come, cut anywhere.
+
+        Raises
+        ------
+        ProtocolError
+            They are not the NATS protocol; the session is of no further use. What came before the fault was delivered.
+        """
+        tail = self._tail
+        if tail:
+            tail += data
+            if not self._is_complete():
+                return
+            data = bytes(tail)
+            tail.clear()
+        self._wanted = self._seen = 0
+        woken: list[Route] = []
+        try:
+            at = self._read(data, woken)
+        finally:
+            for route in woken:
+                if route.wake is not None:
+                    route.wake()
+        if at < len(data):
+            tail += memoryview(data)[at:]
+            self._is_complete()
+
+    def _read(self, data: bytes, woken: list[Route]) -> int:
+        """Deliver the whole frames in `data`; returns where the first one that is not whole begins."""
+        routes, message_type = self._routes, self._message_type
+        line_limit, size_limit = self._limits
+        find = data.find
+        at, length = 0, len(data)
+        while (feed := find(b"\n", at)) >= 0:
+            if feed == at or data[feed - 1] != _CR or feed - at > line_limit:
+                raise ProtocolError(_broken_line(data[at:feed], line_limit))
+            words = data[at : feed - 1].split(b" ")
+            count = len(words)
+            if (
+                words[0] == b"MSG"
+                and 4 <= count <= 5
+                and all(words)
+                and (route := routes.get(words[2])) is not None
+                and (digits := words[-1]).isdigit()
+                and len(digits) < 10
+                and (size := int(digits)) <= size_limit
+            ):
+                subject = words[1]
+                reply = words[3] if count == 5 else b""
+                header_size = 0
+            elif words[0] in _MESSAGE_VERBS:
+                subject, sid, reply, header_size, size = parse_message_line(data[at : feed - 1], self._limits)
+                route = routes.get(b"%d" % sid)
+            else:
+                self._on_control(parse_control(data[at : feed - 1]))
+                at = feed + 1
+                continue
+            begin = feed + 1
+            end = begin + size
+            if length < end + 2:
+                self._wanted = end + 2 - at
+                break
+            if not data.startswith(b"\r\n", end):
+                raise ProtocolError(f"no line end behind the payload of {data[at : min(feed, at + 120)]!r}")
+            at = end + 2
+            if route is not None:
+                middle = begin + header_size
+                message = message_type(subject, reply, data[begin:middle], data[middle:end], route.owner)
+                route.received += 1
+                if route.handler is not None:
+                    route.handler(message)
+                elif (
+                    len(route.pending) < route.limit_msgs
+                    and route.received_bytes - route.taken_bytes < route.limit_bytes
+                ) or self._on_full(route):
+                    route.pending.append(message)
+                    route.received_bytes += size
+                    if route.waiting:
+                        route.waiting = False
+                        woken.append(route)
+                else:
+                    route.dropped += 1
+                if route.received == route.max_msgs:
+                    self._on_last(route)
+        return at
+
+    def _is_complete(self) -> bool:
+        """Whether the tail may hold a whole frame. Looks at each byte once, however small the pieces are."""
+        tail = self._tail
+        if self._wanted:
+            return len(tail) >= self._wanted
+        if tail.find(b"\n", self._seen) >= 0:
+            return True
+        self._seen = len(tail)
+        if self._seen > self._limits.line + 1:  # one may be the carriage return
+            raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
+        return False
+
+
+def _broken_line(line: bytes, limit: int) -> str:
+    if len(line) > limit:
+        return f"a control line is longer than {limit} bytes"
+    return f"a line feed without a carriage return behind {line[:120]!r}"

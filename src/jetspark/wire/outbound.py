@@ -1,0 +1,177 @@
+"""What waits to be sent: encoded frames in their order, with a limit while there is nobody to send them to.
+
+A publish is checked here, before anything of it is kept: subject, headers, size. When the session ends, what was not
+yet handed to the socket stays, except commands that only meant something to that session: the next one restores its
+subscriptions first, then the publishes go out (REC-02).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jetspark.wire import headers as header_block
+from jetspark.wire.errors import (
+    BadSubjectError,
+    ConnectionClosedError,
+    Error,
+    MaxPayloadError,
+    OutboundBufferLimitError,
+)
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.subjects import check_publish_subject
+
+__all__ = ["Outbound", "Payload"]
+
+Payload = bytes | bytearray | memoryview
+"""What may be sent as content."""
+
+_CACHED_SUBJECTS: Final = 1024
+_SESSION_COMMANDS: Final = (b"SUB ", b"UNSUB ", b"PING\r\n", b"PONG\r\n")
+
+
+class Outbound:
+    """Frames to send.
+
+    Attributes
+    ----------
+    chunks, size
+        The frames and their bytes together.
+    online
+        There is a session that takes them.
+    closed
+        Why nothing may be sent any more; None while something may.
+    max_payload
+        Greatest size of headers and payload that the server takes.
+    limit
+        Greatest `size` while there is no session.
+    handed
+        Publishes handed over to sessions so far.
+    """
+
+    __slots__ = ("_commands", "_subjects", "chunks", "closed", "handed", "limit", "max_payload", "online", "size")
+
+    def __init__(self, limit: int) -> None:
+        self.chunks: list[bytes] = []
+        self.size = 0
+        self.online = False
+        self.closed: Error | None = None
+        self.max_payload = 1 << 20
+        self.limit = limit
+        self.handed = 0
+        self._commands = 0  # of the chunks, those that are no publishes
+        self._subjects: dict[str, bytes] = {}
+
+    def encode(self, subject: str, payload: Payload, reply: str | bytes, headers: HeadersLike | None) -> bytes:
+        """The frame of a publish. A reply subject in bytes is one of our own and is not checked.
+
+        Raises
+        ------
+        ConnectionClosedError, BadSubjectError, BadHeadersError, MaxPayloadError, TypeError
+            It may not be sent.
+        """
+        if self.closed is not None:
+            raise ConnectionClosedError(str(self.closed))
+        target = self._subjects.get(subject) or self._subject(subject)
+        data = payload if isinstance(payload, bytes) else _copied(payload)
+        size = len(data)
+        if headers is None and not reply:
+            if size > self.max_payload:
+                raise self._too_large(size)
+            return b"PUB %b %d\r\n%b\r\n" % (target, size, data)
+        if reply:
+            target = b"%b %b" % (target, reply if isinstance(reply, bytes) else _encoded(reply))
+        if headers is None:
+            if size > self.max_payload:
+                raise self._too_large(size)
+            return b"PUB %b %d\r\n%b\r\n" % (target, size, data)
+        block = header_block.encode(headers)
+        total = len(block) + size
+        if total > self.max_payload:
+            raise self._too_large(total)
+        return b"HPUB %b %d %d\r\n%b%b\r\n" % (target, len(block), total, block, data)
+
+    def publish(self, frame: bytes) -> int:
+        """Keep the frame of a publish; returns the bytes that wait.
+
+        Raises
+        ------
+        OutboundBufferLimitError
+            There is no session, and the limit is reached.
+        """
+        size = self.size + len(frame)
+        if not self.online and size > self.limit:
+            raise OutboundBufferLimitError(
+                f"not connected, and {self.size} bytes wait already: buffer_limit is {self.limit}"
+            )
+        self.chunks.append(frame)
+        self.size = size
+        return size
+
+    def command(self, data: bytes) -> None:
+        """Keep a command for the present session; the next one does without it."""
+        if self.online and data:
+            self.chunks.append(data)
+            self.size += len(data)
+            self._commands += 1
+
+    def begin(self, restored: bytes) -> None:
+        """A session is open: commands that must go before everything that waits."""
+        self.online = True
+        if restored:
+            self.chunks.insert(0, restored)
+            self.size += len(restored)
+            self._commands += 1
+
+    @property
+    def published(self) -> int:
+        """Publishes handed over, or waiting."""
+        return self.handed + len(self.chunks) - self._commands
+
+    def take(self) -> bytes:
+        """All that waits."""
+        data = b"".join(self.chunks)
+        self.handed = self.published
+        self.chunks.clear()
+        self.size = self._commands = 0
+        return data
+
+    def offline(self) -> None:
+        """The session is over."""
+        self.online = False
+        self._commands = 0
+        self.chunks = [chunk for chunk in self.chunks if not chunk.startswith(_SESSION_COMMANDS)]
+        self.size = sum(map(len, self.chunks))
+
+    def close(self, error: Error) -> None:
+        """Nothing more may be sent; what waits is dropped."""
+        self.online = False
+        self.closed = error
+        self.chunks.clear()
+        self.size = self._commands = 0
+
+    def _subject(self, subject: str) -> bytes:
+        encoded = _encoded(subject)
+        if len(self._subjects) >= _CACHED_SUBJECTS:
+            self._subjects.clear()
+        self._subjects[subject] = encoded
+        return encoded
+
+    def _too_large(self, size: int) -> MaxPayloadError:
+        return MaxPayloadError(
+            f"a message of {size} bytes (headers and payload) is over the server's max_payload of {self.max_payload}",
+            size=size,
+            limit=self.max_payload,
+        )
+
+
+def _copied(payload: object) -> bytes:
+    if isinstance(payload, bytearray | memoryview):
+        return bytes(payload)
+    raise TypeError(f"a payload is bytes, bytearray or memoryview, not {type(payload).__name__}")
+
+
+def _encoded(subject: str) -> bytes:
+    try:
+        return check_publish_subject(subject).encode()
+    except UnicodeEncodeError as error:
+        raise BadSubjectError(f"subject {subject!r}: half of a surrogate pair cannot be sent") from error

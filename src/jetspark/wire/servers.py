@@ -1,0 +1,137 @@
+"""Which server is tried next, and when: the reconnect plan (ADR-40, REC-01).
+
+The pool goes round. The first round after a loss comes at once, each later one after a wait that doubles up to a
+maximum and is cut at random, so that the clients of a server that died do not all come back in the same moment. Servers
+that the cluster tells of join the pool, and leave it when the cluster does not name them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from random import Random
+
+from jetspark.wire.errors import AuthenticationError, ConfigError, Error
+from jetspark.wire.options import ConnectOptions, ServerAddress, parse_address
+
+__all__ = ["Server", "ServerPool"]
+
+
+@dataclass(slots=True)
+class Server:
+    """One server of the pool.
+
+    Attributes
+    ----------
+    address
+        Where it is.
+    discovered
+        The cluster told of it.
+    failures, auth_failures
+        In a row; a connection that was accepted ends the row.
+    error
+        The latest failure.
+    """
+
+    address: ServerAddress
+    discovered: bool = False
+    failures: int = 0
+    auth_failures: int = 0
+    error: Error | None = None
+
+
+class ServerPool:
+    """The servers in the order in which they are tried."""
+
+    def __init__(self, options: ConnectOptions, rng: Random) -> None:
+        self._options = options
+        self._rng = rng
+        self.servers = [Server(address) for address in options.addresses()]
+        if options.randomize:
+            rng.shuffle(self.servers)
+        self._round = 0
+        self._left = len(self.servers)
+
+    def begin(self) -> None:
+        """A new series of tries begins: the first round comes at once."""
+        self._round = 0
+        self._left = len(self.servers)
+
+    def next(self) -> tuple[Server, float] | None:
+        """The server to try and the seconds to wait before that; None when there is no server left."""
+        if not self.servers:
+            return None
+        delay = 0.0
+        if self._left <= 0:
+            self._left = len(self.servers)
+            self._round += 1
+            delay = self._wait()
+        self._left -= 1
+        server = self.servers.pop(0)
+        self.servers.append(server)
+        return server, delay
+
+    def _wait(self) -> float:
+        # The exponent is capped, as a power of a thousand rounds is no float any more.
+        grown = self._options.reconnect_wait * 2.0 ** min(self._round - 1, 30)
+        return min(grown, self._options.reconnect_wait_max) * (1 - self._rng.random() / 2)
+
+    def succeeded(self, server: Server) -> None:
+        """The server took us."""
+        server.failures = server.auth_failures = 0
+        server.error = None
+
+    def failed(self, server: Server, error: Error) -> None:
+        """The server did not take us; gives it up after as many failures as the options say."""
+        server.failures += 1
+        server.auth_failures = server.auth_failures + 1 if isinstance(error, AuthenticationError) else 0
+        server.error = error
+        options = self._options
+        if (options.max_reconnects is not None and server.failures >= options.max_reconnects) or (
+            options.max_auth_failures is not None and server.auth_failures >= options.max_auth_failures
+        ):
+            self._drop(server)
+
+    def discovered(self, urls: Sequence[str], current: Server) -> list[ServerAddress]:
+        """Take in the servers that the cluster tells of; returns the new ones.
+
+        They are reached the way the current server is: with TLS if that is so, and with its credentials.
+        """
+        if not self._options.discover:
+            return []
+        told: dict[tuple[str, int], ServerAddress] = {}
+        for url in urls:
+            try:
+                address = parse_address(url)
+            except ConfigError:  # one that cannot be read does not spoil the others
+                continue
+            told[address.host, address.port] = address
+        for server in list(self.servers):
+            place = (server.address.host, server.address.port)
+            if server.discovered and server is not current and place not in told:
+                self._drop(server)
+        known = {(server.address.host, server.address.port) for server in self.servers}
+        fresh = [self._like(current.address, told[place]) for place in told if place not in known]
+        if self._options.randomize:
+            self._rng.shuffle(fresh)
+        for address in fresh:
+            self.servers.insert(max(len(self.servers) - 1, 0), Server(address, discovered=True))
+            self._left += 1
+        return fresh
+
+    def _like(self, current: ServerAddress, told: ServerAddress) -> ServerAddress:
+        name = (current.tls_name or current.host) if _is_ip(told.host) else None
+        return replace(current, host=told.host, port=told.port, tls=current.tls or told.tls, tls_name=name)
+
+    def _drop(self, server: Server) -> None:
+        if server in self.servers:
+            self.servers.remove(server)
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""Subjects: what the server would not take, or would take for something else, is refused before anything is sent.
+
+A blank in a subject ends the word on the control line, so the rest of it becomes the reply subject or the size; an
+empty token reaches nobody. All functions return what they were given, so that they can be used inline, and raise
+`BadSubjectError` (a ValueError).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from jetspark.wire.errors import BadSubjectError
+
+__all__ = ["check_filter_subject", "check_publish_subject", "check_queue", "subject_matches"]
+
+_BAD_IN_SUBJECT: Final = re.compile(r"[ \t\r\n\f\v\x00]")
+
+
+def check_publish_subject(subject: str) -> str:
+    """Return a subject that a message can be published to: no blanks, no empty token, no wildcard token."""
+    for token in _tokens(subject):
+        if token in {"*", ">"}:
+            raise BadSubjectError(f"subject {subject!r} has the wildcard {token!r}; a message needs a literal subject")
+    return subject
+
+
+def check_filter_subject(subject: str) -> str:
+    """Return a subject that can filter: no blanks, no empty token, `>` only as the last token."""
+    tokens = _tokens(subject)
+    if ">" in tokens[:-1]:
+        raise BadSubjectError(f"subject {subject!r} has '>' before its end; it can only be the last token")
+    return subject
+
+
+def check_queue(queue: str) -> str:
+    """Return the name of a queue group: one word without blanks."""
+    if not queue or _BAD_IN_SUBJECT.search(queue):
+        raise BadSubjectError(f"queue group {queue!r} must be one word without blanks")
+    return queue
+
+
+def subject_matches(pattern: str, subject: str) -> bool:
+    """Tell whether a literal subject falls under a filter with `*` and `>`."""
+    want = pattern.split(".")
+    have = subject.split(".")
+    if want[-1] == ">":
+        want.pop()
+        if len(have) <= len(want):
+            return False
+    elif len(have) != len(want):
+        return False
+    return all(w in {"*", h} for w, h in zip(want, have, strict=False))
+
+
+def _tokens(subject: str) -> list[str]:
+    if not subject:
+        raise BadSubjectError("subject is empty")
+    bad = _BAD_IN_SUBJECT.search(subject)
+    if bad:
+        raise BadSubjectError(f"subject {subject!r} has {bad[0]!r}; subjects are free of blanks and line ends")
+    tokens = subject.split(".")
+    if "" in tokens:
+        raise BadSubjectError(f"subject {subject!r} has an empty token: a dot at its start, its end or next to another")
+    return tokens

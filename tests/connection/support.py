@@ -1,0 +1,322 @@
+"""What the connection's tests share: both fronts behind one asyncio face, a recorder of events, a TCP proxy, waiting.
+
+The same tests run on the asyncio front and on the blocking one, whose calls are carried to threads here.
+"""
+
+# ruff: noqa: ASYNC109 - the fronts take deadlines as parameters
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from jetspark import aio, sync
+from jetspark.wire.errors import Error
+from jetspark.wire.events import Event
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.messages import Message
+from jetspark.wire.options import ConnectOptions, ServerAddress
+from jetspark.wire.outbound import Payload
+from jetspark.wire.routes import Overflow
+from jetspark.wire.session import ServerInfo
+
+E = TypeVar("E", bound=Event)
+
+PATIENCE = 10.0
+
+
+async def eventually(condition: Callable[[], object], timeout: float = PATIENCE, what: str = "the condition") -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not hold within {timeout:g} s")
+        await asyncio.sleep(0.005)
+
+
+class Recorder:
+    """An event handler that keeps the events, and in which threads it was called."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.threads: set[str] = set()
+
+    def __call__(self, event: Event) -> None:
+        self.threads.add(threading.current_thread().name)
+        self.events.append(event)
+
+    @property
+    def names(self) -> list[str]:
+        return [type(event).__name__ for event in self.events]
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    async def wait(self, kind: type[E], count: int = 1, timeout: float = PATIENCE) -> E:
+        """The count-th event of a kind."""
+        await eventually(lambda: len(self.of(kind)) >= count, timeout, f"{count} x {kind.__name__} in {self.names}")
+        return self.of(kind)[count - 1]
+
+
+class BlockingSubscription:
+    """A subscription of the blocking front, with its calls in threads."""
+
+    def __init__(self, inner: sync.Subscription) -> None:
+        self.inner = inner
+
+    @property
+    def subject(self) -> str:
+        return self.inner.subject
+
+    @property
+    def closed(self) -> bool:
+        return self.inner.closed
+
+    @property
+    def error(self) -> Error | None:
+        return self.inner.error
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        return self.inner.pending
+
+    @property
+    def dropped(self) -> int:
+        return self.inner.dropped
+
+    @property
+    def received(self) -> int:
+        return self.inner.received
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self._iterate()
+
+    async def _iterate(self) -> AsyncIterator[Message]:
+        while (message := await asyncio.to_thread(next, self.inner, None)) is not None:
+            yield message
+
+    async def next_msg(self, timeout: float | None = None) -> Message:
+        return await asyncio.to_thread(self.inner.next_msg, timeout)
+
+    async def unsubscribe(self, max_msgs: int = 0) -> None:
+        await asyncio.to_thread(self.inner.unsubscribe, max_msgs)
+
+    async def drain(self, timeout: float | None = None) -> None:
+        await asyncio.to_thread(self.inner.drain, timeout)
+
+
+class BlockingConnection:
+    """A connection of the blocking front, with its calls in threads."""
+
+    def __init__(self, inner: sync.Connection) -> None:
+        self.inner = inner
+        self.options = inner.options
+
+    @property
+    def closed(self) -> bool:
+        return self.inner.closed
+
+    @property
+    def connected(self) -> bool:
+        return self.inner.connected
+
+    @property
+    def address(self) -> ServerAddress | None:
+        return self.inner.address
+
+    @property
+    def servers(self) -> list[ServerAddress]:
+        return self.inner.servers
+
+    @property
+    def server_info(self) -> ServerInfo:
+        return self.inner.server_info
+
+    @property
+    def buffered(self) -> int:
+        return self.inner.buffered
+
+    def new_inbox(self) -> str:
+        return self.inner.new_inbox()
+
+    async def publish(
+        self, subject: str, payload: Payload = b"", *, reply: str = "", headers: HeadersLike | None = None
+    ) -> None:
+        self.inner.publish(subject, payload, reply=reply, headers=headers)
+
+    async def flush(self, timeout: float | None = 10.0) -> None:
+        await asyncio.to_thread(self.inner.flush, timeout)
+
+    async def request(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        timeout: float = 5.0,
+        headers: HeadersLike | None = None,
+        own_inbox: bool = False,
+    ) -> Message:
+        def call() -> Message:
+            return self.inner.request(subject, payload, timeout=timeout, headers=headers, own_inbox=own_inbox)
+
+        return await asyncio.to_thread(call)
+
+    async def subscribe(
+        self,
+        subject: str,
+        *,
+        queue: str = "",
+        callback: Callable[[Message], None] | None = None,
+        max_msgs: int = 0,
+        pending_messages: int | None = None,
+        pending_bytes: int | None = None,
+        overflow: Overflow = "drop",
+    ) -> BlockingSubscription:
+        def call() -> sync.Subscription:
+            return self.inner.subscribe(
+                subject,
+                queue=queue,
+                callback=callback,
+                max_msgs=max_msgs,
+                pending_messages=pending_messages,
+                pending_bytes=pending_bytes,
+                overflow=overflow,
+            )
+
+        return BlockingSubscription(await asyncio.to_thread(call))
+
+    async def drain(self, timeout: float | None = None) -> None:
+        await asyncio.to_thread(self.inner.drain, timeout)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.inner.close)
+
+
+Connection = aio.Connection | BlockingConnection
+Subscription = aio.Subscription | BlockingSubscription
+
+
+class Front:
+    """Opens connections of one front and closes them at the end of the test."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._opened: list[Connection] = []
+
+    async def connect(
+        self,
+        where: ConnectOptions | str | Sequence[str] | None = None,
+        *,
+        on_event: Callable[[Event], None] | None = None,
+        **changes: object,
+    ) -> Connection:
+        connection: Connection
+        if self.name == "aio":
+            connection = await aio.connect(where, on_event=on_event, **changes)
+        else:
+
+            def call() -> sync.Connection:
+                return sync.connect(where, on_event=on_event, **changes)
+
+            connection = BlockingConnection(await asyncio.to_thread(call))
+        self._opened.append(connection)
+        return connection
+
+    async def answer(self, connection: Connection, subject: str, answer: Callable[[bytes], bytes]) -> None:
+        """Serve a subject."""
+        if isinstance(connection, BlockingConnection):
+
+            def blocking(message: sync.Msg) -> None:
+                message.respond(answer(message.payload))
+
+            inner = connection.inner
+            await asyncio.to_thread(lambda: inner.subscribe(subject, callback=blocking))
+        else:
+
+            async def serve(message: aio.Msg) -> None:
+                await message.respond(answer(message.payload))
+
+            await connection.subscribe(subject, callback=serve)
+        await connection.flush()
+
+    async def close(self) -> None:
+        for connection in self._opened:
+            await connection.close()
+        self._opened.clear()
+
+
+class Proxy:
+    """A TCP proxy in front of a server; keeps what the clients said, and cuts on request."""
+
+    def __init__(self, port: int) -> None:
+        self.said = bytearray()
+        self.sessions = 0
+        self.open = True  # False: refuse new sessions
+        self.budget: Callable[[], int | None] = lambda: None  # bytes to pass to the client before a cut
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.own_port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.own_port}"
+
+    def cut(self) -> None:
+        """Reset every session."""
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.open:
+            writer.transport.abort()
+            return
+        self.sessions += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        with contextlib.suppress(OSError):
+            upstream, out = await asyncio.open_connection("127.0.0.1", self._port)
+            self._writers |= {writer, out}
+            left = self.budget()
+            await asyncio.gather(self._pipe(reader, out, None, self.said), self._pipe(upstream, writer, left, None))
+
+    async def _pipe(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, said: bytearray | None
+    ) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                if said is not None:
+                    said += data
+                if left is not None and len(data) >= left:
+                    writer.write(data[:left])
+                    await writer.drain()
+                    self.cut()
+                    return
+                if left is not None:
+                    left -= len(data)
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
+        self._writers.discard(writer)

@@ -1,0 +1,176 @@
+"""Flush, drain and the limits of what may wait, on both fronts."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from tests.connection.support import Front, Recorder, eventually
+
+from jetspark.errors import ConnectionClosedError, DrainTimeoutError, FlushTimeoutError
+from jetspark.server import NatsServer
+from jetspark.wire.events import Closed, SlowConsumer
+from jetspark.wire.messages import Message
+
+
+async def test_after_a_flush_the_server_has_everything(front: Front, shared_server: NatsServer) -> None:
+    connection = await front.connect(shared_server.url)
+    before = shared_server.monitor("/varz")["in_msgs"]
+    assert isinstance(before, int)
+    for _ in range(5000):
+        await connection.publish("flushed", b"x")
+    await connection.flush()
+    after = shared_server.monitor("/varz")["in_msgs"]
+    assert isinstance(after, int)
+    assert after - before >= 5000
+
+
+async def test_r25_a_flush_to_a_silent_server_times_out_and_never_succeeds(front: Front, server: NatsServer) -> None:
+    connection = await front.connect(server.url)
+    server.pause()
+    with pytest.raises(FlushTimeoutError):
+        await connection.flush(0.2)
+    server.resume()
+    await connection.flush()
+
+
+async def test_r44_draining_a_subscription_loses_nothing(front: Front, url: str) -> None:
+    sender, receiver = await front.connect(url), await front.connect(url)
+    subscription = await receiver.subscribe("drained")
+    await receiver.flush()
+    for _ in range(20_000):
+        await sender.publish("drained", b"x" * 64)
+    await sender.flush()
+    draining = asyncio.create_task(subscription.drain(20))
+    got = [message async for message in subscription]
+    await draining
+    assert len(got) == 20_000
+    assert subscription.closed
+
+
+async def test_r44_draining_a_connection_waits_for_the_last_callback(front: Front, url: str) -> None:
+    sender, receiver = await front.connect(url), await front.connect(url)
+    done = 0
+    lock = threading.Lock()
+
+    def callback(message: Message) -> None:
+        nonlocal done
+        with lock:
+            done += 1
+
+    await receiver.subscribe("drained", callback=callback)
+    await receiver.flush()
+    for _ in range(20_000):
+        await sender.publish("drained", b"x" * 64)
+    await sender.flush()
+    await receiver.drain(20)
+    assert done == 20_000
+    assert receiver.closed
+
+
+async def test_what_callbacks_publish_during_a_drain_is_sent(front: Front, url: str) -> None:
+    client, server = await front.connect(url), await front.connect(url)
+    answers = await client.subscribe("answers")
+    await client.flush()
+    await front.answer(server, "ask", lambda payload: payload)
+    for _ in range(100):
+        await client.publish("ask", b"1", reply="answers")
+    await client.flush()
+    await server.drain()
+    await client.flush()
+    await eventually(lambda: answers.received == 100)
+
+
+async def test_a_drain_that_takes_too_long_raises_and_closes(front: Front, url: str) -> None:
+    recorder = Recorder()
+    connection = await front.connect(url, on_event=recorder)
+    subscription = await connection.subscribe("stuck")
+    await connection.publish("stuck")
+    await connection.flush()
+    await eventually(lambda: subscription.received == 1)
+    with pytest.raises(DrainTimeoutError, match="1 messages"):
+        await connection.drain(0.1)
+    assert connection.closed
+    await recorder.wait(Closed)
+
+
+async def test_a_subscription_that_is_not_drained_in_time_drops_the_rest(front: Front, url: str) -> None:
+    connection = await front.connect(url)
+    subscription = await connection.subscribe("stuck")
+    await connection.publish("stuck")
+    await connection.flush()
+    await eventually(lambda: subscription.received == 1)
+    with pytest.raises(DrainTimeoutError) as caught:
+        await subscription.drain(0.1)
+    assert isinstance(caught.value, TimeoutError)
+    assert subscription.pending == (0, 0)
+    await connection.flush()
+
+
+async def test_a_draining_connection_takes_no_new_subscription(front: Front, url: str) -> None:
+    connection = await front.connect(url)
+    subscription = await connection.subscribe("slow")
+    await connection.publish("slow")
+    await eventually(lambda: subscription.received == 1)
+    draining = asyncio.create_task(connection.drain(5))
+    await eventually(lambda: subscription.closed)
+    with pytest.raises(ConnectionClosedError):
+        await connection.subscribe("another")
+    await subscription.next_msg(5)
+    await draining
+
+
+async def test_a_full_subscription_drops_and_says_so_once(front: Front, url: str) -> None:
+    recorder = Recorder()
+    connection = await front.connect(url, on_event=recorder)
+    subscription = await connection.subscribe("full", pending_messages=10)
+    for _ in range(100):
+        await connection.publish("full", b"x")
+    await connection.flush()
+    event = await recorder.wait(SlowConsumer)
+    assert event.subject == "full"
+    assert event.error.dropped == 1
+    assert (subscription.pending[0], subscription.dropped) == (10, 90)
+    for _ in range(10):
+        await subscription.next_msg(5)
+    for _ in range(100):
+        await connection.publish("full", b"x")
+    await connection.flush()
+    await recorder.wait(SlowConsumer, 2)
+    await connection.flush()
+    assert len(recorder.of(SlowConsumer)) == 2
+
+
+async def test_bytes_are_a_limit_too(front: Front, url: str) -> None:
+    connection = await front.connect(url)
+    subscription = await connection.subscribe("full", pending_bytes=1000)
+    for _ in range(10):
+        await connection.publish("full", bytes(400))
+    await connection.flush()
+    assert subscription.pending == (3, 1200)
+    assert subscription.dropped == 7
+    for _ in range(3):
+        await subscription.next_msg(5)
+    assert subscription.pending == (0, 0)
+
+
+async def test_r43_a_subscription_that_pauses_loses_nothing(front: Front, url: str) -> None:
+    sender, receiver = await front.connect(url), await front.connect(url, ping_interval=0.05)
+    subscription = await receiver.subscribe("all", pending_messages=100, overflow="pause")
+    await receiver.flush()
+
+    async def send() -> None:
+        for number in range(20_000):
+            await sender.publish("all", b"%0100d" % number)
+        await sender.flush()
+
+    sending = asyncio.create_task(send())
+    await eventually(lambda: subscription.pending[0] >= 100)
+    await asyncio.sleep(0.3)  # several pings: to read nothing is no reason to take the server for dead
+    got = [int((await subscription.next_msg(10)).payload) for _ in range(20_000)]
+    await sending
+    assert got == list(range(20_000))
+    assert subscription.dropped == 0
+    assert receiver.connected
+    await receiver.flush()

@@ -1,0 +1,258 @@
+"""Bytes that no server should send: a protocol error and a reconnect, never a hang, never memory without bound.
+
+The real server cannot be made to send them, so they come from a socket that says them; the wire itself is compared with
+the scalar parser on mutated streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.connection.support import Front, Recorder
+
+from jetspark.errors import ConnectError, ProtocolError
+from jetspark.wire.events import Disconnected, Reconnected
+from jetspark.wire.frames import Control, Limits, Msg, Parser
+from jetspark.wire.inbound import Inbound
+from jetspark.wire.messages import Message
+from jetspark.wire.routes import Route
+
+INFO = b'INFO {"server_id":"X","version":"2.15.0","headers":true,"max_payload":1048576}\r\n'
+
+
+@contextlib.asynccontextmanager
+async def saying(*sessions: bytes) -> AsyncIterator[str]:
+    """A server whose sessions are opened properly and then say these bytes; the last one goes on living."""
+    left = list(sessions)
+    writers: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        writer.write(INFO)
+        said = False
+        with contextlib.suppress(OSError):
+            while line := await reader.readline():
+                if line == b"PING\r\n":
+                    writer.write(b"PONG\r\n")
+                if line.startswith(b"SUB") and not said and left:
+                    said = True
+                    writer.write(left.pop(0))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for writer in writers:
+            writer.close()
+
+
+BROKEN = {
+    "unknown verb": b"HELLO world\r\n",
+    "no size": b"MSG a 1\r\n",
+    "size is no number": b"MSG a 1 x\r\n",
+    "negative size": b"MSG a 1 -5\r\n",
+    "size with underscore": b"MSG a 1 1_0\r\n0123456789\r\n",
+    "endless size": b"MSG a 1 " + b"9" * 5000 + b"\r\n",
+    "size over the limit": b"MSG a 1 999999999\r\n",
+    "wrong size": b"MSG a 1 3\r\nabcdef\r\n",
+    "header longer than the message": b"HMSG a 1 20 10\r\n",
+    "too many words": b"MSG a 1 b c 5\r\nabcde\r\n",
+    "empty word": b"MSG a  1 5\r\nabcde\r\n",
+    "bare line feed": b"MSG a 1 1\nx\r\n",
+    "binary": bytes(range(256)),
+    "endless line": b"+" * (3 << 20),
+    "broken INFO": b"INFO {nonsense\r\n",
+    "INFO of another form": b'INFO {"max_payload":"many"}\r\n',
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
+async def test_broken_bytes_end_the_session_and_a_new_one_is_opened(front: Front, broken: bytes) -> None:
+    good = b"MSG a 1 4\r\ngood\r\n"
+    async with saying(b"MSG a 1 6\r\nbefore\r\n" + broken, good) as url:
+        recorder = Recorder()
+        connection = await front.connect(url, on_event=recorder)
+        subscription = await connection.subscribe("a")
+        event = await recorder.wait(Disconnected)
+        assert isinstance(event.error, ProtocolError)
+        assert len(str(event.error)) < 500
+        await recorder.wait(Reconnected)
+        assert (await subscription.next_msg(5)).payload == b"before"
+        assert (await subscription.next_msg(5)).payload == b"good"
+        await connection.close()
+
+
+async def test_what_the_documents_allow_is_tolerated(front: Front) -> None:
+    block = b"NATS/1.0\r\nno colon\r\n: no key\r\nK:v\xff\xfe\r\nN : x\r\n\r\n"
+    said = (
+        b"+OK\r\nPONG\r\nPING\r\nMSG a 77 2\r\nno\r\n"  # a PONG too many; a subscription that is not there
+        b"-ERR 'Something new'\r\n" + b"HMSG a 1 %d %d\r\n%b\r\n" % (len(block), len(block), block)
+    )
+    async with saying(said) as url:
+        connection = await front.connect(url)
+        subscription = await connection.subscribe("a")
+        message = await subscription.next_msg(5)
+        assert message.headers["K"].encode("utf-8", "surrogateescape") == b"v\xff\xfe"
+        assert message.status is None
+        assert connection.connected
+        await connection.close()
+
+
+@pytest.mark.parametrize("greeting", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"PING\r\n", b"\x00\x01\x02\r\n", b""])
+async def test_what_is_no_nats_server_is_refused(front: Front, greeting: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting)
+        with contextlib.suppress(OSError):
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises((ConnectError, ProtocolError)):
+            await front.connect(url)
+
+
+async def test_a_server_that_says_nothing_is_given_up_in_time(front: Front) -> None:
+    release = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await release.wait()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(ConnectError, match="time-out"):
+            await front.connect(url, connect_timeout=0.2)
+        release.set()
+
+
+class Collector:
+    """What an Inbound delivers, in its order."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.seen: list[Msg | Control] = []
+        self.routes = {}
+        for sid in range(10):
+            route = Route(sid, b">")
+            route.handler = lambda message, sid=sid: self.seen.append(_plain(message, sid))
+            self.routes[b"%d" % sid] = route
+        self.inbound = Inbound(
+            self.routes,
+            on_control=self.seen.append,
+            on_full=lambda route: True,
+            on_last=lambda route: None,
+            limits=limits,
+        )
+
+
+def _plain(message: Message, sid: int) -> Msg:
+    return Msg(message.raw_subject, sid, message.raw_reply, message.raw_header, message.payload)
+
+
+LIMITS = Limits(line=200, size=400)
+
+valid = st.one_of(
+    st.sampled_from([b"PING\r\n", b"PONG\r\n", b"+OK\r\n", b"-ERR 'x'\r\n", b"INFO {}\r\n"]),
+    st.builds(
+        lambda subject, sid, reply, payload: b"MSG %b %d %b%d\r\n%b\r\n" % (subject, sid, reply, len(payload), payload),
+        st.sampled_from([b"a", b"a.b", b"\xc3\xa9"]),
+        st.integers(0, 9),
+        st.sampled_from([b"", b"r ", b"_INBOX.x "]),
+        st.sampled_from([b"", b"x", b"\r\n", b"\r\nMSG a 1 1\r\nz\r\n", b"y" * 100]),
+    ),
+    st.builds(
+        lambda sid, block, payload: (
+            b"HMSG a %d %d %d\r\n%b%b\r\n" % (sid, len(block), len(block) + len(payload), block, payload)
+        ),
+        st.integers(0, 9),
+        st.sampled_from([b"NATS/1.0\r\n\r\n", b"NATS/1.0 404 None\r\n\r\n", b"NATS/1.0\r\nA: b\r\n\r\n"]),
+        st.binary(max_size=30),
+    ),
+)
+
+
+def _fed(feed: list[bytes], limits: Limits) -> tuple[list[Msg | Control], bool]:
+    collector = Collector(limits)
+    try:
+        for piece in feed:
+            collector.inbound.feed(piece)
+    except ProtocolError:
+        return collector.seen, True
+    return collector.seen, False
+
+
+def _parsed(data: bytes, limits: Limits) -> tuple[list[Msg | Control], bool]:
+    parser = Parser(limits)
+    seen: list[Msg | Control] = []
+    try:
+        seen.extend(parser.feed(data))
+    except ProtocolError:
+        return seen, True
+    return seen, False
+
+
+def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:
+    places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    return [data[begin:end] for begin, end in itertools.pairwise(places)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(valid, max_size=8), st.lists(st.integers(0, 10_000), max_size=6))
+def test_the_read_loop_gives_what_the_parser_gives_wherever_it_is_cut(stream: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(stream)
+    seen, failed = _fed(_pieces(data, cuts), LIMITS)
+    assert not failed
+    assert len(seen) == len(stream)
+    assert seen == _parsed(data, LIMITS)[0]
+
+
+def test_the_read_loop_may_be_cut_at_every_byte() -> None:
+    data = b"INFO {}\r\nMSG a 1 r 5\r\n\r\nMSG\r\nPING\r\nHMSG a 2 12 14\r\nNATS/1.0\r\n\r\nhi\r\nMSG a 3 0\r\n\r\n"
+    whole, failed = _fed([data], LIMITS)
+    assert (len(whole), failed) == (5, False)
+    assert _fed([data[at : at + 1] for at in range(len(data))], LIMITS) == (whole, False)
+    for at in range(len(data)):
+        assert _fed([data[:at], data[at:]], LIMITS) == (whole, False)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.lists(valid, min_size=1, max_size=5),
+    st.lists(
+        st.tuples(
+            st.integers(0, 10_000),
+            st.sampled_from([b"", b"\n", b"\r\n", b" ", b"0", b"9", b"M", b"\xff"]),
+            st.integers(0, 3),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.lists(st.integers(0, 10_000), max_size=4),
+)
+def test_fuzzed_streams_never_do_more_than_raise_a_protocol_error(
+    stream: list[bytes], mutations: list[tuple[int, bytes, int]], cuts: list[int]
+) -> None:
+    data = bytearray(b"".join(stream))
+    for place, inserted, removed in mutations:
+        at = place % (len(data) + 1)
+        data[at : at + removed] = inserted
+    seen, failed = _fed(_pieces(bytes(data), cuts), LIMITS)
+    expected, expected_failure = _parsed(bytes(data), LIMITS)
+    assert failed == expected_failure
+    assert seen == [frame for frame in expected if not isinstance(frame, Msg) or frame.sid < 10]
+
+
+def test_a_message_in_small_pieces_is_copied_once() -> None:
+    """Linear time: a quadratic read loop would take minutes for this."""
+    collector = Collector(Limits())
+    size = 8 << 20
+    collector.inbound.feed(b"MSG a 1 %d\r\n" % size)
+    for _ in range(size // 1024):
+        collector.inbound.feed(bytes(1024))
+    collector.inbound.feed(b"\r\n")
+    assert len(collector.seen) == 1

@@ -1,0 +1,318 @@
+"""The connection's state machines, without a socket and without a clock."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from jetspark.errors import (
+    AuthenticationError,
+    BadSubjectError,
+    ConfigError,
+    ConnectError,
+    ConnectionClosedError,
+    DisconnectedError,
+    Error,
+    OutboundBufferLimitError,
+)
+from jetspark.wire.client import Client, Status
+from jetspark.wire.events import Closed, Connected, Disconnected, ErrorOccurred, Event, EventQueue, Reconnected
+from jetspark.wire.headers import Headers
+from jetspark.wire.messages import Message
+from jetspark.wire.options import ConnectOptions
+from jetspark.wire.outbound import Outbound
+from jetspark.wire.pings import Pings
+from jetspark.wire.routes import Routes
+from jetspark.wire.servers import Server, ServerPool
+from jetspark.wire.session import ServerInfo
+
+THREE = ("nats://a:1", "nats://b:2", "nats://c:3")
+FAILURE = ConnectError("no")
+
+
+def _pool(**changes: object) -> ServerPool:
+    return ServerPool(ConnectOptions.of(list(THREE), **changes), Random(1))
+
+
+def _next(pool: ServerPool) -> tuple[Server, float]:
+    tried = pool.next()
+    assert tried is not None
+    return tried
+
+
+# -- the reconnect plan ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.conformance("REC-01")
+def test_servers_are_tried_in_random_order_unless_it_is_kept() -> None:
+    orders = {
+        tuple(server.address.host for server in ServerPool(ConnectOptions(servers=THREE), Random(seed)).servers)
+        for seed in range(50)
+    }
+    assert len(orders) == 6
+    assert [server.address.host for server in _pool(randomize=False).servers] == ["a", "b", "c"]
+
+
+@pytest.mark.conformance("REC-01")
+def test_the_first_round_comes_at_once_and_then_the_wait_grows_with_jitter() -> None:
+    pool = _pool(reconnect_wait=0.1, reconnect_wait_max=1.0)
+    pool.begin()
+    delays = [_next(pool)[1] for _ in range(3 * 12)]
+    assert delays[:3] == [0, 0, 0]
+    waits = delays[3::3]
+    assert all(delay == 0 for at, delay in enumerate(delays) if at % 3)
+    for number, wait in enumerate(waits):
+        full = min(0.1 * 2**number, 1.0)
+        assert full / 2 <= wait <= full
+    assert len(set(waits)) == len(waits)
+    pool.begin()
+    assert _next(pool)[1] == 0
+
+
+def test_waits_stay_finite_however_long_it_takes() -> None:
+    pool = _pool(reconnect_wait_max=5.0)
+    assert all(_next(pool)[1] <= 5.0 for _ in range(10_000))
+
+
+def test_a_server_is_given_up_after_as_many_failures_as_asked() -> None:
+    pool = _pool(max_reconnects=2, randomize=False)
+    for _ in range(6):
+        pool.failed(_next(pool)[0], FAILURE)
+    assert pool.next() is None
+
+
+def test_only_failures_in_a_row_count() -> None:
+    pool = _pool(max_auth_failures=2, randomize=False)
+    server, _ = _next(pool)
+    for error in (AuthenticationError("no"), FAILURE, AuthenticationError("no")):
+        pool.failed(server, error)
+    assert server in pool.servers
+    pool.succeeded(server)
+    assert server.auth_failures == server.failures == 0
+    pool.failed(server, AuthenticationError("no"))
+    pool.failed(server, AuthenticationError("no"))
+    assert server not in pool.servers
+
+
+def test_discovered_servers_join_and_leave_but_configured_ones_stay() -> None:
+    pool = ServerPool(ConnectOptions(servers=("tls://user:word@start:1",)), Random(1))
+    current, _ = _next(pool)
+    fresh = pool.discovered(["10.0.0.2:4222", "named:4222", "bad port:x", "start:1"], current)
+    assert sorted(address.host for address in fresh) == ["10.0.0.2", "named"]
+    assert all(address.tls and address.user == "user" for address in fresh)
+    assert {address.host: address.tls_name for address in fresh} == {"10.0.0.2": "start", "named": None}
+    assert pool.discovered(["10.0.0.2:4222", "named:4222"], current) == []
+    pool.discovered(["named:4222"], current)
+    assert sorted(server.address.host for server in pool.servers) == ["named", "start"]
+    assert not any("word" in str(server) for server in pool.servers)
+
+
+# -- pings -------------------------------------------------------------------------------------------------------
+
+
+def test_silence_for_as_many_pings_as_allowed_is_death() -> None:
+    pings = Pings(2)
+    assert [pings.tick(0) for _ in range(3)] == [True, True, False]
+
+
+def test_an_answer_or_anything_else_is_a_sign_of_life() -> None:
+    pings = Pings(2)
+    for _ in range(10):
+        assert pings.tick(0)
+        pings.pong()
+    for _ in range(10):
+        assert pings.tick(0)
+        pings.alive = True
+
+
+def test_answers_belong_to_pings_in_order() -> None:
+    pings, seen = Pings(2), list[tuple[str, Error | None]]()
+    pings.sent(5, lambda error: seen.append(("first", error)))
+    pings.tick(7)
+    pings.sent(9, lambda error: seen.append(("second", error)))
+    pings.pong()
+    assert (seen, pings.confirmed) == ([("first", None)], 5)
+    pings.pong()
+    assert pings.confirmed == 7
+    lost = DisconnectedError("lost")
+    pings.lost(lost)
+    assert seen == [("first", None), ("second", lost)]
+    pings.pong()  # one too many
+
+
+# -- what waits to be sent ---------------------------------------------------------------------------------------
+
+
+def test_frames_are_what_the_protocol_wants() -> None:
+    outbound = Outbound(1000)
+    assert outbound.encode("a.b", b"xy", "", None) == b"PUB a.b 2\r\nxy\r\n"
+    assert outbound.encode("a", b"", "r.s", None) == b"PUB a r.s 0\r\n\r\n"
+    assert outbound.encode("a", b"xy", "", {"K": "v"}) == b"HPUB a 18 20\r\nNATS/1.0\r\nK: v\r\n\r\nxy\r\n"
+    assert outbound.encode("a", b"xy", b"r", Headers()) == b"HPUB a r 12 14\r\nNATS/1.0\r\n\r\nxy\r\n"
+
+
+def test_a_new_session_restores_first_and_leaves_out_old_commands() -> None:
+    outbound = Outbound(1000)
+    outbound.begin(b"")
+    outbound.publish(b"PUB a 0\r\n\r\n")
+    outbound.command(b"SUB b 1\r\n")
+    outbound.command(b"PING\r\n")
+    outbound.offline()
+    outbound.command(b"UNSUB 1\r\n")
+    outbound.publish(b"PUB c 0\r\n\r\n")
+    outbound.begin(b"SUB b 1\r\n")
+    assert outbound.take() == b"SUB b 1\r\nPUB a 0\r\n\r\nPUB c 0\r\n\r\n"
+    assert (outbound.size, outbound.handed) == (0, 2)
+
+
+def test_the_limit_holds_without_a_session_only() -> None:
+    outbound = Outbound(10)
+    with pytest.raises(OutboundBufferLimitError):
+        outbound.publish(b"x" * 11)
+    outbound.begin(b"")
+    assert outbound.publish(b"x" * 11) == 11
+
+
+def test_subjects_that_were_checked_are_remembered_within_bounds() -> None:
+    outbound = Outbound(10)
+    for number in range(5000):
+        outbound.encode(f"a.{number}", b"", "", None)
+    assert len(outbound._subjects) <= 1024
+    with pytest.raises(BadSubjectError):
+        outbound.encode("a b", b"", "", None)
+
+
+# -- subscriptions -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_restored_is_what_is_left() -> None:
+    client = Client(ConnectOptions(), lambda event: None)
+    plain = client.subscribe("a", "q")
+    few = client.subscribe("b", max_msgs=5)
+    few.received = 2
+    client.retire(client.subscribe("c"))
+    client.unsubscribe(client.subscribe("d"))
+    assert client.routes.restore() == b"SUB a q %d\r\nSUB b %d\r\nUNSUB %d 3\r\n" % (plain.sid, few.sid, few.sid)
+
+
+def test_ids_are_never_used_twice() -> None:
+    routes = Routes()
+    assert [routes.next_sid() for _ in range(3)] == [1, 2, 3]
+
+
+# -- a whole life ------------------------------------------------------------------------------------------------
+
+
+def _opened(client: Client) -> Server:
+    server, _ = _next(client.servers)
+    client.greet()
+    client.opened(server, ServerInfo(server_id="X", headers=True))
+    return server
+
+
+def test_states_and_events_of_a_life() -> None:
+    seen: list[Event] = []
+    client = Client(ConnectOptions(), seen.append)
+    states = [client.status]
+    server = _opened(client)
+    states.append(client.status)
+    error = DisconnectedError("gone")
+    client.lost(error)
+    states.append(client.status)
+    client.refused(server, FAILURE)
+    _opened(client)
+    client.close()
+    client.close()
+    states.append(client.status)
+    assert states == [Status.CONNECTING, Status.CONNECTED, Status.RECONNECTING, Status.CLOSED]
+    address = server.address
+    tries = [Disconnected(error), ErrorOccurred(FAILURE), Reconnected(address)]
+    assert seen == [Connected(address), *tries, Disconnected(None), Closed(None)]
+    with pytest.raises(ConnectionClosedError):
+        client.subscribe("a")
+
+
+def test_the_servers_complaint_is_the_reason_of_the_loss() -> None:
+    seen: list[Event] = []
+    client = Client(ConnectOptions(), seen.append)
+    server, _ = _next(client.servers)
+    inbound = client.greet()
+    client.opened(server, ServerInfo(server_id="X", headers=True))
+    inbound.feed(b"-ERR 'Stale Connection'\r\n")
+    client.lost(DisconnectedError("the server closed the connection"))
+    assert isinstance(seen[-1], Disconnected)
+    assert "Stale Connection" in str(seen[-1].error)
+
+
+def test_frames_that_come_with_the_consent_are_not_lost() -> None:
+    client = Client(ConnectOptions(), lambda event: None)
+    server, _ = _next(client.servers)
+    inbound = client.greet()
+    inbound.feed(b"PING\r\n")
+    assert not client.outbound.chunks
+    client.opened(server, ServerInfo(server_id="X", headers=True))
+    assert client.outbound.take() == b"PONG\r\n"
+
+
+def test_a_loss_with_unconfirmed_publishes_is_remembered() -> None:
+    client = Client(ConnectOptions(), lambda event: None)
+    _opened(client)
+    client.outbound.publish(b"PUB a 0\r\n\r\n")
+    client.ping(lambda error: None)
+    client.outbound.take()
+    client.pings.pong()
+    client.lost(FAILURE)
+    assert not client.unconfirmed
+    _opened(client)
+    client.outbound.publish(b"PUB a 0\r\n\r\n")
+    client.outbound.take()
+    client.lost(FAILURE)
+    assert client.unconfirmed
+
+
+# -- events and messages -----------------------------------------------------------------------------------------
+
+
+def test_too_many_errors_push_out_old_errors_never_states() -> None:
+    queue = EventQueue(max_errors=3)
+    queue.put(Closed(None))
+    for number in range(10):
+        queue.put(ErrorOccurred(ValueError(number)))
+    assert (len(queue), queue.dropped) == (4, 7)
+    assert queue.take() == Closed(None)
+    rest = [queue.take() for _ in range(3)]
+    assert [event.error.args[0] for event in rest if isinstance(event, ErrorOccurred)] == [7, 8, 9]
+
+
+@pytest.mark.conformance("WIR-03")
+def test_a_status_is_a_code_on_the_version_line_of_a_message_without_payload() -> None:
+    def message(header: bytes, payload: bytes = b"") -> Message:
+        return Message(b"a", b"", header, payload, None)
+
+    status = message(b"NATS/1.0 503\r\n\r\n").status
+    assert status is not None
+    assert (status.code, status.description) == (503, "")
+    status = message(b"NATS/1.0 404 No Messages\r\nA: b\r\n\r\n").status
+    assert status is not None
+    assert (status.code, status.description) == (404, "No Messages")
+    assert message(b"NATS/1.0 404 No\r\nA: b\r\n\r\n").headers == {"A": "b"}
+    assert message(b"NATS/1.0 503\r\n\r\n", b"x").status is None
+    assert message(b"NATS/1.0\r\nStatus: 404\r\n\r\n").status is None
+
+
+def test_messages_show_no_content() -> None:
+    assert "secret" not in repr(Message(b"a", b"r", b"NATS/1.0\r\nsecret: x\r\n\r\n", b"secret", None))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ping_interval": 0}, {"max_pings": 0}, {"reconnect_wait": -1}, {"buffer_limit": -1},
+        {"pending_messages": 0}, {"inbox_prefix": "a b"}, {"inbox_prefix": ">"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused(changes: dict[str, object]) -> None:
+    with pytest.raises((ConfigError, BadSubjectError)):
+        ConnectOptions.of(None, **changes)

@@ -1,0 +1,48 @@
+"""What the server stored and what it says of itself, told apart on a real stream."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.connection.support import Connection, Front
+
+from jetspark.server import NatsServer
+
+
+async def _api(connection: Connection, subject: str, **body: object) -> None:
+    answer = json.loads((await connection.request(f"$JS.API.{subject}", json.dumps(body).encode())).payload)
+    assert "error" not in answer, answer
+
+
+@pytest.mark.conformance("WIR-06")
+async def test_stored_messages_that_look_like_a_status_are_data_and_a_status_is_one(front: Front) -> None:
+    with NatsServer() as server:
+        connection = await front.connect(server.url)
+        await _api(connection, "STREAM.CREATE.S", name="S", subjects=["a"], storage="memory")
+        for name, headers_only in (("ALL", False), ("HEADERS", True)):
+            config = {"durable_name": name, "ack_policy": "none", "headers_only": headers_only}
+            await _api(connection, f"CONSUMER.DURABLE.CREATE.S.{name}", stream_name="S", config=config)
+        await connection.request("a", b"", headers={"Status": "404", "Description": "hi"})
+        await connection.request("a", b"body")
+
+        # Data come with the stream's subject, so only a subscription of their own can tie them to the request (WIR-07).
+        subject = "$JS.API.CONSUMER.MSG.NEXT.S."
+        looks_like_one = await connection.request(subject + "ALL", b'{"batch":1,"no_wait":true}', own_inbox=True)
+        assert looks_like_one.status is None
+        assert looks_like_one.payload == b""
+        assert (looks_like_one.headers["Status"], looks_like_one.headers["Description"]) == ("404", "hi")
+        assert looks_like_one.subject == "a"
+        assert looks_like_one.reply.startswith("$JS.ACK.S.ALL.")
+
+        first, second = [
+            await connection.request(subject + "HEADERS", b'{"batch":1,"no_wait":true}', own_inbox=True)
+            for _ in range(2)
+        ]
+        assert (first.status, second.status) == (None, None)
+        assert (second.payload, second.headers["Nats-Msg-Size"]) == (b"", "4")
+
+        empty = await connection.request(subject + "HEADERS", b'{"batch":1,"no_wait":true}', own_inbox=True)
+        assert empty.status is not None
+        assert (empty.status.code, empty.status.description) == (404, "No Messages")
+        await front.close()
