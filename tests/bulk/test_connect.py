@@ -239,6 +239,20 @@ def test_a_server_without_jetstream_is_told() -> None:
         assert time.monotonic() - began < 5
 
 
+@pytest.mark.conformance("WIR-11")
+def test_a_management_call_without_jetstream_fails_at_once_and_without_an_answer_in_time() -> None:
+    with NatsServer(jetstream=False) as without, bulk.connect(without.url) as connected:
+        began = time.monotonic()
+        with pytest.raises(JetStreamNotEnabledError):
+            connected.request(StreamInfoRequest("S"))
+        assert time.monotonic() - began < 5
+    with NatsServer() as halted, bulk.connect(halted.url) as connected:
+        halted.pause()
+        with pytest.raises(RequestTimeoutError, match=r"no reply to \$JS\.API\.STREAM\.INFO\.S within 0\.2 s"):
+            connected.request(StreamInfoRequest("S"), timeout=0.2)
+        halted.resume()
+
+
 def test_an_account_without_jetstream_is_told() -> None:
     accounts = {
         "A": {"users": [{"user": "a", "password": "a"}]},
