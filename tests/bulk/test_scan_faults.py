@@ -156,6 +156,18 @@ def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
         assert (report.missing, report.complete) == (0, True)
 
 
+def test_a_scan_that_begins_while_the_leader_is_elected_waits_for_it() -> None:
+    with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
+        streams = Streams(own)
+        name = streams.make_as(StreamConfig(name="R3", num_replicas=3))
+        streams.fill(name, 100)
+        cluster.wait_stream_leader(name).kill()
+        table, report = read(own, name, columns=["sequence"], timeout=0.3)
+        assert sequences(table) == list(range(1, 101))
+        assert report.complete
+        assert report.restarts  # an election takes longer than that
+
+
 @pytest.mark.parametrize("domain", [None, "hub"])
 def test_ack_subjects_of_the_second_form_are_read(domain: str | None) -> None:
     config: dict[str, object] = {"feature_flags": {"js_ack_fc_v2": True}}

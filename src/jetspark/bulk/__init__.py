@@ -6,6 +6,7 @@
 """
 
 from jetspark.bulk.connection import Connection, connect
+from jetspark.bulk.patience import patiently
 from jetspark.bulk.publish import PublishRefusedError, PublishReport, publish
 from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
 from jetspark.bulk.source import ReadBy
@@ -19,6 +20,7 @@ __all__ = [
     "ScanReport",
     "connect",
     "first_sequence_at",
+    "patiently",
     "publish",
     "scan",
 ]

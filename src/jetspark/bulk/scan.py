@@ -22,6 +22,7 @@ from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer import RangeConsumer, forget, look
 from jetspark.bulk.direct import DirectSource, check_direct, first_at
+from jetspark.bulk.patience import may_answer_later
 from jetspark.bulk.source import RangeSource, ReadBy, Run, ScanLimits, Target
 from jetspark.flow.backoff import Backoff
 from jetspark.flow.ranges import RangeProgress, is_passing
@@ -307,8 +308,8 @@ class Scan:
                     self._look_again(progress)
                 except Error as error:
                     self._drop_source()
-                    # Before anything is known of the stream, only a connection that was lost is worth another try.
-                    passing = is_passing(error) and (progress is not None or self._connection.closed)
+                    known = progress is not None
+                    passing = is_passing(error) if known else may_answer_later(self._connection, error)
                     delay = backoff.next_delay(time.monotonic()) if passing else None
                     if delay is None:
                         raise

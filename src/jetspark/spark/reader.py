@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import DataLossError, StreamNotFoundError
 from jetspark.jetstream.times import time_ns
@@ -81,14 +82,20 @@ class JetStreamReader(DataSourceReader):
             yield from self._read(partition)
 
     def _plan_stream(self, connection: Connection, stream: str) -> tuple[StreamRange, int]:
-        from jetspark.bulk import first_sequence_at
+        from jetspark.bulk import first_sequence_at, patiently
 
         server, options = self._options.server, self._options
 
         def sequence_at(ns: int) -> int:
-            return first_sequence_at(connection, stream, ns, timeout=server.request_timeout, prefix=server.api)
+            def ask() -> int:
+                return first_sequence_at(connection, stream, ns, timeout=server.request_timeout, prefix=server.api)
 
-        info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+            return patiently(connection, ask, options.retry_timeout)
+
+        def ask_info() -> StreamInfo:
+            return connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+
+        info = patiently(connection, ask_info, options.retry_timeout)
         bounds = Bounds(self._push.sequence.low, self._push.sequence.high)
         time = self._push.time_ns
         bounds.narrow(
