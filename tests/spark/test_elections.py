@@ -1,0 +1,39 @@
+"""A read that is planned while a cluster elects a leader waits for it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from tests.bulk.streams import Streams
+
+from jetspark import bulk
+from jetspark.errors import RequestTimeoutError
+from jetspark.jetstream import StreamConfig
+from jetspark.server import NatsCluster
+from jetspark.spark.options import read_options
+from jetspark.spark.reader import JetStreamReader
+from jetspark.spark.schema import read_schema
+
+
+def reader(cluster: NatsCluster, stream: str, retry: str) -> JetStreamReader:
+    options = {
+        "servers": ",".join(cluster.urls),
+        "stream": stream,
+        "requestTimeout": "300ms",
+        "retryTimeout": retry,
+        "startingTimestamp": "0",
+    }
+    return JetStreamReader(read_schema(include_headers=False), read_options(options))
+
+
+def test_planning_waits_for_the_leader_of_a_stream() -> None:
+    with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
+        streams = Streams(own)
+        stream = streams.make_as(StreamConfig(name="R3", num_replicas=3))
+        streams.fill(stream, 100)
+        cluster.wait_stream_leader(stream).kill()
+        with pytest.raises(RequestTimeoutError):
+            reader(cluster, stream, retry="10ms").partitions()
+        patient = reader(cluster, stream, retry="30s")
+        batches = [batch for part in patient.partitions() for batch in patient.read(part)]
+        assert pa.Table.from_batches(batches)["sequence"].to_pylist() == list(range(1, 101))
