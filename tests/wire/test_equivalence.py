@@ -159,7 +159,7 @@ def test_both_refuse_a_damaged_stream_at_the_same_byte(data: bytes, limits: Limi
         b"MSG a  0",
         b"MSG a 1 ",
         b"MSG a 1 r ",
-        b"MSG a 1  0",
+        b"MSG a 1 r  0",
         b"MSG a 1 r 0 0",
         b"MSG a x 0",
         b"MSG a 1 -0",

@@ -58,6 +58,8 @@ def test_each_frame_is_read(data: bytes, frame: Frame) -> None:
     [
         (b"MSG a 1 5", MessageLine(b"a", 1, b"", 0, 5)),
         (b"MSG a 1 r 5", MessageLine(b"a", 1, b"r", 0, 5)),
+        (b"MSG a 1  5", MessageLine(b"a", 1, b"", 0, 5)),
+        (b"HMSG a 1  2 5", MessageLine(b"a", 1, b"", 2, 5)),
         (b"HMSG a 18446744073709551615 2 5", MessageLine(b"a", 2**64 - 1, b"", 2, 5)),
         (b"HMSG \xc3\xa9 1 r 2 00005", MessageLine("\u00e9".encode(), 1, b"r", 2, 5)),
     ],
@@ -71,7 +73,7 @@ def test_a_message_line_is_read(line: bytes, expected: MessageLine) -> None:
     [
         (b"HMSG", "wrong number of words"),
         (b"MSG a 5", "wrong number of words"),
-        (b"MSG a 1  5", "wrong number of words"),
+        (b"MSG a  5", "wrong number of words"),
         (b"MSG a 1 r 5 5", "wrong number of words"),
         (b"HMSG a 1 5", "wrong number of words"),
         (b"MSG a one 5", "not a 64-bit number"),

@@ -113,7 +113,7 @@ def test_numbers_of_ack_subjects_are_exact_up_to_64_bits(replies: list[bytes], s
 
 
 @pytest.mark.parametrize(
-    "line", [b"MSG a 1 2 3 4", b"MSG a 0", b"MSG  1 0", b"MSG a x 0", b"HMSG a 1  0 0", b"HMSG a 1 0"]
+    "line", [b"MSG a 1 2 3 4", b"MSG a 0", b"MSG  1 0", b"MSG a x 0", b"HMSG a  1 0 0", b"HMSG a 1 0"]
 )
 def test_a_wrong_line_is_refused_and_shown(line: bytes) -> None:
     data = b"MSG good 1 0" + line

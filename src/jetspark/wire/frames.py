@@ -132,7 +132,8 @@ def parse_message_line(line: bytes, limits: Limits = Limits()) -> MessageLine:  
     words = line.split(b" ")
     with_header = words[0] == b"HMSG"
     count = len(words) - with_header
-    if not 4 <= count <= 5 or not all(words):
+    # An empty reply is none: nats-server 2.15 writes one before its answer to CONSUMER.RESET.
+    if not 4 <= count <= 5 or not all(words[:3]) or not all(words[-1 - with_header :]):
         raise ProtocolError(f"wrong number of words in the control line {_shown(line)}")
     header_size = _number(words[-2], line) if with_header else 0
     size = _number(words[-1], line)

@@ -67,7 +67,8 @@ def read_lines(buffer: pa.Buffer, start: Index, line_end: Index) -> LineTable:
     Raises
     ------
     ProtocolError
-        A control line has words missing, empty or too many, or a subscription id that is no 64-bit number.
+        A control line has words missing, empty (but for the reply) or too many, or a subscription id that is no 64-bit
+        number.
     """
     lines = gather_spans(buffer, start, line_end)
     offsets, data = padded(lines)
@@ -91,7 +92,7 @@ def read_lines(buffer: pa.Buffer, start: Index, line_end: Index) -> LineTable:
     reply_start = sid_end + 1
     reply_end = np.where(has_reply, spaces[np.where(has_reply, first + 3, first)], reply_start)
     sid, good = numbers(words, subject_end + 1, sid_end)
-    good &= (subject_start < subject_end) & (~has_reply | (reply_start < reply_end))
+    good &= subject_start < subject_end
     if not good.all():
         _raise_first(lines, good)
     return LineTable(pa.py_buffer(data.data), data, words, subject_start, subject_end, reply_start, reply_end, sid)
@@ -111,7 +112,7 @@ def _read_one_shape(data: Bytes, words: Words, offsets: Index, with_header: NDAr
     sizes = 2 if with_header[0] else 1
     if len(spaces) not in {2 + sizes, 3 + sizes}:
         return None
-    # No word is empty: no two spaces stand next to each other.
+    # No word is empty: no two spaces stand next to each other. (An empty reply is read the other way.)
     if (np.diff(places[:, spaces], axis=1) == 1).any():
         return None
     subject, sid_start, sid_end = (places[:, spaces[word]] for word in range(3))
