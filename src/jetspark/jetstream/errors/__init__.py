@@ -2,7 +2,8 @@
 
 - `jetspark.wire.errors`: its root, the connection, time-outs and the caller's own mistakes;
 - `api`: what the JetStream API answers, by its error number;
-- `status`: what a consumer answers to a pull, or a stream to a direct get, instead of messages.
+- `status`: what a consumer answers to a pull, or a stream to a direct get, instead of messages;
+- `subscribing`: why a subscription cannot be bound, and what is missing in one.
 """
 
 from jetspark.jetstream.errors.api import (
@@ -67,6 +68,21 @@ from jetspark.jetstream.errors.status import (
     StatusError,
     TooManyResultsError,
 )
+from jetspark.jetstream.errors.subscribing import (
+    BindingError,
+    ConsumerAlreadyBoundError,
+    ConsumerConfigMismatchError,
+    ConsumerResettingError,
+    ConsumerSequenceMismatchError,
+    DeliverGroupMismatchError,
+    DeliverGroupMissingError,
+    DeliverGroupRequiredError,
+    NoMatchingStreamError,
+    NotPullConsumerError,
+    NotPushConsumerError,
+    QueueFeatureError,
+    SubjectMismatchError,
+)
 from jetspark.wire.errors import (
     AuthenticationError,
     AuthenticationExpiredError,
@@ -114,10 +130,13 @@ __all__ = [
     "BadSubjectError",
     "BatchError",
     "BatchTooLargeError",
+    "BindingError",
     "ConfigError",
     "ConnectError",
     "ConnectionClosedError",
+    "ConsumerAlreadyBoundError",
     "ConsumerConfigError",
+    "ConsumerConfigMismatchError",
     "ConsumerCreateError",
     "ConsumerDeletedError",
     "ConsumerDoesNotExistError",
@@ -126,8 +145,13 @@ __all__ = [
     "ConsumerNameInUseError",
     "ConsumerNotFoundError",
     "ConsumerOfflineError",
+    "ConsumerResettingError",
+    "ConsumerSequenceMismatchError",
     "CounterError",
     "DataLossError",
+    "DeliverGroupMismatchError",
+    "DeliverGroupMissingError",
+    "DeliverGroupRequiredError",
     "DirectGetRequestError",
     "DisconnectedError",
     "DrainTimeoutError",
@@ -153,11 +177,14 @@ __all__ = [
     "MissedHeartbeatError",
     "NoConsumerResponseError",
     "NoDirectGetError",
+    "NoMatchingStreamError",
     "NoMessageError",
     "NoRespondersError",
     "NoServersError",
     "NoStreamResponseError",
     "NotFoundError",
+    "NotPullConsumerError",
+    "NotPushConsumerError",
     "OutboundBufferLimitError",
     "PermissionsViolationError",
     "PinIdMismatchError",
@@ -165,6 +192,7 @@ __all__ = [
     "PublishExpectationError",
     "PublishTimeoutError",
     "PullLimitExceededError",
+    "QueueFeatureError",
     "RequestTimeoutError",
     "RequiredAPILevelError",
     "RollupError",
@@ -179,6 +207,7 @@ __all__ = [
     "StreamOfflineError",
     "StreamSealedError",
     "StreamStoreFailedError",
+    "SubjectMismatchError",
     "SubjectOverlapError",
     "SubscriptionClosedError",
     "TLSError",
