@@ -40,6 +40,7 @@ async def ask_alone(
         message = await answered
     finally:
         route.wake = route.handler = None
+        client.outbound.withdraw((frame,))
         client.unsubscribe(route)
         connection.send_soon()
         del answered

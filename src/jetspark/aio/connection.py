@@ -259,12 +259,15 @@ class Connection:
                 return cast("Msg", await ask_alone(self, subject, payload, headers, answered))
             requests = self.client.mux()
             token, reply = requests.begin(subject, partial(settle_request, answered))
+            frame = b""
             try:
-                self._outbound.publish(self._outbound.encode(subject, payload, reply, headers))
+                frame = self._outbound.encode(subject, payload, reply, headers)
+                self._outbound.publish(frame)
                 self.send_now()
                 return cast("Msg", await answered)
             finally:
                 requests.forget(token)
+                self._outbound.withdraw((frame,))  # nobody waits for it: it is not to be sent after a reconnect
         finally:
             timer.cancel()
             del answered  # it may hold an exception whose traceback holds this frame

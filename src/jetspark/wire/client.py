@@ -14,7 +14,8 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 from random import Random, SystemRandom
-from typing import Final
+from typing import Final, Protocol
+from weakref import WeakSet
 
 from jetspark.wire import frames
 from jetspark.wire.errors import (
@@ -49,7 +50,7 @@ from jetspark.wire.servers import Server, ServerPool
 from jetspark.wire.session import ServerInfo, parse_info, server_error
 from jetspark.wire.subjects import check_filter_subject, check_queue
 
-__all__ = ["Client", "Status"]
+__all__ = ["Client", "Dependent", "Status"]
 
 _QUEUE: Final = re.compile(r'using queue "([^"]*)"', re.IGNORECASE)
 
@@ -62,6 +63,13 @@ class Status(enum.Enum):
     RECONNECTING = "reconnecting"
     DRAINING = "draining"
     CLOSED = "closed"
+
+
+class Dependent(Protocol):
+    """Somebody who waits for answers on a subscription of their own, and has to know when none can come."""
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        """The session is over; or with a subject, the user may not publish to that one."""
 
 
 class Client:
@@ -83,6 +91,8 @@ class Client:
         A session was lost, and with it perhaps publishes that no PONG had confirmed; who flushes has to know.
     owner
         The front's connection, for the messages' answers.
+    dependents
+        Told when answers cannot come any more, as `requests` are. They are forgotten with their last reference.
     greeting
         Frames of a session that is being opened; None once it is open.
     """
@@ -109,6 +119,7 @@ class Client:
         self.greeting: deque[Control] | None = None
         self.unconfirmed = False
         self.owner: object = None
+        self.dependents: WeakSet[Dependent] = WeakSet()
         self._complaint: Error | None = None  # the latest -ERR, which tells why the server closes
         self._tell = tell
         self._message_type = message_type
@@ -170,7 +181,7 @@ class Client:
         self.servers.begin()
         lost = DisconnectedError(f"the connection was lost: {reason}")
         self.pings.lost(lost)
-        self.requests.fail(lost)
+        self._fail_answers(lost)
         self._tell(Disconnected(reason))
 
     def close(self, error: Error | None = None) -> None:
@@ -186,13 +197,18 @@ class Client:
             self.routes.remove(route, reason if error else None)
             route.discard()
             route.owner = None
-        self.requests.fail(reason)
+        self._fail_answers(reason)
         self.congested.clear()
         self._mux = self.owner = None
         if was_online:
             self._tell(Disconnected(error))
         self._tell(Closed(error))
         self._tell = _tell_nobody  # who was told may own us: no cycle is to stay
+
+    def _fail_answers(self, error: Error, subject: str | None = None) -> None:
+        self.requests.fail(error, subject)
+        for dependent in list(self.dependents):
+            dependent.fail(error, subject)
 
     # -- subscriptions -------------------------------------------------------------------------------------------
 
@@ -335,7 +351,7 @@ class Client:
         if error.subject is None:
             return
         if error.operation == "publish":
-            self.requests.fail(error, error.subject)
+            self._fail_answers(error, error.subject)
             return
         queue = _QUEUE.search(text)
         for route in self.routes.find(error.subject.encode(), queue[1].encode() if queue else b""):

@@ -7,6 +7,7 @@ subscriptions first, then the publishes go out (REC-02).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from jetspark.wire import headers as header_block
@@ -106,6 +107,17 @@ class Outbound:
         self.chunks.append(frame)
         self.size = size
         return size
+
+    def withdraw(self, frames: Iterable[bytes]) -> None:
+        """Do not send these publishes any more, where they still wait. The very objects are meant, not equal ones."""
+        chunks = self.chunks
+        if not chunks:
+            return
+        gone = {id(frame) for frame in frames}
+        for at, chunk in enumerate(chunks):
+            if id(chunk) in gone:
+                chunks[at] = b""  # it keeps its place: marks of PINGs count places
+                self.size -= len(chunk)
 
     def command(self, data: bytes) -> None:
         """Keep a command for the present session; the next one does without it."""
