@@ -15,10 +15,12 @@ from types import TracebackType
 from typing import Final, Self, cast
 
 from jetspark.aio.asking import ask_alone
+from jetspark.aio.jetstream.context import JetStream
 from jetspark.aio.message import Msg
 from jetspark.aio.subscription import Callback, Subscription
 from jetspark.aio.supervisor import Supervisor
 from jetspark.aio.waiting import expire, settle_ping, settle_request
+from jetspark.jetstream.names import api_prefix
 from jetspark.wire.client import Client, Status
 from jetspark.wire.errors import (
     DisconnectedError,
@@ -275,6 +277,25 @@ class Connection:
     def new_inbox(self) -> str:
         """A fresh reply subject below the inbox prefix; nobody listens to it yet."""
         return self.client.new_inbox()
+
+    def jetstream(self, *, domain: str | None = None, prefix: str | None = None, timeout: float = 5.0) -> JetStream:
+        """JetStream over this connection.
+
+        Parameters
+        ----------
+        domain
+            JetStream domain: requests go to `$JS.<domain>.API.` instead of `$JS.API.`.
+        prefix
+            Prefix of an API that was imported under another name. Not together with `domain`.
+        timeout
+            Seconds that a call waits for its answer, unless it says otherwise.
+
+        Raises
+        ------
+        BadSubjectError
+            Domain or prefix cannot stand in a subject.
+        """
+        return JetStream(self, api_prefix(domain, prefix), timeout)
 
     # -- subscriptions -------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ were given, so that they can be used inline, and raise `BadNameError` or `BadSub
 from __future__ import annotations
 
 import re
+import secrets
 from typing import Final
 
 from jetspark.jetstream.errors import BadNameError, BadSubjectError
@@ -20,6 +21,7 @@ __all__ = [
     "check_filter_subject",
     "check_publish_subject",
     "check_stream_name",
+    "new_name",
     "subject_matches",
 ]
 
@@ -38,6 +40,11 @@ def check_stream_name(name: str) -> str:
 def check_consumer_name(name: str) -> str:
     """Return a consumer name that can stand in a subject, else raise BadNameError."""
     return _check_name("consumer", name)
+
+
+def new_name() -> str:
+    """Return a fresh name, for what the user gave none."""
+    return f"jetspark-{secrets.token_hex(8)}"
 
 
 def api_prefix(domain: str | None = None, prefix: str | None = None) -> str:

@@ -8,7 +8,7 @@ vocabulary for the asyncio and the blocking front, and it is tested without a so
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 import msgspec
 
@@ -34,6 +34,9 @@ class Request(ABC, Generic[R_co]):
     """One request. Subclasses are frozen dataclasses; making one checks names and options, and raises ConfigError."""
 
     __slots__ = ()
+
+    repeatable: ClassVar[bool] = False
+    """It only reads, so it may be asked again when its reply is lost."""
 
     @property
     @abstractmethod

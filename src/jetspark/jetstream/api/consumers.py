@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from jetspark.jetstream.api.base import Request, body, check_success, narrow, raise_error, read_reply
 from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
@@ -125,6 +126,8 @@ class ConsumerCreateRequest(Request[ConsumerInfo]):
 @dataclass(frozen=True, slots=True)
 class ConsumerInfoRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
     """Configuration and state of a consumer."""
+
+    repeatable: ClassVar[bool] = True
 
     @property
     def endpoint(self) -> str:

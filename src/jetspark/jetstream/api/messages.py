@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from jetspark.jetstream.api.base import Request, body, check_success, read_reply
 from jetspark.jetstream.codec import JsonStruct
@@ -25,6 +26,8 @@ class MessageGetRequest(Request[StoredMessage]):
 
     Exactly one of `seq`, `last_by_subj`, `next_by_subj` (with `seq` or `start_time` as lower bound) or `start_time`.
     """
+
+    repeatable: ClassVar[bool] = True
 
     stream: str
     """Name of the stream."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.codec import JsonStruct
@@ -56,6 +56,8 @@ class PagedReply(JsonStruct):
 @dataclass(frozen=True)
 class PagedRequest(Request[Page[I]]):
     """Request for one page of a list."""
+
+    repeatable: ClassVar[bool] = True
 
     offset: int = field(default=0, kw_only=True)
     """Number of the first entry to get."""

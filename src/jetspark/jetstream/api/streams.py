@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from jetspark.jetstream.account import AccountInfo
 from jetspark.jetstream.api.base import Request, body, check_success, narrow, read_reply
@@ -58,6 +59,8 @@ class _PurgeReply(PagedReply):
 @dataclass(frozen=True, slots=True)
 class AccountInfoRequest(Request[AccountInfo]):
     """What the account uses and may use of JetStream."""
+
+    repeatable: ClassVar[bool] = True
 
     @property
     def endpoint(self) -> str:
@@ -117,6 +120,8 @@ class StreamUpdateRequest(_StreamConfigRequest):
 class StreamInfoRequest(Request[StreamInfo]):
     """Configuration and state of a stream."""
 
+    repeatable: ClassVar[bool] = True
+
     stream: str
     """Name of the stream."""
     deleted_details: bool = False
@@ -161,6 +166,8 @@ class StreamInfoPage:
 @dataclass(frozen=True, slots=True)
 class StreamSubjectsRequest(Request[StreamInfoPage]):
     """Number of messages by subject, one page of it. `all_subjects` asks for all pages."""
+
+    repeatable: ClassVar[bool] = True
 
     stream: str
     """Name of the stream."""

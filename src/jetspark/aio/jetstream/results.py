@@ -1,0 +1,75 @@
+"""What the server answers in pages, to the user one sequence: to iterate, or all of it at once.
+
+Both fronts are fed by `pages`, so that the blocking one crosses to the event loop once for a page and not for an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Generic, TypeVar
+
+from jetspark.jetstream.api import Page, PagedRequest, next_request
+
+__all__ = ["Listing", "Results"]
+
+T = TypeVar("T")
+
+
+class Results(Generic[T]):
+    """An async iterable of what comes in pages. Each iteration asks anew, page by page, as far as it is read.
+
+    async for name in js.stream_names():
+        ...
+    names = await js.stream_names().all()
+    """
+
+    def __init__(self, pages: Callable[[], AsyncGenerator[list[T], None]]) -> None:
+        self._pages = pages
+
+    def pages(self) -> AsyncGenerator[list[T], None]:
+        """The entries, one list a page; a page may be empty."""
+        return self._pages()
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        pages = self._pages()
+        try:
+            async for page in pages:
+                for entry in page:
+                    yield entry
+        finally:
+            await pages.aclose()
+
+    async def all(self) -> list[T]:
+        """Everything, in one list."""
+        return [entry async for page in self._pages() for entry in page]
+
+
+class Listing(Results[T]):
+    """A list of the JetStream API. In a cluster entries can be missing, which `missing` and `offline` tell."""
+
+    def __init__(self, ask: Callable[[PagedRequest[T]], Awaitable[Page[T]]], request: PagedRequest[T]) -> None:
+        super().__init__(self._ask_all)
+        self._ask = ask
+        self._request = request
+        self._missing: list[str] = []
+        self._offline: dict[str, str] = {}
+
+    @property
+    def missing(self) -> list[str]:
+        """Names whose servers did not answer, in the pages of the latest iteration."""
+        return self._missing
+
+    @property
+    def offline(self) -> dict[str, str]:
+        """Names that no server can serve, with the reason, in the pages of the latest iteration."""
+        return self._offline
+
+    async def _ask_all(self) -> AsyncGenerator[list[T], None]:
+        self._missing, self._offline = [], {}
+        following: PagedRequest[T] | None = self._request
+        while following is not None:
+            page = await self._ask(following)
+            self._missing += page.missing
+            self._offline |= page.offline
+            following = next_request(following, page)
+            yield page.items

@@ -1,0 +1,149 @@
+"""The streams of an account (ADR-37)."""
+
+from __future__ import annotations
+
+from jetspark.aio.jetstream.consumer_manager import ConsumerManager
+from jetspark.aio.jetstream.results import Listing
+from jetspark.aio.jetstream.stream import Stream
+from jetspark.jetstream.api import (
+    StreamCreateRequest,
+    StreamDeleteRequest,
+    StreamInfoRequest,
+    StreamListRequest,
+    StreamNamesRequest,
+    StreamUpdateRequest,
+)
+from jetspark.jetstream.config import StreamConfig
+from jetspark.jetstream.errors import NoMatchingStreamError, StreamNotFoundError
+from jetspark.jetstream.info import StreamInfo
+from jetspark.jetstream.making import make_config
+
+__all__ = ["StreamManager"]
+
+
+class StreamManager(ConsumerManager):
+    """What a context does with streams.
+
+    A configuration is given as a `StreamConfig`, as its fields, or as both; then the fields are set on top of it. Names
+    are checked here (CFG-05), everything else by the server, which knows the rules of its version.
+    """
+
+    async def create_stream(
+        self,
+        config: StreamConfig | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        **fields: object,
+    ) -> Stream:
+        """Make a stream. One that exists with the same configuration is returned.
+
+        Parameters
+        ----------
+        config, fields
+            The configuration: `create_stream(name="ORDERS", subjects=["orders.>"])`.
+        timeout
+            Seconds; None takes `timeout` of the context.
+
+        Raises
+        ------
+        ConfigError, BadNameError
+            It cannot be sent.
+        StreamNameInUseError
+            A stream of that name has another configuration (10058).
+        SubjectOverlapError
+            Another stream stores some of the subjects (10065).
+        StreamConfigError, APIError
+            The server refuses it.
+        """
+        request = StreamCreateRequest(make_config(StreamConfig, config, fields))
+        return Stream(self, await self.request(request, timeout))
+
+    async def update_stream(
+        self,
+        config: StreamConfig | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        **fields: object,
+    ) -> Stream:
+        """Give a stream a new configuration, the whole of it: what is left unset falls back to the server's default.
+
+        To change some fields and keep the others, those of a newer server included, use `Stream.update`.
+
+        Raises
+        ------
+        StreamNotFoundError
+            There is no such stream (10059).
+        StreamConfigError, APIError
+            The change is not possible.
+        """
+        request = StreamUpdateRequest(make_config(StreamConfig, config, fields))
+        return Stream(self, await self.request(request, timeout))
+
+    async def create_or_update_stream(
+        self,
+        config: StreamConfig | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        **fields: object,
+    ) -> Stream:
+        """Update a stream, or make it where there is none. Parameters and errors are those of the two calls.
+
+        `timeout` is for each of the two requests that this may take.
+        """
+        wanted = make_config(StreamConfig, config, fields)
+        try:
+            return await self.update_stream(wanted, timeout=timeout)
+        except StreamNotFoundError:
+            return await self.create_stream(wanted, timeout=timeout)
+
+    async def stream(self, name: str, *, timeout: float | None = None) -> Stream:  # noqa: ASYNC109
+        """The handle of a stream that exists.
+
+        Raises
+        ------
+        StreamNotFoundError
+            There is no such stream (10059).
+        """
+        return Stream(self, await self.request(StreamInfoRequest(name), timeout))
+
+    async def delete_stream(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Delete a stream with its messages and consumers.
+
+        Raises
+        ------
+        StreamNotFoundError
+            There is no such stream (10059).
+        """
+        await self.request(StreamDeleteRequest(name), timeout)
+
+    def streams(self, subject: str | None = None) -> Listing[StreamInfo]:
+        """Configuration and state of the streams, in pages of 256.
+
+            async for info in js.streams():
+                ...
+            infos = await js.streams().all()
+
+        Parameters
+        ----------
+        subject
+            Only streams that store subjects which match; wildcards are allowed.
+        """
+        return self.listing(StreamListRequest(subject))
+
+    def stream_names(self, subject: str | None = None) -> Listing[str]:
+        """Names of the streams, in pages of 1,024. Parameters are those of `streams`."""
+        return self.listing(StreamNamesRequest(subject))
+
+    async def stream_name_by_subject(self, subject: str, *, timeout: float | None = None) -> str:  # noqa: ASYNC109
+        """Name of the one stream that stores a subject (STR-01).
+
+        Raises
+        ------
+        NoMatchingStreamError
+            None does, or more than one (STR-02).
+        """
+        names = (await self.request(StreamNamesRequest(subject), timeout)).items
+        if len(names) == 1:
+            return names[0]
+        found = f"several streams store {subject!r}: {', '.join(names)}" if names else f"no stream stores {subject!r}"
+        raise NoMatchingStreamError(found, subject=subject, streams=tuple(names))
