@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from jetspark.wire.errors import ProtocolError
 from jetspark.wire.frames import CRLF, Control, Frame, Limits, Msg, parse_control, parse_message_line
 from jetspark.wire.vector.lines import NO_LIMITS, LineTable, read_lines
+from jetspark.wire.vector.runs import Run, find_runs, read_run_lines
 from jetspark.wire.vector.words import (
     Bytes,
     Index,
@@ -78,6 +79,8 @@ class FrameTable:
         Bytes up to the end of the last complete frame: where the next buffer begins.
     needed
         Bytes that the incomplete frame behind `consumed` takes in all; 0 when it is not known or there is none.
+    runs
+        The runs that the messages form, if all of them lie in runs.
     """
 
     buffer: pa.Buffer
@@ -88,6 +91,7 @@ class FrameTable:
     controls: list[tuple[int, Control]] = field(default_factory=list)
     consumed: int = 0
     needed: int = 0
+    runs: list[Run] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -110,7 +114,8 @@ class FrameTable:
         ProtocolError
             A control line has words missing, empty or too many.
         """
-        return read_lines(self.buffer, self.start, self.line_end)
+        lines = read_run_lines(self.buffer, self.runs) if self.runs else None
+        return lines or read_lines(self.buffer, self.start, self.line_end)
 
     def select(self, rows: NDArray[np.bool_]) -> FrameTable:
         """The messages where `rows` is true; the controls are left behind."""
@@ -179,7 +184,35 @@ def decode(buffer: pa.Buffer, limits: Limits = Limits()) -> FrameTable:  # noqa:
     if buffer.size > _MAX_BUFFER:
         raise ValueError(f"a buffer of {buffer.size} bytes is over 2 GiB; decode it in pieces")
     data = np.frombuffer(contents(buffer), np.uint8)
+    runs = find_runs(data, contents(buffer), limits)
+    if not runs:
+        return _search(buffer, data, limits)
+    at = runs[-1].stop
+    return _behind(runs, _search(buffer.slice(at), data[at:], limits), buffer)
+
+
+def _search(buffer: pa.Buffer, data: Bytes, limits: Limits) -> FrameTable:
     return _Chain(buffer, data, _find_candidates(data, limits), limits).follow()
+
+
+def _behind(runs: list[Run], rest: FrameTable, buffer: pa.Buffer) -> FrameTable:
+    """The messages of runs, and of the table of what lies behind them."""
+    at = runs[-1].stop
+    starts = [run.starts() for run in runs]
+    line_end = [start + run.line_end for start, run in zip(starts, runs, strict=True)]
+    end = [start + run.end for start, run in zip(starts, runs, strict=True)]
+    count = sum(run.count for run in runs)
+    return FrameTable(
+        buffer,
+        np.concatenate([*starts, rest.start + at]),
+        np.concatenate([*line_end, rest.line_end + at]),
+        np.concatenate([np.zeros(count, np.int64), rest.header_size]),
+        np.concatenate([*end, rest.end + at]),
+        [(before + count, control) for before, control in rest.controls],
+        rest.consumed + at,
+        rest.needed,
+        runs if not len(rest) else [],
+    )
 
 
 def _find_candidates(data: Bytes, limits: Limits) -> _Candidates:
