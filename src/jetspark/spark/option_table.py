@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from jetspark.jetstream.names import check_publish_subject
+from jetspark.jetstream.names import check_consumer_name, check_publish_subject
 from jetspark.spark.option_values import (
     Position,
     PositionKind,
@@ -40,7 +40,13 @@ class Use(Enum):
 
     BOTH = "read, write"
     READ = "read"
+    READ_STREAM = "streaming read"
     WRITE = "write"
+
+    @property
+    def takes(self) -> frozenset[Use]:
+        """Uses of the options that mean something here."""
+        return frozenset({Use.BOTH, self, Use.READ if self is Use.READ_STREAM else self})
 
 
 @dataclass(frozen=True)
@@ -158,9 +164,10 @@ SUBJECT: Final = Option[tuple[str, ...]](
     "Writing: the subject of all rows, instead of the column `subject`.", kafka="topic",
 )
 STARTING_OFFSETS: Final = Option[Position | dict[str, Position]](
-    "startingOffsets", "`earliest` or JSON", read_offsets, Position(PositionKind.EARLIEST), "`earliest`",
-    'First sequence to read: `earliest`, or one for each stream, `{"ORDERS": 17}` (-2 is earliest).', Use.READ,
-    "startingOffsets",
+    "startingOffsets", "`earliest`, `latest` or JSON", read_offsets, Position(PositionKind.EARLIEST),
+    "`earliest`; streaming: `latest`",
+    'First sequence to read: `earliest`, `latest` (streaming only), or one for each stream, `{"ORDERS": 17}` (-2 is '
+    "earliest, -1 latest). A streaming query goes on where its checkpoint says.", Use.READ, "startingOffsets",
 )
 ENDING_OFFSETS: Final = Option[Position | dict[str, Position]](
     "endingOffsets", "`latest` or JSON", read_offsets, Position(PositionKind.LATEST), "`latest`",
@@ -216,8 +223,48 @@ MAX_BYTES_IN_FLIGHT: Final = Option[int](
 )
 RETRY_TIMEOUT: Final = Option[float](
     "retryTimeout", "duration", read_duration, 30.0, "30s",
-    "How long a task goes on trying when the server goes away while it reads.", Use.READ,
+    "How long a task, or the planning, goes on trying when the server is away.", Use.READ,
     "fetchOffset.numRetries",
+)
+
+MAX_OFFSETS_PER_TRIGGER: Final = Option[int | None](
+    "maxOffsetsPerTrigger", "number", read_count, None, NONE,
+    "Most sequences of a micro-batch, deleted and filtered ones included. Several streams share it by what there is to "
+    "read, and each gets one at least.", Use.READ_STREAM, "maxOffsetsPerTrigger",
+)
+MAX_BYTES_PER_TRIGGER: Final = Option[int | None](
+    "maxBytesPerTrigger", "size", read_size, None, NONE,
+    "About the most bytes of a micro-batch, reckoned from the average size of the stream's messages. With "
+    "`maxOffsetsPerTrigger` the smaller one holds.", Use.READ_STREAM,
+)
+MIN_OFFSETS_PER_TRIGGER: Final = Option[int | None](
+    "minOffsetsPerTrigger", "number", read_count, None, NONE,
+    "Wait until there are so many sequences to read, or `maxTriggerDelay` is over. `Trigger.AvailableNow` does not "
+    "wait.", Use.READ_STREAM, "minOffsetsPerTrigger",
+)
+MAX_TRIGGER_DELAY: Final = Option[float](
+    "maxTriggerDelay", "duration", read_duration, 900.0, "15m",
+    "Longest time from one micro-batch to the next while there is less than `minOffsetsPerTrigger`.", Use.READ_STREAM,
+    "maxTriggerDelay",
+)
+POLL_INTERVAL: Final = Option[float](
+    "pollInterval", "duration", read_duration, 0.1, "100ms",
+    "Longest time between two questions to the server whether an idle stream has something new.", Use.READ_STREAM,
+    "fetchOffset.retryIntervalMs",
+)
+COMMIT_MODE: Final = Option[str](
+    "commitMode", "`none`, `consumer` or `purge`", one_of("none", "consumer", "purge"), "none", "`none`",
+    "What the stream is told when Spark has committed a micro-batch: nothing; the ack floor of a durable consumer "
+    "(`commitConsumer`) moves; what was read is purged.", Use.READ_STREAM, "kafka.enable.auto.commit",
+)
+COMMIT_CONSUMER: Final = Option[str | None](
+    "commitConsumer", "name", lambda text: check_consumer_name(read_text(text)), None, NONE,
+    "Name of the durable consumer of `commitMode` = `consumer`, one for each query. It is made if it is not there.",
+    Use.READ_STREAM, "kafka.group.id",
+)
+ALLOW_PURGE: Final = Option[bool](
+    "allowPurge", "true or false", read_flag, False, "false",
+    "Let `commitMode` = `purge` delete messages of a stream that is no work queue.", Use.READ_STREAM,
 )
 
 DEDUP: Final = Option[str](
@@ -242,6 +289,8 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     STREAM, SUBJECT, STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
     ENDING_OFFSETS, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, MIN_PARTITIONS, MAX_RECORDS_PER_PARTITION,
     INCLUDE_HEADERS, FAIL_ON_DATA_LOSS, ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
+    MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
+    COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
     DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT,
 )
 """All options, in the order of the documentation."""

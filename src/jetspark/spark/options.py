@@ -22,7 +22,17 @@ from jetspark.spark.option_values import Position, PositionKind, read_texts
 from jetspark.spark.subjects import EVERYTHING, reduce_filters
 from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address
 
-__all__ = ["ReadOptions", "Sealed", "ServerOptions", "WriteOptions", "read_options", "write_options"]
+__all__ = [
+    "Given",
+    "ReadOptions",
+    "Sealed",
+    "ServerOptions",
+    "WriteOptions",
+    "contradiction",
+    "make_read_options",
+    "read_options",
+    "write_options",
+]
 
 T = TypeVar("T")
 
@@ -37,6 +47,8 @@ _OTHER_NAMES: Final = {
     "filtersubjects": table.SUBJECT,
     "url": table.SERVERS,
 }
+_EARLIEST: Final = Position(PositionKind.EARLIEST)
+_LATEST: Final = Position(PositionKind.LATEST)
 _LOGINS: Final = (table.USER, table.TOKEN, table.CREDENTIALS, table.CREDENTIALS_TEXT, table.NKEY_SEED)
 _TLS: Final = (
     table.TLS_CA,
@@ -70,7 +82,7 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a batch read was asked for.
+    """What a read was asked for.
 
     Attributes
     ----------
@@ -81,7 +93,7 @@ class ReadOptions:
     subjects
         Subject filters, none of which contains another; none for everything.
     starts, ends
-        For each stream where to begin (included) and where to end (excluded).
+        For each stream where to begin (included) and where to end (excluded; a streaming query has no end).
     min_partitions, max_records_per_partition
         How to split; None leaves it to the planning.
     include_headers
@@ -136,15 +148,22 @@ class WriteOptions:
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Check the options of a batch read. Raises ConfigError."""
-    given = _Given(options, Use.READ)
+    return make_read_options(Given(options, Use.READ), _EARLIEST)
+
+
+def make_read_options(given: Given, start: Position) -> ReadOptions:
+    """Check the options of a read, which begins at `start` unless they say otherwise. Raises ConfigError."""
     streams = given[table.STREAM]
     if not streams:
         raise ConfigError("option stream must be given: the name of the stream to read, or several with commas between")
     subjects = reduce_filters(given[table.SUBJECT])
-    starts = _positions(given, streams, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS)
-    ends = _positions(given, streams, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
-    for stream in streams:
-        _check_order(stream, *starts[stream], *ends[stream])
+    starts = _positions(
+        given, streams, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
+    )
+    ends = _positions(given, streams, _LATEST, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
+    if given.use is Use.READ:
+        for stream in streams:
+            _check_order(stream, *starts[stream], *ends[stream])
     return ReadOptions(
         server=_server_options(given),
         streams=streams,
@@ -164,7 +183,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """Check the options of a batch write. Raises ConfigError."""
-    given = _Given(options, Use.WRITE)
+    given = Given(options, Use.WRITE)
     subjects = given[table.SUBJECT]
     if len(subjects) > 1:
         raise ConfigError(f"option subject names {len(subjects)} subjects; all rows can be published to one only")
@@ -212,10 +231,19 @@ class _Naming:
             raise ConfigError(f"option {self._option.name}: {error}") from None
 
 
-class _Given:
-    """The options that were given, all of them read; those that were not have their defaults."""
+class Given:
+    """The options that were given, all of them read; those that were not have their defaults.
+
+    Parameters
+    ----------
+    options
+        As Spark hands them over.
+    use
+        What for. Options for something else are read all the same.
+    """
 
     def __init__(self, options: Mapping[str, str], use: Use) -> None:
+        self.use = use
         self._values: dict[str, object] = {}
         for name in options:  # no value in a local variable: Spark can print those with a traceback
             option = _BY_NAME.get(name.lower())
@@ -245,7 +273,7 @@ def _shown(text: str) -> str:
 
 
 def _unknown(name: str, use: Use) -> str:
-    fitting = {key: option for key, option in _BY_NAME.items() if option.use in {Use.BOTH, use}}
+    fitting = {key: option for key, option in _BY_NAME.items() if option.use in use.takes}
     nearest = (
         _OTHER_NAMES.get(name.lower()) or _BY_NAME[difflib.get_close_matches(name.lower(), fitting, n=1, cutoff=0.0)[0]]
     )
@@ -254,14 +282,17 @@ def _unknown(name: str, use: Use) -> str:
 
 
 def _positions(
-    given: _Given,
+    given: Given,
     streams: tuple[str, ...],
+    default: Position,
     timestamp: Option[int | None],
     by_timestamp: Option[dict[str, int] | None],
     offsets: Option[Position | dict[str, Position]],
 ) -> dict[str, tuple[Option[object], Position]]:
     """For each stream the option that decides and the position; a time goes before a sequence, as in Kafka's source."""
     time, times, position = given[timestamp], given[by_timestamp], given[offsets]
+    if offsets not in given:
+        position = default
     if time is not None:
         return {stream: (timestamp, Position(PositionKind.TIME, time)) for stream in streams}
     if times is not None:
@@ -297,11 +328,11 @@ def _check_order(
         )
 
 
-def _server_options(given: _Given) -> ServerOptions:
+def _server_options(given: Given) -> ServerOptions:
     _check_login(given)
     _check_tls(given)
     if table.DOMAIN in given and table.API_PREFIX in given:
-        raise _contradiction(table.DOMAIN, table.API_PREFIX)
+        raise contradiction(table.DOMAIN, table.API_PREFIX)
     with _Naming(table.DOMAIN if table.DOMAIN in given else table.API_PREFIX):
         api = api_prefix(given[table.DOMAIN], given[table.API_PREFIX])
     servers = given[table.SERVERS]
@@ -332,25 +363,25 @@ def _server_options(given: _Given) -> ServerOptions:
     return ServerOptions(connect, api, given[table.REQUEST_TIMEOUT])
 
 
-def _check_login(given: _Given) -> None:
+def _check_login(given: Given) -> None:
     logins = [option for option in _LOGINS if option in given]
     if len(logins) > 1:
-        raise _contradiction(logins[0], logins[1])
+        raise contradiction(logins[0], logins[1])
     if table.PASSWORD in given and table.USER not in given:
         raise ConfigError("option password needs option user beside it")
 
 
-def _check_tls(given: _Given) -> None:
+def _check_tls(given: Given) -> None:
     for option, needed in ((table.TLS_KEY, table.TLS_CERT), (table.TLS_KEY_PASSWORD, table.TLS_CERT)):
         if option in given and needed not in given:
             raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
     if not given[table.TLS_VERIFY]:
         for option in (table.TLS_CA, table.TLS_HOSTNAME):
             if option in given:
-                raise _contradiction(option, table.TLS_VERIFY, " = false")
+                raise contradiction(option, table.TLS_VERIFY, " = false")
 
 
-def _tls_options(given: _Given) -> TLSOptions:
+def _tls_options(given: Given) -> TLSOptions:
     return TLSOptions(
         ca_file=given[table.TLS_CA],
         cert_file=given[table.TLS_CERT],
@@ -362,5 +393,6 @@ def _tls_options(given: _Given) -> TLSOptions:
     )
 
 
-def _contradiction(one: Option[object], other: Option[object], value: str = "") -> ConfigError:
+def contradiction(one: Option[object], other: Option[object], value: str = "") -> ConfigError:
+    """Return the error that names two options of which only one can be given."""
     return ConfigError(f"options {one.name} and {other.name}{value} contradict each other; give one of them")
