@@ -54,6 +54,8 @@ def test_every_line_of_the_table(
     assert rule.has_pending is pending
     assert rule.paced is (number in PACED)
     assert rule.clears_pin is (code == 423)
+    assert rule.by_size is (number == "STA-08")
+    assert rule.ends_all_pulls is (number in {"STA-13", "STA-20"})
 
 
 def test_every_line_is_reached() -> None:

@@ -19,6 +19,7 @@ from jetspark.jetstream.errors import (
     ConsumerDeletedError,
     ConsumerIsPushError,
     LeadershipChangeError,
+    MessageExceedsMaxBytesError,
     NoConsumerResponseError,
     PinIdMismatchError,
     PullLimitExceededError,
@@ -90,7 +91,12 @@ class StatusRule:
     """It carries Nats-Pending-Messages and -Bytes, what the pull was not served. A status that ends a pull without them
     leaves open how much that is."""
     paced: bool = False
-    """Pulling again at once would bring the same answer: wait a little."""
+    """Pulling again at once would bring the same answer: wait a little, unless messages came meanwhile."""
+    by_size: bool = False
+    """The next message is larger than what is left of the pull. A pull for all of `max_bytes` that brought nothing is
+    stuck: the user is told, also where the status is silent."""
+    ends_all_pulls: bool = False
+    """All pulls of the consumer are over, not only the one it came for."""
     clears_pin: bool = False
     """The id of the pinned client is not valid any more."""
     error: type[StatusError] = StatusError
@@ -118,7 +124,16 @@ TABLE: Final[tuple[StatusRule, ...]] = (
     StatusRule("STA-07", 408, "interest expired", _K.SILENT, _F.END, _C.PULL, has_pending=True),
     StatusRule("STA-05", 408, "", _K.SILENT, _F.END, _C.PULL, has_pending=True),
     StatusRule(
-        "STA-08", 409, "message size exceeds maxbytes", _K.SILENT, _F.END, _C.PULL, has_pending=True, paced=True
+        "STA-08",
+        409,
+        "message size exceeds maxbytes",
+        _K.SILENT,
+        _F.END,
+        _C.PULL,
+        has_pending=True,
+        paced=True,
+        by_size=True,
+        error=MessageExceedsMaxBytesError,
     ),
     StatusRule("STA-09", 409, "batch completed", _K.SILENT, _F.END, _C.PULL, has_pending=True),
     StatusRule(
@@ -158,6 +173,7 @@ TABLE: Final[tuple[StatusRule, ...]] = (
         _K.WARNING,
         _F.END_WITH_ERROR,
         _C.WARN_AND_PULL,
+        ends_all_pulls=True,
         error=LeadershipChangeError,
     ),
     StatusRule("STA-14", 409, "consumer deleted", _K.ERROR, _F.END_WITH_ERROR, _C.END, error=ConsumerDeletedError),
@@ -195,6 +211,7 @@ TABLE: Final[tuple[StatusRule, ...]] = (
         _F.END_WITH_ERROR,
         _C.WARN_AND_PULL,
         paced=True,
+        ends_all_pulls=True,
         error=NoConsumerResponseError,
     ),
     StatusRule("STA-21", None, "", _K.ERROR, _F.END_WITH_ERROR, _C.WARN),

@@ -13,6 +13,7 @@ __all__ = [
     "ConsumerIsPushError",
     "DirectGetRequestError",
     "LeadershipChangeError",
+    "MessageExceedsMaxBytesError",
     "NoConsumerResponseError",
     "NoDirectGetError",
     "PinIdMismatchError",
@@ -50,6 +51,10 @@ class BadPullRequestError(StatusError, ValueError):
 
 class PullLimitExceededError(StatusError, ValueError):
     """The pull asks for more than the consumer's max_batch, max_expires, max_bytes or max_waiting allow (409)."""
+
+
+class MessageExceedsMaxBytesError(StatusError, ValueError):
+    """The next message is larger than the pull's `max_bytes`, which has to be raised for it to come (409)."""
 
 
 class ConsumerDeletedError(StatusError, LookupError):

@@ -1,0 +1,34 @@
+"""Pulling messages from a consumer: the engine behind fetch, fetch_bytes, fetch_no_wait, next and consume.
+
+- `options`: what may be asked for;
+- `engine`: the state machine, with its `actions`;
+- `pins`, `pacing`: ids of pinned clients, and how long to wait where a pull would be answered at once.
+"""
+
+from jetspark.flow.pull.actions import Action, End, LookUp, SendPull, Warn
+from jetspark.flow.pull.engine import PullEngine
+from jetspark.flow.pull.options import (
+    MAX_BATCH,
+    Priority,
+    PullOptions,
+    check_group,
+    consume_options,
+    fetch_options,
+)
+from jetspark.flow.pull.pins import PinIds
+
+__all__ = [
+    "MAX_BATCH",
+    "Action",
+    "End",
+    "LookUp",
+    "PinIds",
+    "Priority",
+    "PullEngine",
+    "PullOptions",
+    "SendPull",
+    "Warn",
+    "check_group",
+    "consume_options",
+    "fetch_options",
+]

@@ -1,0 +1,357 @@
+"""The pull engine: one state machine for fetch, fetch_bytes, fetch_no_wait, next and consume (ADR-37, ADR-42).
+
+Events go in as calls, with the time where it matters; what is to be done comes out of `take`. The engine counts as the
+server does. What it asked for is in two places, and together they are what ADR-37 calls pending:
+
+    outstanding    asked for and not arrived: it is with the server
+    held           arrived and not handed to the user: it is in the client's buffer
+
+Consume pulls what is missing to its maximum as soon as pending falls below the threshold, while the pull before may
+still be open. A fetch is one pull, and ends with it.
+
+Each pull has a token, which its statuses carry back. After a reset (a reconnect, missed heartbeats, a change of the
+leader) only what is held counts; statuses of pulls from before it say nothing about the new ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from jetspark.flow.pull.actions import Action, End, LookUp, SendPull, Warn
+from jetspark.flow.pull.options import MAX_BATCH, PullOptions
+from jetspark.flow.pull.pacing import Pacing
+from jetspark.flow.pull.pins import PinIds
+from jetspark.jetstream.errors import (
+    DisconnectedError,
+    Error,
+    MissedHeartbeatError,
+    RequestTimeoutError,
+)
+from jetspark.jetstream.status import ConsumeEffect, FetchEffect, StatusClass, StatusRule, classify
+
+__all__ = ["PullEngine"]
+
+GRACE: Final = 1.0
+"""Seconds that a fetch waits beyond `expires` for the server's word (FET-04)."""
+NO_WAIT_PATIENCE: Final = 5.0
+"""Seconds in which the server must answer a pull that does not wait."""
+REMEMBERED: Final = 64
+"""Open pulls whose size is kept, for the case that one is refused, which happens at once."""
+FAR: Final = 1 << 62
+
+
+class PullEngine:
+    """See the module.
+
+    Parameters
+    ----------
+    stream, consumer
+        Names for the pulls.
+    options
+        From `fetch_options` or `consume_options`.
+    pins
+        Ids of the handle's pinned clients.
+
+    Raises
+    ------
+    ConfigError, BadNameError
+        The server would refuse the pull.
+
+    Attributes
+    ----------
+    ended
+        Nothing more is pulled, and nothing more will be said.
+    received
+        Messages that arrived so far.
+    """
+
+    def __init__(self, stream: str, consumer: str, options: PullOptions, pins: PinIds | None = None) -> None:
+        self.options = options
+        self.ended = False
+        self.received = 0
+        self.draining = False
+        self._template = options.template(stream, consumer)
+        self._where = self._template.endpoint
+        self._pins = PinIds() if pins is None else pins
+        self._by_bytes = options.repeats and options.max_bytes is not None
+        self._held = self._held_bytes = 0
+        self._outstanding = self._outstanding_bytes = 0
+        self._open: dict[int, tuple[int, int]] = {}  # token -> batch and bytes
+        self._token = 0
+        self._first_token = 1  # of the pulls since the last reset
+        self._fresh = True  # something came since the last pull
+        self._whole = False  # the next message may not fit into less than max_bytes
+        self._pacing = Pacing()
+        self._not_before = 0.0
+        self._heard = 0.0
+        self._until: float | None = None  # a fetch's own deadline
+        self._online = True
+        self._verifying = False
+        self._actions: list[Action] = []
+
+    def take(self) -> list[Action]:
+        """What is to be done, in order; each is returned once."""
+        actions, self._actions = self._actions, []
+        return actions
+
+    # -- what the driver asks ------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages and bytes that were asked for and not handed out yet, as ADR-37 counts them."""
+        return self._outstanding + self._held, self._outstanding_bytes + self._held_bytes
+
+    @property
+    def counts_bytes(self) -> bool:
+        """Whether it has to be told the sizes of messages."""
+        return self.options.max_bytes is not None
+
+    @property
+    def until_pull(self) -> int:
+        """How many messages may be handed out before `handed_out` must be told; 1 for the next one."""
+        if self._by_bytes:
+            return 1
+        if not self.options.repeats or self.draining or self.ended:
+            return FAR
+        return max(self._outstanding + self._held - self.options.threshold_messages + 1, 1)
+
+    @property
+    def deadline(self) -> float | None:
+        """When to call `tick`; None for no time at all."""
+        if self.ended:
+            return None
+        times = []
+        if self._until is not None:
+            times.append(self._until)
+        if (heartbeat := self._heartbeat_deadline()) is not None:
+            times.append(heartbeat)
+        if self._not_before and self._online and not self.draining:
+            times.append(self._not_before)
+        return min(times, default=None)
+
+    def _heartbeat_deadline(self) -> float | None:
+        """When silence becomes a missed heartbeat (ALG-07). Only an open pull is sent heartbeats."""
+        heartbeat = self.options.idle_heartbeat
+        if heartbeat is None or not self._online or self.draining or not self._is_open():
+            return None
+        return self._heard + 2 * heartbeat
+
+    def _is_open(self) -> bool:
+        return (self._outstanding_bytes if self._by_bytes else self._outstanding) > 0
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def start(self, now: float, *, online: bool = True) -> None:
+        """Begin. Without a session, the pull waits for one."""
+        self._online = online
+        self._heard = now
+        if not self.options.repeats and not self.options.endless:
+            expires = self.options.expires
+            self._until = now + (NO_WAIT_PATIENCE if expires is None else expires + GRACE)
+        self._pull_if_due(now)
+
+    def delivered(self, now: float, count: int, size: int = 0) -> None:
+        """So many messages arrived, of so many bytes as the server counts them (SIZ-01)."""
+        self._heard = now
+        self._fresh = True
+        self._pacing.reset()
+        self.received += count
+        self._held += count
+        self._held_bytes += size
+        self._outstanding = max(self._outstanding - count, 0)
+        self._outstanding_bytes = max(self._outstanding_bytes - size, 0)
+        if not self._is_open():
+            self._open.clear()
+        if not self.options.repeats and self.received >= self.options.max_messages:
+            self._end(None)
+
+    def pinned(self, pin_id: str) -> None:
+        """A message carried the id of the pinned client: us (PRI-05)."""
+        if self.options.priority.group is not None:
+            self._pins.learn(self.options.priority.group, pin_id)
+
+    def handed_out(self, now: float, count: int, size: int = 0) -> None:
+        """So many messages went to the user (ALG-02)."""
+        self._held = max(self._held - count, 0)
+        self._held_bytes = max(self._held_bytes - size, 0)
+        self._pull_if_due(now)
+
+    def status(
+        self, now: float, token: int, code: int, description: str = "", pending: tuple[int, int] | None = None
+    ) -> None:
+        """A status came for a pull; `pending` is what its Nats-Pending headers say."""
+        if self.ended:
+            return
+        rule = classify(code, description)
+        self._heard = now
+        if rule.kind is StatusClass.CONTROL or not self._first_token <= token <= self._token:
+            return
+        if rule.clears_pin:
+            self._pins.forget(self.options.priority.group)
+        error = rule.make_error(code, description, where=self._where)
+        if self.options.repeats:
+            self._consume_status(now, token, rule, error, pending)
+        else:
+            self._fetch_status(now, rule, error)
+
+    def disconnected(self, error: Error | None = None) -> None:
+        """The session is lost. A fetch ends with what it has (REC-08), consume waits (REC-03)."""
+        self._online = False
+        if not self.options.repeats and self._open:
+            lost = DisconnectedError(f"{self._where}: the connection was lost while the pull was open: {error}")
+            self._end(lost)
+
+    def reconnected(self, now: float) -> None:
+        """Another session is open: counters and timer start anew, and one pull goes out (REC-04)."""
+        self._online = True
+        if self.ended:
+            return
+        self._reset(now)
+        self._pacing.reset()
+        self._not_before = 0.0
+        if self.options.verify_on_reconnect and not self.draining:
+            self._verifying = True
+            self._actions.append(LookUp())
+        self._pull_if_due(now)
+
+    def looked_up(self, now: float, error: Error | None = None) -> None:
+        """The consumer is there, or it is gone."""
+        if error is not None:
+            self._end(error)
+        self._verifying = False
+        self._heard = now
+        self._pull_if_due(now)
+
+    def tick(self, now: float) -> None:
+        """A deadline may have passed."""
+        if self.ended:
+            return
+        if self._until is not None and now >= self._until:
+            self._end(self._late())
+            return
+        heartbeat = self._heartbeat_deadline()
+        if heartbeat is not None and now >= heartbeat:
+            self._missed(now)
+        if self._not_before and now >= self._not_before:
+            self._not_before = 0.0
+        self._pull_if_due(now)
+
+    def drain(self) -> None:
+        """Pull no more; what is held is still handed out."""
+        self.draining = True
+
+    def stop(self, error: Error | None = None) -> None:
+        """The end: the user's, or that of the connection."""
+        self._end(error)
+
+    # -- statuses ------------------------------------------------------------------------------------------------
+
+    def _fetch_status(self, now: float, rule: StatusRule, error: Error) -> None:
+        if rule.fetch is FetchEffect.END_WITH_ERROR:
+            self._end(error)
+        elif self.options.endless and not (self.options.max_bytes is not None and self.received):
+            self._reset(now)
+            self._pace(now, rule)
+            self._pull_if_due(now)
+        else:
+            self._end(None)
+
+    def _consume_status(
+        self, now: float, token: int, rule: StatusRule, error: Error, pending: tuple[int, int] | None
+    ) -> None:
+        if rule.consume is ConsumeEffect.END:
+            self._end(error)
+            return
+        if rule.ends_pull:
+            self._close(now, token, rule, pending)
+        if rule.by_size and self._held and not self._fresh:
+            self._whole = True  # it may fit into a pull for all of max_bytes
+        elif rule.ends_pull:
+            self._pace(now, rule)
+        if rule.consume is not ConsumeEffect.PULL or (rule.by_size and self._not_before > now):
+            self._actions.append(Warn(error))
+        self._pull_if_due(now)
+
+    def _close(self, now: float, token: int, rule: StatusRule, pending: tuple[int, int] | None) -> None:
+        """A pull has ended: what it did not bring is not outstanding any more (ALG-04, ALG-05)."""
+        messages, size = self._open.pop(token, (self._outstanding, self._outstanding_bytes))
+        if rule.has_pending and pending is not None:
+            messages, size = max(pending[0], 0), max(pending[1], 0)  # -1 has been seen
+        self._outstanding = max(self._outstanding - messages, 0)
+        self._outstanding_bytes = max(self._outstanding_bytes - size, 0)
+        if rule.ends_all_pulls or not self._open:
+            self._reset(now)
+
+    def _pace(self, now: float, rule: StatusRule) -> None:
+        if rule.paced and not self._fresh:
+            self._not_before = now + self._pacing.next_delay()
+
+    def _missed(self, now: float) -> None:
+        assert self.options.idle_heartbeat is not None
+        silence = 2 * self.options.idle_heartbeat
+        error = MissedHeartbeatError(f"{self._where}: neither a message nor a heartbeat for {silence:g} s")
+        if self.options.repeats:
+            self._actions.append(Warn(error))
+            self._reset(now)
+        else:
+            self._end(error)
+
+    def _late(self) -> Error | None:
+        """A fetch's time is up and the server has not ended the pull."""
+        if not self._token:
+            return DisconnectedError(f"{self._where}: there was no connection in time to send the pull")
+        if self.options.expires is None and not self.received:
+            return RequestTimeoutError(f"{self._where}: no answer within {NO_WAIT_PATIENCE:g} s")
+        return None
+
+    # -- pulls ---------------------------------------------------------------------------------------------------
+
+    def _pull_if_due(self, now: float) -> None:
+        if self.ended or self.draining or not self._online or self._verifying or now < self._not_before:
+            return
+        options = self.options
+        if not options.repeats:
+            if not self._open and self.received < options.max_messages:
+                self._send(now, options.max_messages - self.received, options.max_bytes)
+        elif options.max_bytes is not None:
+            pending = self._outstanding_bytes + self._held_bytes
+            if pending < options.threshold_bytes and not (self._whole and self._held):
+                self._send(now, MAX_BATCH, options.max_bytes - pending)
+        else:
+            pending = self._outstanding + self._held
+            if pending < options.threshold_messages:
+                self._send(now, options.max_messages - pending, None)
+
+    def _send(self, now: float, batch: int, max_bytes: int | None) -> None:
+        """Count first, then publish, so that nothing is asked for twice."""
+        self._token += 1
+        self._outstanding += batch
+        self._outstanding_bytes += max_bytes or 0
+        self._open[self._token] = (batch, max_bytes or 0)
+        if len(self._open) > REMEMBERED:
+            del self._open[next(iter(self._open))]
+        self._fresh = self._whole = False
+        self._heard = now
+        self._not_before = 0.0
+        request = replace(self._template, batch=batch, max_bytes=max_bytes, id=self._pins.get(self._template.group))
+        if self._until is not None and request.expires is not None:
+            left = timedelta(seconds=max(self._until - GRACE - now, 0.001))
+            if left < request.expires:  # the pull had to wait for a session
+                heartbeat = request.idle_heartbeat
+                fits = heartbeat is not None and 2 * heartbeat <= left
+                request = replace(request, expires=left, idle_heartbeat=heartbeat if fits else None)
+        self._actions.append(SendPull(self._token, request))
+
+    def _reset(self, now: float) -> None:
+        """No pull is open any more; statuses of the former ones are late from here on."""
+        self._outstanding = self._outstanding_bytes = 0
+        self._open.clear()
+        self._first_token = self._token + 1
+        self._heard = now
+
+    def _end(self, error: Error | None) -> None:
+        if not self.ended:
+            self.ended = True
+            self._actions.append(End(error))

@@ -1,0 +1,204 @@
+"""What a fetch or a consume is asked for: the options of ADR-37 with their names, defaults and limits.
+
+Times are seconds. Whatever the server would refuse, or would take for something else, is refused here before anything
+is sent; the body of the pull itself is checked by `jetspark.jetstream.api.PullRequest`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from jetspark.jetstream.api import PullRequest
+from jetspark.jetstream.config import ConsumerConfig
+from jetspark.jetstream.errors import ConfigError
+
+__all__ = ["MAX_BATCH", "Priority", "PullOptions", "check_group", "consume_options", "fetch_options"]
+
+MAX_BATCH: Final = 1_000_000
+"""Batch of a pull that is limited by bytes: the server takes a missing one as a single message (FET-02, CNS-03)."""
+
+DEFAULT_MAX_MESSAGES: Final = 500
+DEFAULT_EXPIRES: Final = 30.0
+SHORTEST_CONSUME: Final = 1.0
+SHORTEST_HEARTBEAT: Final = 0.5
+LONGEST_HEARTBEAT: Final = 30.0
+FETCH_HEARTBEAT: Final = 5.0
+"""Heartbeat of a fetch that says nothing of it and lasts longer than `DEFAULT_EXPIRES` (FET-03)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priority:
+    """How a pull stands among those of its priority group (ADR-42)."""
+
+    group: str | None = None
+    """Priority group."""
+    min_pending: int | None = None
+    """Overflow: serve only when so many messages are pending."""
+    min_ack_pending: int | None = None
+    """Overflow: serve only when so many messages wait for acknowledgement."""
+    priority: int | None = None
+    """Prioritized: 0 (first) to 9."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullOptions:
+    """Options with their defaults filled in. Made by `fetch_options` and `consume_options`."""
+
+    max_messages: int
+    """Most messages: of the fetch, or in the buffer of consume."""
+    max_bytes: int | None = None
+    """Most bytes of the same; with it, consume counts bytes instead of messages."""
+    expires: float | None = DEFAULT_EXPIRES
+    """Seconds for which a pull stays open; None for a pull that does not wait."""
+    idle_heartbeat: float | None = None
+    """Seconds of silence after which the server sends a heartbeat."""
+    threshold_messages: int = 0
+    """Consume pulls again when fewer messages than that are pending."""
+    threshold_bytes: int = 0
+    """The same in bytes."""
+    repeats: bool = False
+    """It is consume: it goes on until it is stopped."""
+    endless: bool = False
+    """A fetch that waits without a limit, by one pull after the other."""
+    priority: Priority = Priority()
+    """Place within a priority group."""
+    verify_on_reconnect: bool = False
+    """Look the consumer up after a reconnect (revision 1 of ADR-37)."""
+
+    def template(self, stream: str, consumer: str) -> PullRequest:
+        """The first pull.
+
+        Raises
+        ------
+        ConfigError, BadNameError
+            The server would refuse it.
+        """
+        place = self.priority
+        return PullRequest(
+            stream,
+            consumer,
+            batch=self.max_messages,
+            expires=None if self.expires is None else timedelta(seconds=self.expires),
+            no_wait=self.expires is None,
+            max_bytes=self.max_bytes,
+            idle_heartbeat=None if self.idle_heartbeat is None else timedelta(seconds=self.idle_heartbeat),
+            group=place.group,
+            min_pending=place.min_pending,
+            min_ack_pending=place.min_ack_pending,
+            priority=place.priority,
+        )
+
+
+def fetch_options(
+    max_messages: int | None = None,
+    *,
+    max_bytes: int | None = None,
+    expires: float | None = DEFAULT_EXPIRES,
+    idle_heartbeat: float | None = None,
+    no_wait: bool = False,
+    priority: Priority = Priority(),
+) -> PullOptions:
+    """Options of `fetch`, `fetch_bytes`, `fetch_no_wait` and `next` (FET-01 to FET-09).
+
+    Parameters
+    ----------
+    expires
+        Seconds; None waits without a limit.
+
+    Raises
+    ------
+    ConfigError
+        Neither `max_messages` nor `max_bytes` is given, or a value makes no sense.
+    """
+    if max_messages is None and max_bytes is None:
+        raise ConfigError("a fetch needs max_messages or max_bytes")
+    endless = expires is None and not no_wait
+    seconds = DEFAULT_EXPIRES if expires is None else expires
+    if seconds <= 0:
+        raise ConfigError(f"expires of a fetch must be positive, not {seconds:g} s; fetch_no_wait does not wait")
+    if idle_heartbeat is None and (endless or seconds > DEFAULT_EXPIRES):
+        idle_heartbeat = FETCH_HEARTBEAT
+    return PullOptions(
+        max_messages=MAX_BATCH if max_messages is None else max_messages,
+        max_bytes=max_bytes,
+        expires=None if no_wait else seconds,
+        idle_heartbeat=None if no_wait else idle_heartbeat,
+        endless=endless,
+        priority=priority,
+    )
+
+
+def consume_options(
+    *,
+    max_messages: int | None = None,
+    max_bytes: int | None = None,
+    expires: float = DEFAULT_EXPIRES,
+    idle_heartbeat: float | None = None,
+    threshold_messages: int | None = None,
+    threshold_bytes: int | None = None,
+    priority: Priority = Priority(),
+    verify_on_reconnect: bool = False,
+) -> PullOptions:
+    """Options of `consume` (CNS-01 to CNS-03).
+
+    Raises
+    ------
+    ConfigError
+        `max_messages` and `max_bytes` together, a threshold above its limit, `expires` below a second, a heartbeat
+        outside of 0.5 to 30 s or above half of `expires`.
+    """
+    if max_messages is not None and max_bytes is not None:
+        raise ConfigError("consume takes max_messages or max_bytes, not both")
+    if expires < SHORTEST_CONSUME:
+        raise ConfigError(f"expires of consume must be at least {SHORTEST_CONSUME:g} s, not {expires:g} s")
+    heartbeat = min(expires / 2, LONGEST_HEARTBEAT) if idle_heartbeat is None else idle_heartbeat
+    if not SHORTEST_HEARTBEAT <= heartbeat <= min(LONGEST_HEARTBEAT, expires / 2):
+        raise ConfigError(
+            f"idle_heartbeat of consume must be {SHORTEST_HEARTBEAT:g} to {LONGEST_HEARTBEAT:g} s and at most half of "
+            f"expires, {expires:g} s; it is {heartbeat:g} s"
+        )
+    limit = DEFAULT_MAX_MESSAGES if max_messages is None else max_messages
+    most = limit if max_bytes is None else MAX_BATCH
+    if threshold_bytes is not None and max_bytes is None:
+        raise ConfigError("threshold_bytes needs max_bytes")
+    if threshold_messages is not None and max_bytes is not None:
+        raise ConfigError("threshold_messages does not go with max_bytes; give threshold_bytes")
+    return PullOptions(
+        max_messages=most,
+        max_bytes=max_bytes,
+        expires=expires,
+        idle_heartbeat=heartbeat,
+        threshold_messages=_threshold("messages", threshold_messages, most),
+        threshold_bytes=_threshold("bytes", threshold_bytes, max_bytes or 0),
+        repeats=True,
+        priority=priority,
+        verify_on_reconnect=verify_on_reconnect,
+    )
+
+
+def check_group(config: ConsumerConfig | None, priority: Priority) -> None:
+    """Check the priority group against the consumer's, as far as its configuration is known (PRI-02).
+
+    Raises
+    ------
+    ConfigError
+        The consumer has groups and none was named, or it does not have the one named.
+    """
+    if config is None:
+        return
+    groups = config.priority_groups or []
+    if priority.group is None and groups:
+        raise ConfigError(f"the consumer has priority groups; name one of them as `group`: {', '.join(groups)}")
+    if priority.group is not None and priority.group not in groups:
+        known = f"it has {', '.join(groups)}" if groups else "it has none"
+        raise ConfigError(f"the consumer has no priority group {priority.group!r}; {known}")
+
+
+def _threshold(what: str, threshold: int | None, limit: int) -> int:
+    if threshold is None:
+        return -(-limit // 2)
+    if not 1 <= threshold <= limit:
+        raise ConfigError(f"threshold_{what} must be 1 to {limit}, which is max_{what}; it is {threshold}")
+    return threshold

@@ -1,0 +1,28 @@
+"""How long to wait before a pull that would probably bring the same answer as the one before (ALG-06)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["Pacing"]
+
+FIRST_DELAY: Final = 0.25
+MOST_DELAY: Final = 2.0
+
+
+class Pacing:
+    """A delay that doubles from 0.25 s to 2 s while nothing comes."""
+
+    __slots__ = ("_delay",)
+
+    def __init__(self) -> None:
+        self._delay = 0.0
+
+    def next_delay(self) -> float:
+        """Seconds to wait this time."""
+        self._delay = min(max(2 * self._delay, FIRST_DELAY), MOST_DELAY)
+        return self._delay
+
+    def reset(self) -> None:
+        """Something came."""
+        self._delay = 0.0
