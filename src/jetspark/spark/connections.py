@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from jetspark.flow.backoff import Backoff
+from jetspark.flow.ranges import is_passing
 from jetspark.jetstream.errors import Error
 
 if TYPE_CHECKING:
@@ -31,17 +33,22 @@ _idle: dict[ConnectOptions, tuple[Connection, float]] = {}
 
 
 @contextmanager
-def lend(options: ConnectOptions) -> Iterator[Connection]:
+def lend(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connection]:
     """Give a connection for the time of a `with`; it is closed when that ends with an exception.
+
+    Parameters
+    ----------
+    options
+        How to connect.
+    retry_timeout
+        Seconds to go on trying while no server can be reached; 0 tries once.
 
     Raises
     ------
     ConnectError, AuthenticationError, TLSError
         There was none, and the server cannot be reached or does not take us.
     """
-    from jetspark.bulk import connect
-
-    connection = _take_idle(options) or connect(options)
+    connection = _take_idle(options) or _open(options, retry_timeout)
     try:
         yield connection
     except BaseException:
@@ -51,6 +58,20 @@ def lend(options: ConnectOptions) -> Iterator[Connection]:
         connection.close()
     elif not connection.closed:
         _idle[options] = (connection, time.monotonic())
+
+
+def _open(options: ConnectOptions, retry_timeout: float) -> Connection:
+    from jetspark.bulk import connect
+
+    backoff = Backoff(retry_timeout)
+    while True:
+        try:
+            return connect(options)
+        except Error as error:
+            delay = backoff.next_delay(time.monotonic()) if is_passing(error) else None
+            if delay is None:
+                raise
+            time.sleep(delay)  # nothing to wait for: the server is away
 
 
 def _take_idle(options: ConnectOptions) -> Connection | None:

@@ -6,7 +6,8 @@ cores, and none below 50,000 sequences. Deleted and filtered messages count, sin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,8 +15,10 @@ from pyspark.sql.datasource import InputPartition
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.offsets import StreamRange
+from jetspark.spark.options import ReadOptions
+from jetspark.spark.stream_offsets import Held
 
-__all__ = ["StreamPartition", "split_ranges"]
+__all__ = ["StreamPartition", "plan_partitions", "shares", "split_ranges"]
 
 LEAST_SEQUENCES: Final = 50_000
 """Sequences that a partition has at least, unless an option wants more partitions."""
@@ -35,12 +38,15 @@ class StreamPartition(InputPartition):
         When it was made (nanoseconds since 1970): another stream of the same name has another time.
     start, end
         First sequence and the one to stop before.
+    thins
+        Messages of the stream go one by one as a matter of course, so that a gap is no loss.
     """
 
     stream: str
     created_ns: int
     start: int
     end: int
+    thins: bool = False
 
 
 def split_ranges(
@@ -68,7 +74,7 @@ def split_ranges(
     ranges = [each for each in ranges if each.size > 0]
     total = sum(each.size for each in ranges)
     wanted = max(min(cores, total // LEAST_SEQUENCES), 1) if min_partitions is None else min_partitions
-    counts = _shares([each.size for each in ranges], wanted)
+    counts = shares([each.size for each in ranges], wanted)
     if max_records is not None:
         counts = [max(count, -(-each.size // max_records)) for count, each in zip(counts, ranges, strict=True)]
     if sum(counts) > MAX_PARTITIONS:
@@ -79,15 +85,41 @@ def split_ranges(
     return [part for each, count in zip(ranges, counts, strict=True) for part in _cut(each, count)]
 
 
-def _shares(sizes: list[int], wanted: int) -> list[int]:
-    """Share out a number in proportion to sizes: at least 1 and at most its size to each."""
+def plan_partitions(
+    ranges: Sequence[StreamRange], held: Mapping[str, Held], options: ReadOptions
+) -> list[StreamPartition]:
+    """Return the partitions of a read.
+
+    Parameters
+    ----------
+    ranges
+        What to read of each stream.
+    held
+        By name, what is known of the streams.
+    options
+        Those of the read.
+    """
+    parts = split_ranges(
+        ranges,
+        min_partitions=options.min_partitions,
+        max_records=options.max_records_per_partition,
+        cores=os.cpu_count() or 1,  # the driver's; executors cannot be asked from here
+    )
+    return [
+        StreamPartition(each.stream, held[each.stream].created_ns, each.start, each.end, held[each.stream].thins)
+        for each in parts
+    ]
+
+
+def shares(sizes: list[int], wanted: int) -> list[int]:
+    """Share out a number in proportion to sizes: at most its size to each, and at least 1 where that is above 0."""
     total = sum(sizes)
-    shares = [min(max(size * wanted // total, 1), size) for size in sizes]
+    given = [min(max(size * wanted // total, 1), size) for size in sizes] if total else [0] * len(sizes)
     # What rounding down left over goes to those with the most sequences a partition.
-    while sum(shares) < min(wanted, total):
-        open_to_more = [at for at, size in enumerate(sizes) if shares[at] < size]
-        shares[max(open_to_more, key=lambda at: sizes[at] / shares[at])] += 1
-    return shares
+    while sum(given) < min(wanted, total):
+        open_to_more = [at for at, size in enumerate(sizes) if given[at] < size]
+        given[max(open_to_more, key=lambda at: sizes[at] / given[at])] += 1
+    return given
 
 
 def _cut(whole: StreamRange, count: int) -> list[StreamRange]:

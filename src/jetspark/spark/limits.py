@@ -1,0 +1,146 @@
+"""How much of a stream goes into a micro-batch. Nothing here asks a server or a clock.
+
+Spark hands a Python source one limit at a time, so what it has no words for (two limits at once, a delay) is done here.
+A limit that Spark leaves away, as `Trigger.Once` does, is not obeyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, ReadMinRows
+
+from jetspark.spark.planning import shares
+
+__all__ = ["Backlog", "IdlePoll", "Pace", "TriggerLimits", "default_read_limit", "grant", "obeyed"]
+
+_FIRST_WAIT: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerLimits:
+    """Size of a micro-batch.
+
+    Attributes
+    ----------
+    max_offsets
+        Most sequences.
+    max_bytes
+        About the most bytes.
+    min_offsets
+        Sequences below which no micro-batch is made before `max_delay` seconds are over.
+    max_delay
+        See there.
+    """
+
+    max_offsets: int | None = None
+    max_bytes: int | None = None
+    min_offsets: int | None = None
+    max_delay: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What one stream has to be read.
+
+    Attributes
+    ----------
+    size
+        Sequences.
+    message_bytes
+        Bytes of a message, on average.
+    """
+
+    size: int
+    message_bytes: int
+
+
+def default_read_limit(limits: TriggerLimits) -> ReadLimit:
+    """Return the one limit that Spark is told of."""
+    if limits.max_offsets is not None:
+        return ReadMaxRows(limits.max_offsets)
+    if limits.max_bytes is not None:
+        return ReadMaxBytes(limits.max_bytes)
+    if limits.min_offsets is not None:
+        return ReadMinRows(limits.min_offsets)
+    return ReadAllAvailable()
+
+
+def obeyed(limits: TriggerLimits, limit: ReadLimit) -> TriggerLimits:
+    """Return the limits that hold when Spark asks with this one: its own number, and of ours those beside it."""
+    if isinstance(limit, ReadAllAvailable):
+        return TriggerLimits()
+    if isinstance(limit, ReadMaxRows):
+        return replace(limits, max_offsets=limit.max_rows)
+    if isinstance(limit, ReadMaxBytes):
+        return replace(limits, max_bytes=limit.max_bytes)
+    if isinstance(limit, ReadMinRows):
+        return replace(limits, min_offsets=limit.min_rows)
+    return limits
+
+
+def grant(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
+    """Return how many sequences of each stream go into the next micro-batch.
+
+    In proportion to what there is, so that all streams are through at the same time; each that has any gets one at
+    least, also where that is more than the limit.
+    """
+    sizes = [each.size for each in backlogs]
+    wanted = sum(sizes)
+    if limits.max_offsets is not None:
+        wanted = min(wanted, limits.max_offsets)
+    if limits.max_bytes is not None:
+        total = sum(each.size * each.message_bytes for each in backlogs)
+        if total > limits.max_bytes:
+            wanted = min(wanted, sum(sizes) * limits.max_bytes // total)
+    return shares(sizes, wanted)
+
+
+class Pace:
+    """Whether a micro-batch is due, with `min_offsets` and `max_delay`. Time is passed in.
+
+    The first one is due as soon as there is anything, as in Spark's Kafka source.
+    """
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+
+    def due(self, size: int, limits: TriggerLimits, now: float) -> bool:
+        """Whether so many sequences are enough now, or have waited for long enough."""
+        if not size:
+            return False
+        if limits.min_offsets is None or size >= limits.min_offsets or self._last is None:
+            return True
+        return now - self._last >= limits.max_delay
+
+    def made(self, now: float) -> None:
+        """A micro-batch is made."""
+        self._last = now
+
+
+class IdlePoll:
+    """How long to wait before the server is asked again. Spark asks every few milliseconds.
+
+    The first question after something new is not delayed; then the wait doubles from 10 ms up to the interval.
+
+    Parameters
+    ----------
+    interval
+        Seconds between two questions at most.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._wait = 0.0
+        self._asked: float | None = None
+
+    def wait(self, now: float) -> float:
+        """Seconds until the server is to be asked."""
+        return 0.0 if self._asked is None else max(self._asked + self._wait - now, 0.0)
+
+    def asked(self, now: float, found: bool) -> None:
+        """The server was asked, and there was something for a micro-batch, or not."""
+        self._asked = now
+        self._wait = 0.0 if found else min(max(2 * self._wait, _FIRST_WAIT), self._interval)

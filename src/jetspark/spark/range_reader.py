@@ -1,0 +1,155 @@
+"""What a task does: read its range of a stream, and prove that nothing in it is missing.
+
+Batch reads and streaming reads run the same. A repeated task reads the same range.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import StructType
+
+from jetspark.jetstream.errors import DataLossError, StreamNotFoundError
+from jetspark.jetstream.times import time_ns
+from jetspark.spark.connections import lend
+from jetspark.spark.offsets import Loss
+from jetspark.spark.options import ReadOptions
+from jetspark.spark.planning import StreamPartition
+from jetspark.spark.schema import project
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jetspark.bulk import Scan, ScanReport
+
+__all__ = ["RangeReader", "tell_loss"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+def tell_loss(loss: Loss, options: ReadOptions) -> None:
+    """Say what is gone, as the option `failOnDataLoss` wants it: by a DataLossError, or by a warning."""
+    if options.fail_on_data_loss:
+        raise DataLossError(
+            f"{loss}; with option failOnDataLoss = false the rest is read",
+            stream=loss.stream,
+            first=loss.first,
+            last=loss.last,
+        )
+    _log.warning("data loss: %s", loss)
+
+
+class RangeReader:
+    """Reads ranges. Made on the driver and sent to every task.
+
+    Attributes
+    ----------
+    options
+        Those of the read.
+    projection
+        What its schema asks for.
+    subjects
+        Subject filters that the server applies; none for everything.
+    """
+
+    def __init__(self, schema: StructType, options: ReadOptions) -> None:
+        self.options = options
+        self.projection = project(schema)
+        self.subjects = options.subjects
+
+    def read(self, part: StreamPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the record batches of a partition.
+
+        Raises
+        ------
+        DataLossError
+            Messages of the partition are gone, or the stream is another one, and `failOnDataLoss` is true.
+        """
+        from jetspark.bulk import scan
+
+        options, server = self.options, self.options.server
+        begin = time.monotonic()
+        with (
+            lend(server.connect, options.retry_timeout) as connection,
+            scan(
+                connection,
+                part.stream,
+                subjects=self.subjects,
+                start_sequence=part.start,
+                end_sequence=part.end,
+                columns=self.projection.columns,
+                max_batch_rows=options.batch_rows,
+                max_batch_bytes=options.batch_bytes,
+                max_bytes_in_flight=options.bytes_in_flight,
+                timeout=server.request_timeout,
+                retry_timeout=options.retry_timeout,
+                prefix=server.api,
+            ) as batches,
+        ):
+            try:
+                yield from self._proven(part, batches)
+            except (StreamNotFoundError, _StreamReplacedError) as error:
+                last = batches.report.last_sequence
+                first = part.start if last is None else last + 1
+                tell_loss(Loss(part.stream, first, part.end - 1, str(error)), options)
+            _tell_counts(part, batches.report, time.monotonic() - begin)
+
+    def _proven(self, part: StreamPartition, batches: Scan) -> Iterator[pa.RecordBatch]:
+        """The batches of a scan, with a look at the stream before the first one and at the count behind the last."""
+        batch = _next(batches)
+        if not self._is_planned_one(part, batches.report):
+            return
+        while batch is not None:
+            yield self.projection.apply(batch)
+            batch = _next(batches)
+        if batches.report.missing and not part.thins:
+            reason = (
+                f"{batches.report.missing} messages between sequences {part.start} and {part.end - 1} went while they "
+                "were read: purged, deleted or expired"
+            )
+            tell_loss(Loss(part.stream, None, None, reason), self.options)
+
+    def _is_planned_one(self, part: StreamPartition, report: ScanReport) -> bool:
+        """See that the stream still holds the range; whether it is the one that the read was planned with."""
+        if report.created is None or time_ns(report.created) != part.created_ns:
+            reason = "the stream was deleted and made again since the read was planned"
+            tell_loss(Loss(part.stream, part.start, part.end - 1, reason), self.options)
+            return False
+        if report.stream_first_sequence > part.start and not part.thins:
+            last = min(report.stream_first_sequence, part.end) - 1
+            reason = f"the stream starts at {report.stream_first_sequence} now; they were purged, deleted or expired"
+            tell_loss(Loss(part.stream, part.start, last, reason), self.options)
+        elif report.stream_last_sequence < part.end - 1:
+            reason = f"the stream ends at {report.stream_last_sequence} now"
+            first = max(report.stream_last_sequence + 1, part.start)
+            tell_loss(Loss(part.stream, first, part.end - 1, reason), self.options)
+        return True
+
+
+class _StreamReplacedError(DataLossError):
+    """The stream of the partition is not there any more; another one has its name."""
+
+
+def _next(batches: Scan) -> pa.RecordBatch | None:
+    try:
+        return next(batches, None)
+    except DataLossError as error:  # the scan came back to another stream
+        raise _StreamReplacedError(str(error)) from error
+
+
+def _tell_counts(part: StreamPartition, report: ScanReport, seconds: float) -> None:
+    """Spark counts nothing of its own for a Python source, so the task's log has the numbers."""
+    _log.info(
+        "stream %s, sequences %d to %d: %d rows, %d bytes, %.3f s, read by %s, gone on %d times after a fault",
+        part.stream,
+        part.start,
+        part.end - 1,
+        report.received,
+        report.bytes,
+        seconds,
+        report.read_by.value,
+        report.restarts,
+    )

@@ -1,0 +1,151 @@
+"""The options of a streaming read: those of a batch read, the size of a micro-batch, and what the stream is told.
+
+Where the options contradict each other, or one makes no sense without another, the error names both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark import option_table as table
+from jetspark.spark.limits import TriggerLimits
+from jetspark.spark.option_table import Option, Use
+from jetspark.spark.option_values import Position, PositionKind
+from jetspark.spark.options import Given, ReadOptions, make_read_options
+
+__all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "stream_read_options"]
+
+_EARLIEST: Final = Position(PositionKind.EARLIEST)
+_LATEST: Final = Position(PositionKind.LATEST)
+_ENDS: Final[tuple[Option[object], ...]] = (
+    table.ENDING_OFFSETS,
+    table.ENDING_TIMESTAMP,
+    table.ENDING_BY_TIMESTAMP,
+)
+_STARTS: Final[tuple[Option[object], ...]] = (
+    table.STARTING_TIMESTAMP,
+    table.STARTING_BY_TIMESTAMP,
+    table.STARTING_OFFSETS,
+)
+
+
+class CommitMode(Enum):
+    """What a stream is told when Spark has committed a micro-batch."""
+
+    NONE = "none"
+    """Nothing: the stream's own limits decide what it keeps."""
+    CONSUMER = "consumer"
+    """The ack floor of a durable consumer moves: interest streams release, and the server shows Spark's lag."""
+    PURGE = "purge"
+    """What was read is purged, within the filter: for work queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOptions:
+    """What is told to the stream.
+
+    Attributes
+    ----------
+    mode
+        See `CommitMode`.
+    consumer
+        Name of the durable consumer; empty unless the mode is `CONSUMER`.
+    allow_purge
+        Purge streams that are no work queues, too.
+    """
+
+    mode: CommitMode
+    consumer: str
+    allow_purge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReadOptions:
+    """What a streaming read was asked for.
+
+    Attributes
+    ----------
+    read
+        What it has in common with a batch read.
+    limits
+        How large a micro-batch may be, and how small.
+    poll_interval
+        Seconds between two questions to the server while nothing is new.
+    release
+        What is told to the stream after a commit.
+    """
+
+    read: ReadOptions
+    limits: TriggerLimits
+    poll_interval: float
+    release: ReleaseOptions
+
+
+def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
+    """Check the options of a streaming read. Raises ConfigError."""
+    given = Given(options, Use.READ_STREAM)
+    for option in _ENDS:
+        if option in given:
+            raise ConfigError(
+                f"option {option.name} is for batch reads: a streaming query has no end; leave it out "
+                "(Trigger.AvailableNow stops at what is there when the query starts)"
+            )
+    release = _release_options(given)
+    purging = release.mode is CommitMode.PURGE
+    return StreamReadOptions(
+        read=make_read_options(given, _EARLIEST if purging else _LATEST),
+        limits=_limits(given),
+        poll_interval=given[table.POLL_INTERVAL],
+        release=release,
+    )
+
+
+def _limits(given: Given) -> TriggerLimits:
+    most, least = given[table.MAX_OFFSETS_PER_TRIGGER], given[table.MIN_OFFSETS_PER_TRIGGER]
+    if most is not None and least is not None and least > most:
+        raise ConfigError(
+            f"options {table.MIN_OFFSETS_PER_TRIGGER.name} ({least}) and {table.MAX_OFFSETS_PER_TRIGGER.name} ({most}) "
+            "contradict each other: the least is more than the most"
+        )
+    _check_beside(given, table.MAX_TRIGGER_DELAY, table.MIN_OFFSETS_PER_TRIGGER)
+    return TriggerLimits(most, given[table.MAX_BYTES_PER_TRIGGER], least, given[table.MAX_TRIGGER_DELAY])
+
+
+def _release_options(given: Given) -> ReleaseOptions:
+    mode = CommitMode(given[table.COMMIT_MODE])
+    consumer = given[table.COMMIT_CONSUMER]
+    if mode is CommitMode.CONSUMER and consumer is None:
+        raise ConfigError(
+            f"option {table.COMMIT_MODE.name} = {mode.value} needs option {table.COMMIT_CONSUMER.name} beside it: the "
+            "name of a durable consumer that belongs to this query"
+        )
+    if mode is not CommitMode.CONSUMER and table.COMMIT_CONSUMER in given:
+        raise _mode_contradiction(table.COMMIT_CONSUMER, mode)
+    if mode is not CommitMode.PURGE and given[table.ALLOW_PURGE]:
+        raise _mode_contradiction(table.ALLOW_PURGE, mode)
+    if mode is CommitMode.PURGE:
+        _check_purged_start(given)
+    return ReleaseOptions(mode, consumer or "", given[table.ALLOW_PURGE])
+
+
+def _check_purged_start(given: Given) -> None:
+    """A purge reaches back to the first message, so what lies before the start would go without having been read."""
+    for option in _STARTS:
+        if option in given and given[option] != _EARLIEST:
+            raise ConfigError(
+                f"options {table.COMMIT_MODE.name} = purge and {option.name} contradict each other: what lies before "
+                "the start would be purged without having been read; start at the earliest message"
+            )
+
+
+def _check_beside(given: Given, option: Option[object], needed: Option[object]) -> None:
+    if option in given and needed not in given:
+        raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
+
+
+def _mode_contradiction(option: Option[object], mode: CommitMode) -> ConfigError:
+    return ConfigError(f"options {option.name} and {table.COMMIT_MODE.name} = {mode.value} contradict each other")
