@@ -142,6 +142,24 @@ class Connection:
             self._scheduled = True
             self._loop.call_soon(self._send_scheduled)
 
+    def post(self, frame: bytes) -> None:
+        """Queue the frame of a publish, which `Outbound.encode` made. Who sends many looks at `crowded` before.
+
+        Raises
+        ------
+        OutboundBufferLimitError
+            There is no session, and the buffer is full.
+        """
+        self._outbound.publish(frame)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._send_scheduled)
+
+    @property
+    def crowded(self) -> bool:
+        """So much waits to be handed over that a sender should wait for `room`."""
+        return self._outbound.size >= _SEND_AT and self._outbound.online
+
     async def room(self) -> None:
         """Hand over what waits, and wait while there is a session that takes no more."""
         while self._outbound.online and self._outbound.size >= _SEND_AT:

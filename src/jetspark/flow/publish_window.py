@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from jetspark.jetstream.errors import Error, NoStreamResponseError, PublishTimeoutError, StatusError
+from jetspark.jetstream.errors import ConfigError, Error, NoStreamResponseError, PublishTimeoutError, StatusError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import read_pub_ack
 from jetspark.wire.messages import Message
 
-__all__ = ["PendingPublish", "PublishStats", "PublishWindow", "RetryPlan", "no_stream"]
+__all__ = ["PendingPublish", "PublishSettings", "PublishStats", "PublishWindow", "RetryPlan", "no_stream"]
 
 _SEQUENCE: Final = b'"seq":'
 _NO_RESPONDERS: Final = 503
@@ -60,6 +60,38 @@ def no_stream(subject: str, tries: int) -> NoStreamResponseError:
     return NoStreamResponseError(
         f"{subject}: no stream takes the subject (503){again}; create one, or check the subject and the domain"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PublishSettings:
+    """How a context publishes with `publish_async`.
+
+    Attributes
+    ----------
+    max_pending
+        Most publishes without an acknowledgement (PUB-11).
+    stall_wait
+        Seconds that a publish waits for room when so many are under way.
+    ack_timeout
+        Seconds until a publish without an acknowledgement fails; None waits until the connection is lost.
+    retry
+        What to do when no stream takes the subject.
+    on_error
+        Told each publish that failed, a coroutine function or a plain one; not on the read path.
+    """
+
+    max_pending: int = 4000
+    stall_wait: float = 0.2
+    ack_timeout: float | None = 30.0
+    retry: RetryPlan = RetryPlan()
+    on_error: Callable[[Any], Awaitable[None] | None] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers. Raises ConfigError."""
+        if self.max_pending < 1:
+            raise ConfigError(f"max_pending must be 1 or more, not {self.max_pending}")
+        if self.ack_timeout is not None and self.ack_timeout <= 0:
+            raise ConfigError(f"ack_timeout must be more than 0 s, not {self.ack_timeout:g}")
 
 
 class PendingPublish(msgspec.Struct, gc=False, eq=False):
@@ -162,15 +194,13 @@ class PublishWindow(Generic[P]):
         Subject below which the reply subjects lie.
     make
         Class of the publishes.
-    limit
-        Most publishes under way (PUB-11); the caller looks at `full` before it adds one.
-    ack_timeout
-        Seconds to wait for each acknowledgement; None waits until the connection is lost.
-    retry
-        What to do when no stream answers.
+    settings
+        Limits and times.
 
     Attributes
     ----------
+    limit
+        Most publishes under way (PUB-11); the caller looks at `full` before it adds one.
     prefix
         The reply subjects without their tokens.
     pending
@@ -183,17 +213,16 @@ class PublishWindow(Generic[P]):
         See `wake_at`.
     """
 
-    def __init__(self, inbox: str, make: type[P], *, limit: int, ack_timeout: float | None, retry: RetryPlan) -> None:
+    def __init__(self, inbox: str, make: type[P], settings: PublishSettings) -> None:
         self.prefix = inbox.encode() + b"."
-        self.limit = limit
+        self.limit = settings.max_pending
         self.pending: dict[bytes, P] = {}
         self.wake_at = -1
         self.on_unusual: Callable[[P, Message], None] = _ignore
         self.on_relaxed: Callable[[], None] = _ignore
         self._make = make
-        self._patience = float("inf") if ack_timeout is None else ack_timeout
-        self._timeout = ack_timeout
-        self._retry = retry
+        self._patience = float("inf") if settings.ack_timeout is None else settings.ack_timeout
+        self._retry = settings.retry
         self._cut = len(self.prefix)
         self._plain: tuple[bytes, ...] = ()
         self._again: deque[tuple[float, bytes]] = deque()
@@ -295,7 +324,7 @@ class PublishWindow(Generic[P]):
 
     def _late(self, publish: P) -> Error:
         return PublishTimeoutError(
-            f"{publish.subject}: no acknowledgement within {self._timeout:g} s; whether it is stored is not known"
+            f"{publish.subject}: no acknowledgement within {self._patience:g} s; whether it is stored is not known"
         )
 
     def _cut_off(self, publish: P, error: Error) -> bytes:

@@ -7,7 +7,7 @@ acknowledgement is JSON. It may hold an error beside a stream and a sequence of 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, TypedDict
 
 import msgspec
 
@@ -18,12 +18,15 @@ from jetspark.jetstream.errors import ConfigError, InvalidAckError, InvalidReply
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.names import check_filter_subject
 from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, time_ns
+from jetspark.wire.headers import Headers, HeadersLike
 
 __all__ = [
     "MAX_BATCH",
     "MAX_BATCH_ID",
+    "PublishFields",
     "PublishOptions",
     "batch_headers",
+    "publish_headers",
     "read_pub_ack",
     "schedule_at",
     "schedule_every",
@@ -122,6 +125,42 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             if value is not None:
                 pairs.append((key, _text(attribute, value)))
         return pairs
+
+
+class PublishFields(TypedDict, total=False):
+    """The fields of `PublishOptions`, as keywords of a publish."""
+
+    msg_id: str | None
+    expected_stream: str | None
+    expected_last_sequence: int | None
+    expected_last_subject_sequence: int | None
+    expected_last_subject_sequence_subject: str | None
+    expected_last_msg_id: str | None
+    ttl: timedelta | Literal["never"] | None
+    rollup: Literal["sub", "all"] | None
+    increment: int | None
+    schedule: str | None
+    schedule_target: str | None
+    schedule_source: str | None
+    schedule_ttl: timedelta | Literal["never"] | None
+    schedule_time_zone: str | None
+    schedule_rollup: Literal["sub"] | None
+
+
+def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> HeadersLike | None:
+    """Return the headers to send: the caller's, which are left as they are, and those that the fields ask for.
+
+    A field takes the place of a header of the same name. Raises ConfigError for a combination that makes no sense.
+    """
+    if not fields:
+        return headers
+    pairs = PublishOptions(**fields).pairs()
+    if headers is None:
+        return pairs
+    merged = Headers(headers)
+    for key, value in pairs:
+        merged[key] = value
+    return merged
 
 
 _HEADERS: Final = (

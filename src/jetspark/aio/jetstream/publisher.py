@@ -1,0 +1,244 @@
+"""Publishes whose acknowledgements are awaited later: the window of `flow.publish_window` over a connection.
+
+A publish costs no task and no timer. Its frame joins what the connection sends with the next turn of the event loop,
+its acknowledgement finds it by a token, and one timer looks after the oldest of all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakMethod, finalize
+
+from jetspark.flow.publish_window import PendingPublish, PublishSettings, PublishStats, PublishWindow
+from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyStalledError
+from jetspark.jetstream.info import PubAck
+from jetspark.wire.events import ErrorOccurred
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.messages import Message
+from jetspark.wire.outbound import Payload
+
+if TYPE_CHECKING:
+    from jetspark.aio.connection import Connection
+    from jetspark.wire.client import Client
+    from jetspark.wire.routes import Route
+
+__all__ = ["PubAckFuture", "Publisher"]
+
+_INFINITE: Final = float("inf")
+
+
+class PubAckFuture(PendingPublish, gc=False, eq=False):
+    """What `publish_async` returns: await it for the acknowledgement, as often as wanted."""
+
+    def __await__(self) -> Generator[Any, None, PubAck]:
+        """Wait for the acknowledgement. To cancel the wait does not cancel the publish, which is under way."""
+        if not self.done():
+            yield from asyncio.shield(self._future()).__await__()
+        return self._outcome()
+
+    def result(self) -> PubAck:
+        """The acknowledgement.
+
+        Raises
+        ------
+        asyncio.InvalidStateError
+            It has not come yet: await the future, or `publish_async_completed`.
+        APIError, NoStreamResponseError, PublishTimeoutError, DisconnectedError
+            Why the publish failed.
+        """
+        if not self.done():
+            raise asyncio.InvalidStateError(f"the publish to {self.subject!r} is not acknowledged yet")
+        return self._outcome()
+
+    def exception(self) -> Error | None:
+        """Why the publish failed, None if it did not. Raises asyncio.InvalidStateError while that is open."""
+        if not self.done():
+            raise asyncio.InvalidStateError(f"the publish to {self.subject!r} is not acknowledged yet")
+        return self._failure()
+
+    def add_done_callback(self, callback: Callable[[PubAckFuture], object]) -> None:
+        """Call it with the future, soon after that is done."""
+        if self.done():
+            asyncio.get_running_loop().call_soon(callback, self)
+        else:
+            self._future().add_done_callback(lambda _: callback(self))
+
+    def wake(self) -> None:
+        waiter = cast("asyncio.Future[None]", self.waiter)
+        self.waiter = None
+        if not waiter.done():
+            waiter.set_result(None)
+
+    def _future(self) -> asyncio.Future[None]:
+        if self.waiter is None:
+            self.waiter = asyncio.get_running_loop().create_future()
+        return cast("asyncio.Future[None]", self.waiter)
+
+
+class Publisher:
+    """The `publish_async` of one context. It ends with its last reference: the context's, or that of an open future."""
+
+    future_type: type[PendingPublish] = PubAckFuture
+
+    def __init__(self, connection: Connection, settings: PublishSettings) -> None:
+        client = connection.client
+        self._connection = connection
+        self._settings = settings
+        self._outbound = client.outbound
+        self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time
+        self._timer: asyncio.TimerHandle | None = None
+        self._relaxed: asyncio.Future[None] | None = None
+        inbox = client.new_inbox()
+        self._window: PublishWindow[Any] = PublishWindow(inbox, self.future_type, settings)
+        self._window.on_unusual = _weakly(self._unusual)
+        self._window.on_relaxed = _weakly(self._relax)
+        self._route = client.subscribe(f"{inbox}.*")
+        self._route.handler = self._window.deliver
+        self._route.wake = _weakly(self._ended)
+        self._route.waiting = True
+        client.dependents.add(self)
+        finalize(self, _unsubscribe, self._loop, client, self._route).atexit = False
+
+    @property
+    def over(self) -> bool:
+        """It is of no more use: the server ended its subscription, or the connection is closed."""
+        return self._route.ended
+
+    @property
+    def pending(self) -> int:
+        """Publishes that are not answered yet."""
+        return len(self._window.pending)
+
+    @property
+    def stats(self) -> PublishStats:
+        """Counts up to now."""
+        return self._window.stats
+
+    async def publish(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
+        """Send, once there is room. Who is cancelled while it waits has sent nothing."""
+        window = self._window
+        if len(window.pending) >= window.limit:
+            await self.wait_for_room()
+        if self._connection.crowded:
+            await self._connection.room()
+        token = window.token()
+        frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
+        self._connection.post(frame)
+        future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
+        if self._timer is None:
+            self._wake_at(future.deadline)
+        return future
+
+    async def wait_for_room(self) -> None:
+        """Wait until a quarter of the window is free, or the time is up and at least something is.
+
+        Raises
+        ------
+        TooManyStalledError
+            Nothing was acknowledged meanwhile.
+        """
+        window = self._window
+        try:
+            async with asyncio.timeout(self._settings.stall_wait):
+                await self._until(window.limit * 3 // 4)
+        except TimeoutError:
+            if window.full:
+                raise TooManyStalledError(
+                    f"{window.limit} publishes (max_pending) are not acknowledged, and none was within "
+                    f"{self._settings.stall_wait:g} s (stall_wait); wait for some, or set larger PublishSettings"
+                ) from None
+
+    async def completed(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Wait until nothing is under way. Raises PublishTimeoutError."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._until(0)
+        except TimeoutError:
+            raise PublishTimeoutError(
+                f"{self.pending} publishes are not acknowledged after {timeout:g} s; they stay under way"
+            ) from None
+
+    async def _until(self, most: int) -> None:
+        window = self._window
+        while len(window.pending) > most:
+            window.wake_at = max(window.wake_at, most)
+            if self._relaxed is None or self._relaxed.done():
+                self._relaxed = self._loop.create_future()
+            await asyncio.shield(self._relaxed)
+
+    def _relax(self) -> None:
+        if self._relaxed is not None and not self._relaxed.done():
+            self._relaxed.set_result(None)
+
+    # -- what becomes of them ------------------------------------------------------------------------------------
+
+    def _unusual(self, future: PendingPublish, message: Message) -> None:
+        if not self._window.read(future, message, self._now()):
+            self._tell(future)
+        elif not future.done():
+            self._wake_at(self._now() + self._settings.retry.wait)
+
+    def _wake_at(self, when: float) -> None:
+        if when == _INFINITE or (self._timer is not None and self._timer.when() <= when):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, _weakly(self._tick))
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = self._now()
+        for frame in self._window.again(now):
+            self._connection.post(frame)
+        self._cut_off(self._window.expire(now))
+        if (when := self._window.next_wakeup()) is not None:
+            self._wake_at(when)
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        """Answers cannot come any more: the session was lost (PUB-13), or the user may not publish to the subject."""
+        self._cut_off(self._window.fail(error, subject))
+
+    def _ended(self) -> None:
+        if self._route.error is not None:
+            self.fail(self._route.error)
+
+    def _cut_off(self, failed: Iterable[tuple[PendingPublish, bytes]]) -> None:
+        pairs = list(failed)
+        self._outbound.withdraw(frame for _, frame in pairs)
+        for future, _ in pairs:
+            self._tell(future)
+
+    def _tell(self, future: PendingPublish) -> None:
+        if self._settings.on_error is not None and not self._loop.is_closed():
+            self._connection.adopt(self._loop.create_task(self._call(self._settings.on_error, future)))
+
+    async def _call(self, handler: Callable[[Any], Awaitable[None] | None], future: PendingPublish) -> None:
+        try:
+            result = handler(future)
+            if inspect.isawaitable(result):
+                await result
+        except Exception as error:  # noqa: BLE001 - the user's code
+            self._connection.tell(ErrorOccurred(error))
+
+
+def _weakly(method: Callable[..., object]) -> Callable[..., None]:
+    """Call the method for as long as its object lives, without keeping that alive."""
+    ref = WeakMethod(method)
+
+    def call(*arguments: object) -> None:
+        bound = ref()
+        if bound is not None:
+            bound(*arguments)
+
+    return call
+
+
+def _unsubscribe(loop: asyncio.AbstractEventLoop, client: Client, route: Route) -> None:
+    """The publisher is gone; this may be any thread."""
+    if not loop.is_closed() and not route.ended:
+        loop.call_soon_threadsafe(partial(client.unsubscribe, route))

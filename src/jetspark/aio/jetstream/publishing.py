@@ -1,0 +1,167 @@
+"""Publishing into streams: one message and its acknowledgement, or many under way at a time (PUB-01 to PUB-13)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Unpack
+
+from jetspark.aio.jetstream.api import JetStreamAPI
+from jetspark.aio.jetstream.publisher import PubAckFuture, Publisher
+from jetspark.flow.publish_window import PublishSettings, PublishStats, RetryPlan, no_stream
+from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError, StatusError
+from jetspark.jetstream.info import PubAck
+from jetspark.jetstream.publish import PublishFields, publish_headers, read_pub_ack
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.outbound import Payload
+
+if TYPE_CHECKING:
+    from jetspark.aio.connection import Connection
+
+__all__ = ["Publishing"]
+
+_NO_STATS = PublishStats(0, 0, 0, 0, 0)
+
+
+class Publishing(JetStreamAPI):
+    """What a context does to publish.
+
+    What JetStream shall do with a message is said by keywords, those of `jetspark.jetstream.PublishOptions`: `msg_id`,
+    `expected_stream`, `expected_last_sequence`, `expected_last_subject_sequence`, `ttl`, `rollup`, `increment`,
+    `schedule` and so on. They become headers, in place of the caller's own of the same name.
+    """
+
+    def __init__(
+        self, connection: Connection, prefix: str, timeout: float, publishing: PublishSettings | None = None
+    ) -> None:
+        super().__init__(connection, prefix, timeout)
+        self._publishing = publishing or PublishSettings()
+        self._publisher: Publisher | None = None
+
+    async def publish(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        retry_attempts: int = 2,
+        retry_wait: float = 0.25,
+        **fields: Unpack[PublishFields],
+    ) -> PubAck:
+        """Publish a message and wait until a stream has stored it.
+
+        For more than a few messages, `publish_async` is many times as fast: it does not wait for each answer.
+
+        Parameters
+        ----------
+        headers
+            They are sent along, and left as they are.
+        timeout
+            Seconds for all of it; None takes `timeout` of the context.
+        retry_attempts, retry_wait
+            When no stream takes the subject, try so often again, after so many seconds each time (PUB-03).
+        fields
+            See the class.
+
+        Raises
+        ------
+        NoStreamResponseError
+            No stream takes the subject, retries included; nothing was stored.
+        WrongLastSequenceError, WrongStreamError, StreamStoreFailedError, APIError
+            The stream refuses the message.
+        PublishTimeoutError
+            No acknowledgement in time. Whether the message is stored is not known; it is not sent any more. Publish it
+            again with the same `msg_id`, and it is stored once.
+        DisconnectedError
+            The session was lost meanwhile; as for a time-out.
+        InvalidAckError
+            Somebody answered, but no stream.
+        MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
+            It cannot be sent; nothing was.
+        """
+        seconds = self.timeout if timeout is None else timeout
+        together = publish_headers(headers, fields)
+        plan = RetryPlan(retry_attempts, retry_wait)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + seconds
+        tries = 0
+        while True:
+            try:
+                left = deadline - clock()
+                reply = await self._connection.request(subject, payload, timeout=left, headers=together)
+            except NoRespondersError:
+                delay = plan.delay(tries, deadline - clock())
+                if delay is None:
+                    raise no_stream(subject, tries) from None
+                tries += 1
+                await asyncio.sleep(delay)
+            except RequestTimeoutError:
+                raise PublishTimeoutError(
+                    f"{subject}: no acknowledgement within {seconds:g} s; whether it is stored is not known"
+                ) from None
+            else:
+                if (status := reply.status) is not None:
+                    raise StatusError(status.code, status.description, where=subject)
+                return read_pub_ack(reply.payload, subject)
+
+    async def publish_async(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        **fields: Unpack[PublishFields],
+    ) -> PubAckFuture:
+        """Publish a message; its acknowledgement comes to the future that this returns (PUB-10).
+
+            acks = [await js.publish_async("orders.new", order) for order in orders]
+            await js.publish_async_completed()
+            sequences = [ack.result().seq for ack in acks]
+
+        It waits while `max_pending` publishes are under way, or the server takes nothing. When the session is lost, all
+        that are under way fail (PUB-13), and what was not sent by then is not sent any more.
+
+        Parameters
+        ----------
+        headers, fields
+            As for `publish`.
+
+        Raises
+        ------
+        TooManyStalledError
+            `max_pending` publishes were under way, and none was acknowledged within `stall_wait` (PUB-11).
+        OutboundBufferLimitError, ConnectionClosedError
+            There is no session, and no more may wait for one.
+        MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
+            It cannot be sent; nothing was.
+        """
+        publisher = self._publisher
+        if publisher is None or publisher.over:
+            publisher = self._publisher = Publisher(self._connection, self._publishing)
+        return await publisher.publish(subject, payload, publish_headers(headers, fields) if fields else headers)
+
+    @property
+    def publish_async_pending(self) -> int:
+        """How many publishes of `publish_async` are not answered yet."""
+        return 0 if self._publisher is None else self._publisher.pending
+
+    @property
+    def publish_async_stats(self) -> PublishStats:
+        """What became of the publishes of `publish_async` so far."""
+        return _NO_STATS if self._publisher is None else self._publisher.stats
+
+    async def publish_async_completed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Wait until every publish of `publish_async` is acknowledged or has failed.
+
+        Parameters
+        ----------
+        timeout
+            Seconds; None waits for as long as it takes, which `ack_timeout` bounds.
+
+        Raises
+        ------
+        PublishTimeoutError
+            Some are still under way, and stay so.
+        """
+        if self._publisher is not None:
+            await self._publisher.completed(timeout)
