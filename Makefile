@@ -1,6 +1,7 @@
 # Everything a fresh machine needs is Python 3.11 or newer and `make`; the targets do their own set-up, once.
 #   make demo          flights -> JetStream -> Spark -> Parquet and back
 #   make test          lint, types, layers, and every test
+#   make sync          the blocking JetStream front, made anew from the asyncio one
 #   make conformance   one line for each requirement of the JetStream design documents
 #   make bench         speed against the raw socket and the peers (ONLY=scan,spark_read QUICK=1 for a part of it)
 
@@ -17,7 +18,7 @@ READY := .venv/.project
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
-.PHONY: help setup demo test lint types layers pytest conformance bench lock clean
+.PHONY: help setup demo test lint types layers sync pytest conformance bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -48,6 +49,9 @@ types: $(READY)
 
 layers: $(READY)
 	$(BIN)/lint-imports
+
+sync: $(READY)
+	$(BIN)/python -m tools.make_sync
 
 pytest: $(READY)
 	$(WITH_JAVA) $(BIN)/python -m pytest $(PYTEST_ARGS)

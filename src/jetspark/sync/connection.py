@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
-from typing import Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 from weakref import WeakSet
 
 from jetspark.aio import connection as aio
+from jetspark.sync.callbacks import CALLBACK_THREADS, CallbackThread
+from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.message import Msg
 from jetspark.sync.runner import Runner
 from jetspark.sync.subscription import Callback, Subscription
@@ -51,6 +53,7 @@ class Connection:
         self._staged_size = 0
         self._taking = False
         self._subscriptions: WeakSet[Subscription] = WeakSet()
+        self._callback_threads: WeakSet[CallbackThread[Any]] = WeakSet()
         self._closing = threading.Lock()
         self._teller = ThreadPoolExecutor(1, "jetspark events") if on_event is not None else None
         self._on_event = on_event
@@ -236,6 +239,25 @@ class Connection:
         """A fresh reply subject below the inbox prefix; nobody listens to it yet."""
         return self._inner.new_inbox()
 
+    def jetstream(self, *, domain: str | None = None, prefix: str | None = None, timeout: float = 5.0) -> JetStream:
+        """JetStream over this connection.
+
+        Parameters
+        ----------
+        domain
+            JetStream domain: requests go to `$JS.<domain>.API.` instead of `$JS.API.`.
+        prefix
+            Prefix of an API that was imported under another name. Not together with `domain`.
+        timeout
+            Seconds that a call waits for its answer, unless it says otherwise.
+
+        Raises
+        ------
+        BadSubjectError
+            Domain or prefix cannot stand in a subject.
+        """
+        return JetStream(self, self._inner.jetstream(domain=domain, prefix=prefix, timeout=timeout))
+
     # -- subscriptions -------------------------------------------------------------------------------------------
 
     def subscribe(
@@ -295,20 +317,24 @@ class Connection:
     def unsubscribe(self, route: Route, max_msgs: int) -> None:
         """End a subscription, now or after so many messages in all."""
         client = self._inner.client
-        self._run(partial(client.limit, route, max_msgs) if max_msgs else partial(client.unsubscribe, route))
+        self.run(partial(client.limit, route, max_msgs) if max_msgs else partial(client.unsubscribe, route))
 
     def retire(self, route: Route) -> None:
         """Tell the server to send nothing more."""
-        self._run(partial(self._inner.client.retire, route))
+        self.run(partial(self._inner.client.retire, route))
 
     def forget(self, route: Route) -> None:
         """The server sends nothing more."""
         if not route.ended:
-            self._run(partial(self._inner.client.routes.remove, route))
+            self.run(partial(self._inner.client.routes.remove, route))
 
     def relax(self, route: Route) -> None:
         """Messages were taken from a subscription that was full."""
         self._runner.soon(partial(self._inner.relax, route))
+
+    def adopt(self, thread: CallbackThread[Any]) -> None:
+        """A thread that must end with the connection."""
+        self._callback_threads.add(thread)
 
     def tell(self, event: Event) -> None:
         """Tell an event to the handler."""
@@ -318,7 +344,13 @@ class Connection:
         """Raise ConnectionClosedError when the connection is closed."""
         self._inner.check_open()
 
-    def _run(self, function: Callable[[], T]) -> T:
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the connection's event loop and wait for its result."""
+        return self._runner.call(coroutine)
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Run a function on the connection's event loop and wait for its result."""
+
         async def run() -> T:
             result = function()
             self._inner.send_soon()
@@ -346,7 +378,7 @@ class Connection:
         deadline = time.monotonic() + seconds
         subscriptions = list(self._subscriptions)
         try:
-            self._run(partial(setattr, self._inner.client, "status", Status.DRAINING))
+            self.run(partial(setattr, self._inner.client, "status", Status.DRAINING))
             for subscription in subscriptions:
                 subscription.retire()
             self.confirm(seconds)
@@ -380,6 +412,8 @@ class Connection:
                 return  # closed before
             for subscription in list(self._subscriptions):
                 subscription.join(_JOIN_PATIENCE)
+            for thread in list(self._callback_threads):
+                thread.stop(_JOIN_PATIENCE)
             self._stop_threads()
 
     def _stop_threads(self) -> None:
@@ -389,4 +423,4 @@ class Connection:
 
     def _is_inside(self) -> bool:
         name = threading.current_thread().name
-        return name.startswith(("jetspark events", "jetspark subscription"))
+        return name.startswith(("jetspark events", "jetspark subscription", CALLBACK_THREADS))

@@ -1,4 +1,4 @@
-"""JetStream on asyncio. `jetspark.sync.jetstream` is made from this package by `tools/make_sync.py`."""
+"""JetStream on asyncio. `jetspark.sync.jetstream` is made from this package by `make sync`."""
 
 from jetspark.aio.jetstream.consumer import Consumer
 from jetspark.aio.jetstream.context import JetStream

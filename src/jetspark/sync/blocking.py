@@ -1,0 +1,53 @@
+"""What the classes of the blocking front share that `tools/make_sync.py` makes from those of the asyncio front."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from jetspark.sync.connection import Connection
+
+__all__ = ["Blocking", "blocking_iterator"]
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class Blocking:
+    """Holds an object of the asyncio front and carries calls over to its event loop."""
+
+    _inner: object
+
+    def __init__(self, connection: Connection, inner: Any) -> None:
+        self._connection = connection
+        self._inner = inner
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for its result."""
+        return self._connection.call(coroutine)
+
+    def _run(self, function: Callable[[], T]) -> T:
+        """Run a plain function on the loop and wait for its result."""
+        return self._connection.run(function)
+
+
+def blocking_iterator(connection: Connection, source: AsyncIterator[T], front: Callable[[T], V]) -> Iterator[V]:
+    """Iterate what an asynchronous iterator gives; `front` makes the blocking front's object of each."""
+    try:
+        while True:
+            try:
+                entry = connection.call(_next(source))
+            except StopAsyncIteration:
+                return
+            yield front(entry)
+    finally:
+        if isinstance(source, AsyncGenerator) and not connection.closed:
+            connection.call(source.aclose())
+
+
+async def _next(source: AsyncIterator[T]) -> T:
+    return await anext(source)

@@ -1,0 +1,87 @@
+"""Runs a callback of the user's on a thread of its own, for an object that lives on the event loop and awaits it.
+
+A callback may block, and may call the connection. So it must not run on the loop; and as its caller waits for its end
+before it calls again, calls come one after the other and in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final, Generic, ParamSpec
+
+if TYPE_CHECKING:
+    from jetspark.sync.connection import Connection
+
+__all__ = ["CALLBACK_THREADS", "CallbackThread", "on_thread"]
+
+P = ParamSpec("P")
+
+CALLBACK_THREADS: Final = "jetspark callback"
+"""How the names of the threads begin."""
+
+_Job = tuple[Callable[[], object], "asyncio.Future[None]", asyncio.AbstractEventLoop]
+
+
+class CallbackThread(Generic[P]):
+    """A callback as a coroutine function. Its thread starts with the first call, and ends when nobody holds this."""
+
+    def __init__(self, callback: Callable[P, object]) -> None:
+        self._callback = callback
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        weakref.finalize(self, self._jobs.put, None)
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call it and wait for its end; what it raises is raised here."""
+        loop = asyncio.get_running_loop()
+        if self._thread is None:
+            name = f"{CALLBACK_THREADS} {getattr(self._callback, '__qualname__', '')}".rstrip()
+            self._thread = threading.Thread(target=_work, args=(self._jobs,), name=name, daemon=True)
+            self._thread.start()
+        done: asyncio.Future[None] = loop.create_future()
+        callback = self._callback
+        self._jobs.put((lambda: callback(*args, **kwargs), done, loop))
+        await done
+
+    def stop(self, timeout: float) -> None:
+        """End the thread behind what is under way, and wait for that, unless this is it."""
+        self._jobs.put(None)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+
+def on_thread(connection: Connection, callback: Callable[P, object]) -> CallbackThread[P]:
+    """The callback on a thread that ends with the connection at the latest."""
+    thread = CallbackThread(callback)
+    connection.adopt(thread)
+    return thread
+
+
+def _work(jobs: SimpleQueue[_Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        function, done, loop = job
+        problem: BaseException | None = None
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001 - told to the caller, on the loop
+            problem = error
+        try:
+            loop.call_soon_threadsafe(_settle, done, problem)
+        except RuntimeError:  # the loop is closed: nobody waits
+            return
+        del job, function, done, problem
+
+
+def _settle(done: asyncio.Future[None], problem: BaseException | None) -> None:
+    if done.done():  # its waiter was cancelled
+        return
+    if problem is None:
+        done.set_result(None)
+    elif isinstance(problem, Exception) and not isinstance(problem, StopIteration):
+        done.set_exception(problem)
+    else:
+        done.set_exception(RuntimeError(f"a callback raised {problem!r}"))

@@ -1,0 +1,101 @@
+"""The blocking JetStream front is what its source makes of it, and what has no translation is refused."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from tools.make_sync import BY_HAND, INTERNAL, make, stale, tidy
+from tools.sync_source import ByHand, Module, Package, translate
+
+HEAD = '"""A module."""\n'
+
+
+def translated(source: str, by_hand: dict[str, ByHand] | None = None) -> str:
+    module = Module("sample", ast.parse(HEAD + source))
+    return translate(module, Package({"sample": module}, INTERNAL, by_hand or BY_HAND))
+
+
+def test_the_package_is_what_its_source_makes() -> None:
+    assert [path.name for path in stale(make())] == [], "run `make sync`"
+
+
+def test_calls_cross_to_the_loop_and_wrap_what_they_return() -> None:
+    made = tidy(
+        translated('''
+__all__ = ["One", "Other"]
+class Other:
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, kind, error, trace) -> None: ...
+class One:
+    kept: int
+    """Kept."""
+    @property
+    def size(self) -> int:
+        """Size."""
+    async def get(self, name: str, *, timeout: float | None = None, **more: object) -> Other | None:
+        """Get: `await one.get()`."""
+    async def get_all(self) -> list[Other]: ...
+    async def each(self) -> AsyncIterator[Other]:
+        yield
+    def made(self, callback: Callable[[int], Awaitable[None] | None] | None = None) -> Other: ...
+    async def _hidden(self) -> None: ...
+''')
+    )
+    for line in (
+        "class One(Blocking):",
+        "def kept(self) -> int:",
+        "return self._inner.size",
+        '"""Get: `one.get()`."""',
+        "def get(self, name: str, *, timeout: float | None = None, **more: object) -> Other | None:",
+        "if (found := self._call(self._inner.get(name, timeout=timeout, **more))) is None",
+        "return [Other(self._connection, each) for each in self._call(self._inner.get_all())]",
+        "def each(self) -> Iterator[Other]:",
+        "lambda each: Other(self._connection, each)",
+        "def made(self, callback: Callable[[int], None] | None = None) -> Other:",
+        "None if callback is None else on_thread(self._connection, callback)",
+        "def __enter__(self) -> Self:",
+    ):
+        assert line in made
+    assert "_hidden" not in made
+    compile(made, "sample", "exec")
+
+
+def test_an_asynchronous_iterator_becomes_one() -> None:
+    made = translated("""
+__all__ = ["One"]
+class One:
+    def __aiter__(self) -> Self: ...
+    async def __anext__(self) -> Msg: ...
+""")
+    assert "def __iter__(self) -> Self:\n        return self" in made
+    assert "return cast('Msg', self._call(self._inner.__anext__()))" in made
+    assert "except StopAsyncIteration:" in made
+
+
+def test_methods_written_by_hand_are_left_out() -> None:
+    source = """
+__all__ = ["One"]
+class One:
+    async def slow(self) -> None: ...
+    async def fast(self) -> None: ...
+"""
+    made = translated(source, {"One": ByHand("jetspark.sync.fast:Fast", frozenset({"fast"}))})
+    assert "from jetspark.sync.fast import Fast" in made
+    assert "class One(Fast, Blocking):" in made
+    assert "def slow" in made
+    assert "def fast" not in made
+
+
+@pytest.mark.parametrize(
+    ("method", "complaint"),
+    [
+        ("async def get(self) -> dict[str, One]: ...", "no translation"),
+        ("async def put(self, other: One) -> None: ...", "takes a translated class"),
+        ("async def get(self): ...", "no return type"),
+        ("@cached_property\n    def get(self) -> int: ...", "decorators"),
+    ],
+)
+def test_what_has_no_translation_is_refused(method: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        translated(f'__all__ = ["One"]\nclass One:\n    {method}\n')

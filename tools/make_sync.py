@@ -1,0 +1,90 @@
+"""Makes `jetspark.sync.jetstream` from `jetspark.aio.jetstream`: one source for both fronts.
+
+Every public class of the asyncio package becomes a blocking one of the same name, with the same calls, parameters and
+texts, which holds the asyncio object and carries the calls over to its event loop. The translation goes by the types in
+the signatures: an object of a class that is translated is wrapped, an async iterator becomes an iterator, a callback
+runs on a thread of its own. What has no translation is an error here, not a surprise later.
+
+    python -m tools.make_sync           writes the package
+    python -m tools.make_sync --check   says which files are not as they should be, and fails
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tools.sync_source import ByHand, Module, Package, translate
+
+ROOT: Final = Path(__file__).parents[1]
+SOURCE: Final = ROOT / "src/jetspark/aio/jetstream"
+TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
+
+WRITTEN_BY_HAND: Final = frozenset({"results"})
+"""Modules whose blocking form is written by hand, under the same name in the target package."""
+
+INTERNAL: Final = frozenset({"publisher"})
+"""Modules without classes of the front; what the others take from them is the same on both fronts."""
+
+BY_HAND: Final[dict[str, ByHand]] = {}
+"""Classes with some methods written by hand: the methods that are left out, and the class of `jetspark.sync` that has
+them, which becomes the first base."""
+
+
+def make() -> dict[Path, str]:
+    """Return the text of every file of the target package that is made."""
+    modules = {
+        path.stem: Module(path.stem, ast.parse(path.read_text(encoding="utf-8"), str(path)))
+        for path in sorted(SOURCE.glob("*.py"))
+        if path.stem not in INTERNAL
+    }
+    package = Package(modules, INTERNAL, BY_HAND)
+    made = {}
+    for name, module in modules.items():
+        if name not in WRITTEN_BY_HAND and (text := translate(module, package)):
+            made[TARGET / f"{name}.py"] = tidy(text)
+    return made
+
+
+def tidy(text: str) -> str:
+    """Return the text without the imports that nobody uses, in the project's format."""
+    ruff = [Path(sys.executable).with_name("ruff")]
+    first_party = ["--config", 'lint.isort.known-first-party=["jetspark"]']  # also what is not written yet
+    where = ["--stdin-filename", str(TARGET / "made.py"), "-"]
+    for step in (["check", "--quiet", "--fix-only", "--select", "F401,I,RUF022", *first_party], ["format", "--quiet"]):
+        done = subprocess.run([*ruff, *step, *where], input=text, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"ruff {step[0]} refuses what was made:\n{done.stderr}\n{text}")
+        text = done.stdout
+    return text
+
+
+def stale(made: dict[Path, str]) -> list[Path]:
+    """Return the files that are missing, differ, or should not be there."""
+    there = {path for path in TARGET.glob("*.py") if path.stem not in WRITTEN_BY_HAND}
+    differ = {path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text}
+    return sorted(differ | (there - made.keys()))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the package, or check it."""
+    parser = argparse.ArgumentParser(description="Make jetspark.sync.jetstream from jetspark.aio.jetstream.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when something would change")
+    check = parser.parse_args(arguments).check
+    made = make()
+    changed = stale(made)
+    for path in changed:
+        sys.stdout.write(f"{'stale' if check else 'written'}: {path.relative_to(ROOT)}\n")
+        if not check and path in made:
+            path.write_text(made[path], encoding="utf-8")
+        elif not check:
+            path.unlink()
+    return 1 if check and changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
