@@ -7,7 +7,8 @@
 
 from jetspark.bulk.connection import Connection, connect
 from jetspark.bulk.patience import patiently
-from jetspark.bulk.publish import PublishRefusedError, PublishReport, publish
+from jetspark.bulk.publish import publish
+from jetspark.bulk.publishing import PublishRefusedError, PublishReport
 from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
 from jetspark.bulk.source import ReadBy
 

@@ -77,8 +77,10 @@ class Rows:
         return len(self.subjects)
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, subject: str | None, first: int, max_payload: int) -> Rows:
-        """Check all rows of a record batch.
+    def of(
+        cls, batch: pa.RecordBatch, subject: str | None, first: int, max_payload: int, lines: pa.Array | None = None
+    ) -> Rows:
+        """Check all rows of a record batch; `lines` are header lines of ours, string (n,).
 
         Raises
         ------
@@ -95,7 +97,7 @@ class Rows:
         ids = batch.column("msg_id") if "msg_id" in batch.schema.names else None
         maps = batch.column("headers") if "headers" in batch.schema.names else None
         try:
-            headers = encode_headers(maps, ids)
+            headers = encode_headers(maps, ids, lines)
         except BadHeadersError as error:
             row = error.row or 0
             raise BadHeadersError(
@@ -104,6 +106,11 @@ class Rows:
         rows = cls(first, subjects, payloads, headers)
         rows._check_sizes(batch, max_payload)
         return rows
+
+    def slice(self, at: int, count: int) -> Rows:
+        """So many rows from a place on."""
+        headers = None if self.headers is None else self.headers.slice(at, count)
+        return Rows(self.first + at, self.subjects.slice(at, count), self.payloads.slice(at, count), headers)
 
     def take(self, rows: list[int], first: int) -> Rows:
         """Some of the rows, by their places, numbered from `first`."""
@@ -132,8 +139,7 @@ class Rows:
             before = int(bound[at - 1]) if at else 0
             fitting = int(np.searchsorted(bound, before + max_bytes, side="right"))
             stop = min(max(fitting, at + 1), at + max_rows, len(self))
-            headers = None if self.headers is None else self.headers.slice(at, stop - at)
-            yield Rows(self.first + at, self.subjects.slice(at, stop - at), self.payloads.slice(at, stop - at), headers)
+            yield self.slice(at, stop - at)
             at = stop
 
 

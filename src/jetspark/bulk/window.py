@@ -37,15 +37,18 @@ class Window:
         Most rows under way; None takes 4,000 for a single server and 768 for a cluster.
     in_order
         The server answers in order, so that rows may share a reply subject.
+    origin
+        Number of the first row; those before it are settled.
     """
 
-    def __init__(self, inbox: str, max_pending: int | None, *, in_order: bool) -> None:
+    def __init__(self, inbox: str, max_pending: int | None, *, in_order: bool, origin: int = 0) -> None:
         wanted = max_pending or (_PENDING_SINGLE if in_order else _PENDING_CLUSTER)
         self._inbox = inbox
         self._make_ring(wanted, -(-wanted // _SLOTS) if in_order else 1)
-        self.sent = 0
+        self._origin = origin
+        self.sent = origin
         """First row that is not sent yet."""
-        self.answered = 0
+        self.answered = origin
         """How many rows were answered."""
         self._floor_group = 0
 
@@ -62,12 +65,12 @@ class Window:
         """Give each row a reply subject of its own from here on. Nothing may be under way."""
         assert self.answered == self.sent
         self._make_ring(min(self.size, _PENDING_CLUSTER), 1)
-        self._floor_group = self.sent
+        self._floor_group = self.sent - self._origin
 
     @property
     def floor(self) -> int:
         """Every row before this one was answered."""
-        return self._floor_group * self.span
+        return self._origin + self._floor_group * self.span
 
     @property
     def room(self) -> int:
@@ -81,6 +84,7 @@ class Window:
 
     def replies(self, first: int, count: int) -> pa.BinaryArray:
         """Reply subjects of rows, binary (count,)."""
+        first -= self._origin
         slots = np.arange(first, first + count, dtype=np.int64) // self.span % self.slots
         return self._replies.take(pa.array(slots, pa.int64()))
 
@@ -91,12 +95,23 @@ class Window:
 
     def rows_of(self, slot: int) -> range:
         """The rows under way that share a slot."""
-        group = self._floor_group + (slot - self._floor_group) % self.slots
-        return range(min(group * self.span, self.sent), min((group + 1) * self.span, self.sent))
+        first = self._origin + (self._floor_group + (slot - self._floor_group) % self.slots) * self.span
+        return range(min(first, self.sent), min(first + self.span, self.sent))
 
     def answers_of(self, slot: int) -> int:
         """How many of these rows were answered."""
         return int(self._answers[slot])
+
+    def unanswered(self, *, in_order: bool) -> list[int]:
+        """The rows under way that were not answered; where answers may overtake one another, those beside them too."""
+        rows: list[int] = []
+        for group in range(self._floor_group, -((self._origin - self.sent) // self.span)):
+            slot = group % self.slots
+            sharing = self.rows_of(slot)
+            answers = self.answers_of(slot)
+            if answers < len(sharing):
+                rows += sharing[answers:] if in_order else sharing
+        return rows
 
     def answer(self, slots: NDArray[np.int64]) -> None:
         """Answers came on these slots, each below `self.slots`."""

@@ -125,7 +125,9 @@ def _decode_scalar(blocks: pa.BinaryArray, present: NDArray[np.bool_]) -> pa.Map
     return pa.array(rows, HEADERS_TYPE)
 
 
-def encode_headers(headers: pa.Array | None, message_ids: pa.Array | None = None) -> pa.BinaryArray | None:
+def encode_headers(
+    headers: pa.Array | None, message_ids: pa.Array | None = None, lines: pa.Array | None = None
+) -> pa.BinaryArray | None:
     """Build header blocks.
 
     Parameters
@@ -135,6 +137,8 @@ def encode_headers(headers: pa.Array | None, message_ids: pa.Array | None = None
         key with an empty list.
     message_ids
         string (n,) for `Nats-Msg-Id`, or None; a null row gets none.
+    lines
+        string (n,) of whole header lines, each with its line end, that go behind the others as they are; or None.
 
     Returns
     -------
@@ -154,6 +158,8 @@ def encode_headers(headers: pa.Array | None, message_ids: pa.Array | None = None
         ids = message_ids.cast(pa.string())
         _refuse(pc.match_substring_regex(ids, _BREAK), None, "Nats-Msg-Id", VALUE_RULE)
         pieces.append(pc.fill_null(pc.binary_join_element_wise("Nats-Msg-Id: ", ids, "\r\n", ""), ""))
+    if lines is not None:
+        pieces.append(lines)
     if not pieces:
         return None
     lines = pc.binary_join_element_wise(*pieces, "")

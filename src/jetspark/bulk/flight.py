@@ -1,0 +1,205 @@
+"""A flight of publishes: rows that are sent without waiting for one another, until all are answered or one is refused.
+
+It tries nothing twice. What stays open when it ends early (rows refused for the moment, rows whose answers got lost) is
+for `publisher` to send again, in another flight.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Final
+
+from jetspark.bulk.acks import AckReader, Refusal, StreamAcks
+from jetspark.bulk.connection import Connection
+from jetspark.bulk.publishing import PublishSettings, may_pass
+from jetspark.bulk.rows import Rows
+from jetspark.bulk.window import Window
+from jetspark.jetstream.errors import Error, PublishTimeoutError
+from jetspark.wire.vector.encoder import encode_publishes, row_offsets
+from jetspark.wire.vector.words import contents
+
+__all__ = ["Flight", "RefusedError"]
+
+_ACK_BYTES: Final = 64  # about what one acknowledgement takes
+
+
+class RefusedError(Error):
+    """Rows were refused. Everything that was sent is answered.
+
+    Attributes
+    ----------
+    row, subject
+        Of the first one.
+    error
+        What the server said of it.
+    passing
+        It may be for the moment only, and the rows are known.
+    """
+
+    def __init__(self, row: int, subject: str, error: Error, *, passing: bool) -> None:
+        super().__init__(str(error))
+        self.row = row
+        self.subject = subject
+        self.error = error
+        self.passing = passing
+
+
+class Flight:
+    """Sends rows in their order.
+
+    Parameters
+    ----------
+    streams
+        Takes in what is acknowledged.
+    origin
+        Number of the first row.
+    """
+
+    def __init__(
+        self, connection: Connection, settings: PublishSettings, streams: dict[str, StreamAcks], origin: int = 0
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        inbox = connection.new_inbox()
+        clustered = bool(connection.server_info.cluster)
+        self._window = Window(inbox, settings.max_pending, in_order=not clustered, origin=origin)
+        self._acks = AckReader(self._window, streams)
+        self._sid = connection.subscribe(f"{inbox}.*")
+        # Large enough to be worth a write, small enough that the window never runs dry while we encode.
+        self._block = max(self._window.size // 4, 1)
+        self.bytes = 0
+        """Bytes written."""
+        self.recent: deque[Rows] = deque()
+        """The rows under way, and some more around them."""
+
+    @property
+    def sent(self) -> int:
+        """First row that was not sent."""
+        return self._window.sent
+
+    @property
+    def reply_length(self) -> int:
+        """Bytes of every reply subject."""
+        return self._window.reply_length
+
+    def close(self) -> None:
+        """Stop listening."""
+        if not self._connection.closed:
+            self._connection.unsubscribe(self._sid)
+
+    def send(self, rows: Rows) -> None:
+        """Send rows, as the window lets them; the last ones are still under way afterwards.
+
+        Raises
+        ------
+        RefusedError
+            Rows were refused.
+        PublishTimeoutError, DisconnectedError, ...
+            What became of the rows under way is not known.
+        """
+        self.recent.append(rows)
+        if self._window.span > 1 and len(self._acks.streams) > 1:  # their answers may overtake one another
+            self._wait_for_all()
+            self._window.separate()
+            self._block = max(self._window.size // 4, 1)
+        replies = self._window.replies(rows.first, len(rows))
+        frames = encode_publishes(rows.subjects, replies, rows.payloads, rows.headers)
+        offsets = row_offsets(frames)
+        data = contents(frames.buffers()[2])
+        at = 0
+        while at < len(rows):
+            wanted = min(self._block, len(rows) - at)
+            self._wait_for_room(wanted)
+            first, stop = int(offsets[at]), int(offsets[at + wanted])
+            self._window.send(wanted)
+            self._connection.send(data[first:stop], time.monotonic() + self._settings.ack_timeout)
+            self.bytes += stop - first
+            at += wanted
+            self._settle()
+
+    def finish(self) -> None:
+        """Wait for the last acknowledgements. Raises as `send` does."""
+        self._wait_for_all()
+        self._settle()
+
+    def open_rows(self) -> list[int]:
+        """Rows that were sent and are neither stored nor refused for good, as far as we know."""
+        mixed = self._window.span > 1 and (len(self._acks.streams) > 1 or bool(self._acks.refusals))
+        rows = set(self._window.unanswered(in_order=not mixed))
+        if not self._window.unanswered(in_order=True):
+            rows.update(row for row, _ in self._refused()[0])
+        else:
+            for refusal in self._acks.refusals:
+                rows.update(refusal.rows)
+        return sorted(rows)
+
+    def _wait_for_room(self, wanted: int) -> None:
+        """Read acknowledgements until the window has room for so many rows."""
+        while self._window.room < wanted:
+            self._await_acks(wanted - self._window.room)
+
+    def _wait_for_all(self) -> None:
+        while self._window.answered < self._window.sent:
+            self._await_acks(self._window.sent - self._window.answered)
+
+    def _await_acks(self, missing: int) -> None:
+        """Read acknowledgements, so many if they come soon."""
+        window, answered = self._window, self._window.answered
+        deadline = time.monotonic() + self._settings.ack_timeout
+        while window.answered == answered:
+            table = self._connection.read(deadline, enough=missing * _ACK_BYTES)
+            if table is not None:
+                ours = table.lines.sid == self._sid
+                self._acks.read(table if ours.all() else table.select(ours))
+            if window.answered == answered and time.monotonic() >= deadline:
+                raise PublishTimeoutError(
+                    f"no acknowledgement within {self._settings.ack_timeout:g} s for {window.sent - answered} messages"
+                )
+
+    def _settle(self) -> None:
+        """Raise when rows were refused, after what is under way has been answered; else forget what is done."""
+        if self._acks.refusals:
+            self._wait_for_all()
+            refused, exact = self._refused()
+            row, refusal = refused[0]
+            passing = exact and all(may_pass(one.error) for _, one in refused)
+            raise RefusedError(row, self._subject_of(row), refusal.error, passing=passing) from refusal.error
+        while self.recent and self.recent[0].first + len(self.recent[0]) <= self._window.floor:
+            self.recent.popleft()
+
+    def _refused(self) -> tuple[list[tuple[int, Refusal]], bool]:
+        """The rows that were refused, in their order, and whether they are known to be the ones."""
+        groups: dict[int, list[Refusal]] = {}
+        for one in self._acks.refusals:
+            groups.setdefault(one.rows.start, []).append(one)
+        pairs = [(self._row_of(one, group), one) for group in groups.values() for one in group]
+        exact = self._window.span == 1 or all(self._all_of_subject(group) for group in groups.values())
+        exact = exact and len({row for row, _ in pairs}) == len(pairs)
+        return sorted(pairs, key=lambda pair: pair[0]), exact
+
+    def _all_of_subject(self, group: list[Refusal]) -> bool:
+        """Whether of rows that share a reply subject every row of the subjects that nobody takes was refused."""
+        nobodys = {one.subject for one in group if one.subject is not None}
+        rows = sum(self._subject_of(row) in nobodys for row in group[-1].rows)
+        return rows == sum(one.subject is not None for one in group)
+
+    def _row_of(self, refusal: Refusal, group: list[Refusal]) -> int:
+        """The row of a refusal, one of those on a reply subject."""
+        if refusal.subject is not None:
+            # The n-th of those that nobody takes is the n-th row of that subject.
+            same = [one for one in group if one.subject == refusal.subject]
+            rows = [row for row in refusal.rows if self._subject_of(row) == refusal.subject]
+            if len(same) <= len(rows):
+                return rows[same.index(refusal)]
+        # Answers that nobody takes a subject overtake the others, so both they and their rows are left out.
+        ahead = [one for one in group if one.subject]
+        nobodys = {one.subject for one in ahead}
+        rows = [row for row in refusal.rows if self._subject_of(row) not in nobodys] or list(refusal.rows)
+        nth = refusal.nth - sum(one.nth < refusal.nth for one in ahead)
+        return rows[min(nth, len(rows) - 1)]
+
+    def _subject_of(self, row: int) -> str:
+        rows = next(rows for rows in self.recent if row < rows.first + len(rows))
+        subject: bytes = rows.subjects[row - rows.first].as_py()
+        return subject.decode("utf-8", "replace")

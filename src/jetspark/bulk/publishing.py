@@ -1,0 +1,151 @@
+"""What the two ways of publishing have in common: their settings, their report, and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from jetspark.bulk.acks import StreamAcks
+from jetspark.flow.ranges import is_passing
+from jetspark.jetstream import header_names as names
+from jetspark.jetstream.errors import (
+    Error,
+    JetStreamUnavailableError,
+    NoStreamResponseError,
+    PublishTimeoutError,
+    TooManyRequestsError,
+)
+from jetspark.jetstream.names import check_publish_subject, check_stream_name
+
+__all__ = [
+    "RETRY_DELAY",
+    "Batches",
+    "PublishRefusedError",
+    "PublishReport",
+    "PublishSettings",
+    "is_lost",
+    "may_pass",
+    "record_batches",
+]
+
+RETRY_DELAY: Final = 0.25
+"""Seconds before what was refused for the moment is sent again (PUB-03)."""
+
+# What a stream that has no leader for a moment answers, or that is flooded for a moment.
+_PASSING: Final = (NoStreamResponseError, JetStreamUnavailableError, TooManyRequestsError)
+
+Batches: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+
+
+def record_batches(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """The record batches, whatever they came in."""
+    if isinstance(batches, pa.RecordBatch):
+        yield batches
+    elif isinstance(batches, pa.Table):
+        yield from batches.to_batches()
+    else:
+        yield from batches
+
+
+def is_lost(error: Error) -> bool:
+    """Whether an error leaves open what became of the rows under way, and may go away by itself."""
+    return isinstance(error, PublishTimeoutError) or is_passing(error)
+
+
+def may_pass(error: Error) -> bool:
+    """Whether a refusal may be one for the moment only (PUB-03)."""
+    return isinstance(error, _PASSING)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishSettings:
+    """How to publish; see `jetspark.bulk.publish`."""
+
+    subject: str | None = None
+    max_pending: int | None = None
+    max_bytes: int = 8 << 20
+    ack_timeout: float = 5.0
+    expected_stream: str | None = None
+    retry_timeout: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check names. Raises BadSubjectError or BadNameError."""
+        if self.subject is not None:
+            check_publish_subject(self.subject)
+        if self.expected_stream is not None:
+            check_stream_name(self.expected_stream)
+
+    def lines(self, rows: int) -> pa.Array | None:
+        """Header lines of ours for so many rows."""
+        if self.expected_stream is None:
+            return None
+        return pa.repeat(pa.scalar(f"{names.EXPECTED_STREAM}: {self.expected_stream}\r\n"), rows)
+
+
+@dataclass(slots=True)
+class PublishReport:
+    """What was stored.
+
+    Attributes
+    ----------
+    count
+        Rows acknowledged, duplicates included.
+    bytes
+        Bytes written to the socket.
+    resent
+        Rows that were sent again: after the connection was lost, or because nobody answered for a moment.
+    streams
+        By the name of the stream: counts, first and last sequence.
+    """
+
+    count: int = 0
+    bytes: int = 0
+    resent: int = 0
+    streams: dict[str, StreamAcks] = field(default_factory=dict)
+
+    @property
+    def duplicates(self) -> int:
+        """Rows that were there already, by their message id."""
+        return sum(acks.duplicates for acks in self.streams.values())
+
+    @property
+    def stream(self) -> str | None:
+        """Name of the stream, None when there was none or more than one."""
+        return next(iter(self.streams)) if len(self.streams) == 1 else None
+
+    @property
+    def first_sequence(self) -> int | None:
+        """First sequence in the one stream; None for none or several streams."""
+        return next(iter(self.streams.values())).first_sequence if len(self.streams) == 1 else None
+
+    @property
+    def last_sequence(self) -> int | None:
+        """Last sequence in the one stream; None for none or several streams."""
+        return next(iter(self.streams.values())).last_sequence if len(self.streams) == 1 else None
+
+
+class PublishRefusedError(Error):
+    """The server refused a row. Its own error is the cause.
+
+    Attributes
+    ----------
+    row
+        Number of the row, counted from 0 over all record batches. Where several streams answer, and only within the
+        first window, before that is known, it may be one of the few rows next to it. Of an atomic batch, its first row.
+    subject
+        Subject of the row.
+    error
+        Error of the server.
+    report
+        What was stored, before that row and of what was under way behind it.
+    """
+
+    def __init__(self, row: int, subject: str, error: Error, report: PublishReport) -> None:
+        super().__init__(f"row {row}, subject {subject!r}: {error}")
+        self.row = row
+        self.subject = subject
+        self.error = error
+        self.report = report
