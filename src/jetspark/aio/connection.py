@@ -160,6 +160,23 @@ class Connection:
         """So much waits to be handed over that a sender should wait for `room`."""
         return self._outbound.size >= _SEND_AT and self._outbound.online
 
+    def answer(self, reply: bytes, payload: bytes) -> bool:
+        """Queue a publish to a reply subject as it was received; returns whether to wait for `room`.
+
+        Raises
+        ------
+        ConnectionClosedError, MaxPayloadError, OutboundBufferLimitError
+        """
+        if get_running_loop() is not self._loop:
+            raise self._foreign()
+        outbound = self._outbound
+        if outbound.publish(outbound.encode_answer(reply, payload)) >= _SEND_AT:
+            return True
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._send_scheduled)
+        return False
+
     async def room(self) -> None:
         """Hand over what waits, and wait while there is a session that takes no more."""
         while self._outbound.online and self._outbound.size >= _SEND_AT:

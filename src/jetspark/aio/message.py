@@ -1,12 +1,13 @@
-"""A message of the asyncio front: what `jetspark.wire.messages` gives, and an answer to it."""
+"""A message of the asyncio front: what `jetspark.jetstream.delivery` gives, an answer to it, and acknowledgements."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from jetspark.jetstream.ack import ACK, IN_PROGRESS, nak_payload, term_payload
+from jetspark.jetstream.delivery import Delivery
 from jetspark.wire.errors import BadSubjectError
 from jetspark.wire.headers import HeadersLike
-from jetspark.wire.messages import Message
 from jetspark.wire.outbound import Payload
 
 if TYPE_CHECKING:
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["Msg"]
 
 
-class Msg(Message, gc=False, eq=False):
-    """A received message. Subject, reply and headers are decoded when they are asked for."""
+class Msg(Delivery, gc=False, eq=False):
+    """A received message. Subject, reply, headers and metadata are decoded when they are asked for.
+
+    The acknowledgements are for messages that a JetStream consumer delivered. After `ack`, `nak` or `term`, and on
+    consumers with ack policy none, they all do nothing (ACK-04, ACK-08). One that cannot be sent raises, and leaves the
+    message as it was (ACK-06).
+    """
 
     async def respond(self, payload: Payload = b"", *, headers: HeadersLike | None = None) -> None:
-        """Publish to the message's reply subject.
+        """Publish to the message's reply subject. Does nothing where an acknowledgement would do nothing.
 
         Raises
         ------
@@ -28,4 +34,74 @@ class Msg(Message, gc=False, eq=False):
         """
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
-        await cast("Connection", self.owner).publish(self.reply, payload, headers=headers)
+        if self.owner is not None:
+            await cast("Connection", self.owner).publish(self.reply, payload, headers=headers)
+
+    async def ack(self) -> None:
+        """Say that the message is done with. It is queued when this returns; `ack_sync` waits for the server.
+
+        Raises
+        ------
+        InvalidAckError
+            No JetStream consumer delivered it.
+        ConnectionClosedError, OutboundBufferLimitError
+            It cannot be sent.
+        """
+        await self._answer(ACK)
+
+    async def ack_sync(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Say that the message is done with, and wait until the server has taken note of it (ACK-07).
+
+        Parameters
+        ----------
+        timeout
+            Seconds.
+
+        Raises
+        ------
+        RequestTimeoutError, DisconnectedError
+            The server may have it, or not; it can be sent again.
+        NoRespondersError
+            The consumer is gone.
+        """
+        self.check_ackable()
+        if self.owner is not None:
+            await cast("Connection", self.owner).request(self.reply, ACK, timeout=timeout)
+            self.settle()
+
+    async def nak(self, delay: float = 0.0) -> None:
+        """Ask for redelivery.
+
+        Parameters
+        ----------
+        delay
+            Seconds that the server waits first; 0 asks for it at once (ACK-02).
+        """
+        await self._answer(nak_payload(round(delay * 1e9)))
+
+    async def term(self, reason: str = "") -> None:
+        """Ask the server never to deliver it again.
+
+        Parameters
+        ----------
+        reason
+            Shows in the advisory that the server publishes (ACK-03).
+        """
+        await self._answer(term_payload(reason))
+
+    async def in_progress(self) -> None:
+        """Say that the message is still worked on, so that the time to acknowledge it begins anew. May be repeated."""
+        self.check_ackable()
+        if self.owner is not None:
+            connection = cast("Connection", self.owner)
+            if connection.answer(self.raw_reply, IN_PROGRESS):
+                await connection.room()
+
+    async def _answer(self, payload: bytes) -> None:
+        self.check_ackable()
+        if self.owner is not None:
+            connection = cast("Connection", self.owner)
+            crowded = connection.answer(self.raw_reply, payload)
+            self.settle()  # it is on its way, also when the wait for room is cancelled
+            if crowded:
+                await connection.room()

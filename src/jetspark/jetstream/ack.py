@@ -17,7 +17,17 @@ from jetspark.jetstream.times import datetime_from_ns
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["ACK", "IN_PROGRESS", "NAK", "TERM", "AckMetadata", "nak_payload", "parse_ack_subject", "term_payload"]
+__all__ = [
+    "ACK",
+    "IN_PROGRESS",
+    "NAK",
+    "TERM",
+    "AckMetadata",
+    "check_ack_subject",
+    "nak_payload",
+    "parse_ack_subject",
+    "term_payload",
+]
 
 ACK: Final = b"+ACK"
 """Payload that acknowledges a message."""
@@ -28,6 +38,7 @@ TERM: Final = b"+TERM"
 IN_PROGRESS: Final = b"+WPI"
 """Payload that restarts the ack wait; the only one that may be repeated."""
 
+_PREFIX: Final = b"$JS.ACK."
 _V1_TOKENS: Final = 9
 _V2_TOKENS: Final = 11
 
@@ -96,6 +107,15 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
         domain,
         account_hash,
     )
+
+
+def check_ack_subject(subject: bytes) -> None:
+    """Raise InvalidAckError when there is nothing to acknowledge at a reply subject."""
+    if not subject.startswith(_PREFIX):
+        raise InvalidAckError(
+            f"a message with reply subject {subject.decode(errors='replace')!r} was not delivered by a JetStream "
+            "consumer and cannot be acknowledged"
+        )
 
 
 def nak_payload(delay_ns: int = 0) -> bytes:

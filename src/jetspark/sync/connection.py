@@ -144,8 +144,15 @@ class Connection:
         ConnectionClosedError
             The connection is closed.
         """
+        self._stage(self._outbound.encode(subject, payload, reply, headers))
+
+    def answer(self, reply: bytes, payload: bytes) -> None:
+        """Send a message to a reply subject as it was received. Errors are those of `publish`."""
+        self._stage(self._outbound.encode_answer(reply, payload))
+
+    def _stage(self, frame: bytes) -> None:
+        """Leave a frame for the loop; wait where so much waits that the server has to catch up."""
         outbound = self._outbound
-        frame = outbound.encode(subject, payload, reply, headers)
         with self._lock:
             waiting = self._staged_size + len(frame)
             if not outbound.online and outbound.size + waiting > outbound.limit:

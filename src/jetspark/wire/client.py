@@ -72,6 +72,13 @@ class Dependent(Protocol):
         """The session is over; or with a subject, the user may not publish to that one."""
 
 
+class SessionWatcher(Protocol):
+    """Somebody who has to send something anew in each session."""
+
+    def session_restored(self) -> None:
+        """Another session is open, and its subscriptions are restored. What is sent now goes out at once."""
+
+
 class Client:
     """See the module.
 
@@ -95,6 +102,8 @@ class Client:
         Told when answers cannot come any more, as `requests` are. They are forgotten with their last reference.
     greeting
         Frames of a session that is being opened; None once it is open.
+    watchers
+        Told when a session was lost and another one is open. They are forgotten with their last reference, too.
     """
 
     def __init__(
@@ -120,6 +129,7 @@ class Client:
         self.unconfirmed = False
         self.owner: object = None
         self.dependents: WeakSet[Dependent] = WeakSet()
+        self.watchers: WeakSet[SessionWatcher] = WeakSet()
         self._complaint: Error | None = None  # the latest -ERR, which tells why the server closes
         self._tell = tell
         self._message_type = message_type
@@ -158,6 +168,8 @@ class Client:
         early, self.greeting = self.greeting or deque(), None
         for frame in early:
             self._control(frame)
+        for watcher in list(self.watchers):
+            watcher.session_restored()
 
     def refused(self, server: Server, error: Error) -> None:
         """The session could not be opened."""

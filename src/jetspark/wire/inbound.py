@@ -142,7 +142,9 @@ class Inbound:
                 middle = begin + header_size
                 message = message_type(subject, reply, data[begin:middle], data[middle:end], route.owner)
                 route.received += 1
-                if route.handler is not None:
+                if header_size and header_size == size and route.on_status is not None and route.on_status(message):
+                    pass
+                elif route.handler is not None:
                     route.handler(message)
                 elif (
                     len(route.pending) < route.limit_msgs

@@ -91,6 +91,19 @@ class Outbound:
             raise self._too_large(total)
         return b"HPUB %b %d %d\r\n%b%b\r\n" % (target, len(block), total, block, data)
 
+    def encode_answer(self, reply: bytes, payload: bytes) -> bytes:
+        """The frame of a publish without headers to a reply subject as it was received.
+
+        Raises
+        ------
+        ConnectionClosedError, MaxPayloadError
+        """
+        if self.closed is not None:
+            raise ConnectionClosedError(str(self.closed))
+        if len(payload) > self.max_payload:
+            raise self._too_large(len(payload))
+        return b"PUB %b %d\r\n%b\r\n" % (reply, len(payload), payload)
+
     def publish(self, frame: bytes) -> int:
         """Keep the frame of a publish; returns the bytes that wait.
 

@@ -44,6 +44,9 @@ class Route:
         It is full now, which was said once.
     handler
         Takes each message instead of `pending`; for the library's own subscriptions, as it runs on the read path.
+    on_status
+        Asked for each message with headers and no payload whether it is a status, and takes it then. Also for the
+        library's own.
     wake
         Called when messages or the end came while `waiting` was set, which is cleared before; and when what waited was
         discarded.
@@ -68,6 +71,7 @@ class Route:
         "limit_bytes",
         "limit_msgs",
         "max_msgs",
+        "on_status",
         "overflow",
         "owner",
         "pending",
@@ -108,6 +112,7 @@ class Route:
         self.dropped = 0
         self.slow = False
         self.handler: Callable[[Message], None] | None = None
+        self.on_status: Callable[[Message], bool] | None = None
         self.wake: Callable[[], None] | None = None
         self.waiting = False
         self.watched = False
