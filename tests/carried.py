@@ -1,0 +1,128 @@
+"""The blocking front behind the face of the asyncio one, so that one test shows both.
+
+`carry` takes any object of `jetspark.sync`, which then looks like its twin of `jetspark.aio`: what is a coroutine
+function there is one here, and runs the blocking call in a thread. What comes back is carried as well; iterators become
+asynchronous, and so do context managers. Callbacks may be coroutine functions, as on the asyncio front.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import importlib
+import inspect
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from functools import partial
+from typing import Any
+
+__all__ = ["carry"]
+
+_END = object()
+
+
+def carry(value: Any) -> Any:
+    """Return the value as the asyncio front would have given it."""
+    if isinstance(value, list):
+        return [carry(each) for each in value]
+    if isinstance(value, concurrent.futures.Future):
+        return asyncio.wrap_future(value)
+    if type(value).__module__.startswith("jetspark.sync"):
+        return Carried(value)
+    if isinstance(value, Iterator):
+        return _iterate(value)
+    return value
+
+
+class Carried:
+    """An object of the blocking front."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        module = importlib.import_module(type(inner).__module__.replace("jetspark.sync", "jetspark.aio", 1))
+        self._twin = getattr(module, type(inner).__qualname__)
+
+    @property  # type: ignore[misc]  # so that isinstance() takes it for its twin
+    def __class__(self) -> Any:
+        return self._twin
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.inner, name)
+        if not inspect.ismethod(value):
+            return carry(value)
+        if inspect.iscoroutinefunction(getattr(self._twin, name)):
+            return partial(_call, value)
+        return partial(_call_now, value)
+
+    def __repr__(self) -> str:
+        return f"<carried {self.inner!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.inner == _lowered(other, None))
+
+    def __hash__(self) -> int:
+        return hash(self.inner)
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def __bool__(self) -> bool:
+        return bool(self.inner)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return _iterate(iter(self.inner))
+
+    async def __anext__(self) -> Any:
+        entry = await asyncio.to_thread(next, self.inner, _END)
+        if entry is _END:
+            raise StopAsyncIteration
+        return carry(entry)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return _call(self.inner.result).__await__()
+
+    async def __aenter__(self) -> Any:
+        entered = await asyncio.to_thread(self.inner.__enter__)
+        return self if entered is self.inner else carry(entered)
+
+    async def __aexit__(self, *exception: object) -> Any:
+        return await asyncio.to_thread(self.inner.__exit__, *exception)
+
+
+async def _call(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    loop = asyncio.get_running_loop()
+    given = [_lowered(each, loop) for each in args]
+    named = {name: _lowered(each, loop) for name, each in kwargs.items()}
+    return carry(await asyncio.to_thread(method, *given, **named))
+
+
+def _call_now(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    loop = asyncio.get_running_loop()
+    given = [_lowered(each, loop) for each in args]
+    named = {name: _lowered(each, loop) for name, each in kwargs.items()}
+    return carry(method(*given, **named))
+
+
+def _lowered(value: Any, loop: asyncio.AbstractEventLoop | None) -> Any:
+    """The value as the blocking front takes it."""
+    if type(value) is Carried:
+        return value.inner
+    if loop is not None and (inspect.isroutine(value) or isinstance(value, partial)):
+        return partial(_call_back, loop, value)
+    return value
+
+
+def _call_back(loop: asyncio.AbstractEventLoop, callback: Callable[..., Any], *args: Any) -> Any:
+    """Run a callback in the thread that calls it, or on the test's loop if it is a coroutine function."""
+    result = callback(*(carry(each) for each in args))
+    if inspect.iscoroutine(result):
+        return asyncio.run_coroutine_threadsafe(result, loop).result()
+    return result
+
+
+async def _iterate(inner: Iterator[Any]) -> AsyncIterator[Any]:
+    try:
+        while (entry := await asyncio.to_thread(next, inner, _END)) is not _END:
+            yield carry(entry)
+    finally:
+        if (close := getattr(inner, "close", None)) is not None:
+            await asyncio.to_thread(close)

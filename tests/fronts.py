@@ -1,0 +1,202 @@
+"""What the suites of the JetStream fronts stand on: three kinds of servers, both fronts, and a second connection.
+
+A test asks for `ground` (or only its context, as `js`) and runs once for each front on each server profile. The servers
+are shared by the session: streams get names of their own and are gone after the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from tests.carried import carry
+from tests.connection.support import Recorder, eventually
+
+from jetspark import aio, sync
+from jetspark.aio.jetstream import JetStream, Stream
+from jetspark.errors import StreamNotFoundError
+from jetspark.jetstream import StorageType
+from jetspark.server import NatsServer
+from jetspark.wire.messages import Message
+
+__all__ = ["PROFILES", "FrontName", "Ground", "Profile", "Recorder", "Spy", "connect", "eventually", "open_ground"]
+
+FrontName = Literal["aio", "sync"]
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A kind of server, and how one connects to it."""
+
+    name: str
+    config: Mapping[str, object] = field(default_factory=dict)
+    """Configuration of the server."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the connection under test."""
+    admin_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the connection that looks on; it may do everything."""
+    domain: str | None = None
+    """JetStream domain that the context names."""
+
+
+_ALICE = {
+    "user": "alice",
+    "password": "wonder",
+    "permissions": {"publish": ">", "subscribe": "_INBOX_alice.>"},
+}
+_ADMIN = {"user": "admin", "password": "rabbit"}
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile("default"),
+        Profile("v2_domain", {"feature_flags": {"js_ack_fc_v2": True}, "jetstream": {"domain": "hub"}}, domain="hub"),
+        Profile(
+            "private_inbox",
+            {"authorization": {"users": [_ALICE, _ADMIN]}},
+            {"user": "alice", "password": "wonder", "inbox_prefix": "_INBOX_alice"},
+            _ADMIN,
+        ),
+    )
+}
+
+
+async def connect(front: FrontName, where: str, **options: Any) -> aio.Connection:
+    """Open a connection of a front; the blocking one looks like the other."""
+    if front == "aio":
+        return await aio.connect(where, **options)
+    return cast("aio.Connection", carry(await asyncio.to_thread(lambda: sync.connect(where, **options))))
+
+
+class Spy:
+    """Keeps what is published to some subjects."""
+
+    def __init__(self, ground: Ground, subscriptions: list[aio.Subscription]) -> None:
+        self._ground = ground
+        self._subscriptions = subscriptions
+        self.messages: list[Message] = []
+
+    @property
+    def subjects(self) -> list[str]:
+        """Subjects of what came so far."""
+        return [message.subject for message in self.messages]
+
+    async def settled(self) -> list[Message]:
+        """Everything that the connection under test has published until now."""
+        await self._ground.nc.flush()
+        await self._ground.admin.flush()
+        return self.messages
+
+    async def wait(self, count: int) -> list[Message]:
+        """The messages, as soon as there are so many."""
+        await eventually(lambda: len(self.messages) >= count, what=f"{count} messages in {self.subjects}")
+        return self.messages
+
+    async def close(self) -> None:
+        """Look on no longer. A spy counts as a responder, so that the server sends no 503."""
+        for subscription in self._subscriptions:
+            await subscription.unsubscribe()
+        await self._ground.admin.flush()
+
+
+@dataclass
+class Ground:
+    """What a test has."""
+
+    front: FrontName
+    profile: Profile
+    server: NatsServer
+    nc: aio.Connection
+    """The connection under test."""
+    js: JetStream
+    """The context under test."""
+    admin: aio.Connection
+    """A second connection, on asyncio and without limits, to look on and to interfere."""
+    admin_js: JetStream
+    """Its context."""
+    stack: AsyncExitStack
+    _made: list[str] = field(default_factory=list)
+
+    def name(self, prefix: str = "S") -> str:
+        """A name that no other test uses. A stream of that name is deleted after the test."""
+        name = f"{prefix}{next(_numbers)}"
+        self._made.append(name)
+        return name
+
+    async def stream(self, **fields: Any) -> Stream:
+        """Make a stream in memory that takes `<name>.>`, unless the fields say otherwise; deleted after the test."""
+        name = fields.setdefault("name", self.name())
+        fields.setdefault("storage", StorageType.MEMORY)
+        if not {"subjects", "mirror", "sources"} & fields.keys():
+            fields["subjects"] = [f"{name}.>"]
+        return await self.js.create_stream(**fields)
+
+    async def fill(self, subject: str, *payloads: bytes) -> None:
+        """Publish messages and wait until the stream has them."""
+        for payload in payloads[:-1]:
+            await self.admin.publish(subject, payload)
+        if payloads:
+            await self.admin.request(subject, payloads[-1])
+
+    async def connect(self, **options: Any) -> aio.Connection:
+        """One more connection of the front under test, closed after the test."""
+        connection = await connect(self.front, self.server.url, **{**self.profile.options, **options})
+        self.stack.push_async_callback(connection.close)
+        return connection
+
+    async def spy(self, *subjects: str) -> Spy:
+        """Look on at what is published to the subjects; by default at the requests of the API."""
+        subscriptions = [await self.admin.subscribe(each) for each in subjects or (f"{self.js.prefix}>",)]
+        spy = Spy(self, subscriptions)
+        for subscription in subscriptions:
+            task = asyncio.create_task(_keep(subscription, spy.messages))
+            self.stack.push_async_callback(_ended, task)
+        await self.admin.flush()
+        return spy
+
+    async def inject(self, subject: str, header: bytes, payload: bytes = b"", reply: str = "") -> None:
+        """Publish a raw header block, `NATS/1.0 409 Some Text\\r\\n\\r\\n` for one: a status as the server sends it."""
+        sizes = f"{len(header)} {len(header) + len(payload)}"
+        frame = f"HPUB {subject} {reply} {sizes}\r\n".encode() + header + payload + b"\r\n"
+        self.admin.client.outbound.publish(frame)
+        await self.admin.flush()
+
+    async def clean_up(self) -> None:
+        """Delete the streams of the test."""
+        if self.server.running and not self.admin.closed:
+            for name in self._made:
+                with suppress(StreamNotFoundError):
+                    await self.admin_js.delete_stream(name)
+
+
+async def _keep(subscription: aio.Subscription, messages: list[Message]) -> None:
+    async for message in subscription:
+        messages.append(message)  # noqa: PERF401 - readers look at the list meanwhile
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@asynccontextmanager
+async def open_ground(front: FrontName, profile: Profile, server: NatsServer, **options: Any) -> AsyncIterator[Ground]:
+    """Connect to a server; for tests with a server of their own. `options` are of the connection under test."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))  # blocking calls wait there
+    async with AsyncExitStack() as stack:
+        nc = await connect(front, server.url, **{**profile.options, **options})
+        stack.push_async_callback(nc.close)
+        admin = await aio.connect(server.url, **profile.admin_options)
+        stack.push_async_callback(admin.close)
+        contexts = nc.jetstream(domain=profile.domain), admin.jetstream(domain=profile.domain)
+        ground = Ground(front, profile, server, nc, contexts[0], admin, contexts[1], stack)
+        try:
+            yield ground
+        finally:
+            await ground.clean_up()
