@@ -9,9 +9,9 @@ refuses it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,19 @@ from numpy.typing import NDArray
 
 from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
 from jetspark.jetstream.errors import ConfigError, InvalidAckError
-from jetspark.wire.vector import FrameTable, LineTable
+from jetspark.wire.vector import FrameTable, LineTable, Run
 from jetspark.wire.vector.headers import HEADERS_TYPE, decode_headers
-from jetspark.wire.vector.words import Bytes, Index, find_byte, gather_spans, numbers, padded, sliding_words
+from jetspark.wire.vector.words import (
+    Bytes,
+    Index,
+    Words,
+    find_byte,
+    gather_spans,
+    numbers,
+    numbers_of_length,
+    padded,
+    sliding_words,
+)
 
 __all__ = ["COLUMNS", "Acks", "build_batch", "read_acks", "scan_schema"]
 
@@ -58,6 +68,50 @@ def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
     return pa.schema([pa.field(name, COLUMNS[name]) for name in chosen])
 
 
+class _Tokens(Protocol):
+    """Where the numbers of ack subjects stand: 0 the stream sequence, 1 the consumer sequence, 2 the time."""
+
+    def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]: ...
+
+    def head(self, rows: int) -> _Tokens: ...
+
+
+@dataclass(slots=True)
+class _Searched:
+    """Numbers between dots that were searched for."""
+
+    data: Bytes
+    dots: Sequence[Index]
+    """Positions of the dots before and behind each number."""
+
+    def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]:
+        return numbers(sliding_words(self.data), self.dots[token] + 1, self.dots[token + 1])
+
+    def head(self, rows: int) -> _Searched:
+        return _Searched(self.data, [dots[:rows] for dots in self.dots])
+
+
+@dataclass(slots=True)
+class _Regular:
+    """Numbers of a run: each stands at one distance from the one in the line before."""
+
+    data: Bytes
+    run: Run
+
+    def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]:
+        run = self.run
+        before, behind = run.dots[token - 4], run.dots[token - 3]
+        end = run.start + behind
+
+        def word(back: int) -> Words:
+            return np.ndarray((run.count,), "<u8", self.data.data, end - back, (run.length,))
+
+        return numbers_of_length(behind - before - 1, word, run.count)
+
+    def head(self, rows: int) -> _Regular:
+        return _Regular(self.data, replace(self.run, count=rows))
+
+
 @dataclass
 class Acks:
     """What the ack subjects of deliveries say. Numbers are read when they are asked for; see `read_acks`."""
@@ -65,8 +119,7 @@ class Acks:
     _data: Bytes
     _starts: Index
     _ends: Index
-    _dots: Sequence[Index]
-    """Positions of the dots before and behind the stream sequence, the consumer sequence and the time."""
+    _tokens: _Tokens
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -93,10 +146,10 @@ class Acks:
 
     def head(self, rows: int) -> Acks:
         """Those of the first rows."""
-        return Acks(self._data, self._starts[:rows], self._ends[:rows], [dots[:rows] for dots in self._dots])
+        return Acks(self._data, self._starts[:rows], self._ends[:rows], self._tokens.head(rows))
 
     def _numbers(self, token: int) -> NDArray[np.int64]:
-        values, good = numbers(sliding_words(self._data), self._dots[token] + 1, self._dots[token + 1])
+        values, good = self._tokens.numbers(token)
         signed = values.view(np.int64)
         good &= signed >= 0
         if not good.all():
@@ -113,10 +166,12 @@ def read_acks(lines: LineTable) -> Acks:
     InvalidAckError
         A reply that is no ack subject (JSA-03); reading a number that is none (JSA-04), or above 2^63 - 1, too.
     """
+    if lines.run is not None:
+        return Acks(lines.bytes, lines.reply_start, lines.reply_end, _Regular(lines.bytes, lines.run))
     if lines.reply_dots is not None and _is_ack(lines.reply_dots.shape[1]):
         token = _sequence_dot(lines.reply_dots.shape[1])
         dots = [lines.reply_dots[:, token + at] for at in range(4)]
-        acks = Acks(lines.bytes, lines.reply_start, lines.reply_end, dots)
+        acks = Acks(lines.bytes, lines.reply_start, lines.reply_end, _Searched(lines.bytes, dots))
         good = lines.words[lines.reply_start] == _PREFIX
     else:
         acks, good = _search_acks(lines)
@@ -145,7 +200,7 @@ def _search_acks(lines: LineTable) -> tuple[Acks, NDArray[np.bool_]]:
     good = (sliding_words(data)[starts] == _PREFIX) & ((count == 8) | (count >= 10))
     at = first[:-1] + np.where(count >= 10, 6, 4)
     dots = np.append(dots, np.zeros(16, np.int64))  # for rows that are not good
-    return Acks(data, starts, ends, [dots[at + token] for token in range(4)]), good
+    return Acks(data, starts, ends, _Searched(data, [dots[at + token] for token in range(4)])), good
 
 
 def build_batch(table: FrameTable, acks: Acks, schema: pa.Schema, stream: str) -> pa.RecordBatch:

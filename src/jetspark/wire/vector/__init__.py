@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from jetspark.wire.vector.decoder import FrameTable, decode
 from jetspark.wire.vector.lines import LineTable
+from jetspark.wire.vector.runs import Run
 
-__all__ = ["FrameTable", "LineTable", "decode"]
+__all__ = ["FrameTable", "LineTable", "Run", "decode"]

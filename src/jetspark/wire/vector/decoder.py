@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 
 from jetspark.wire.errors import ProtocolError
 from jetspark.wire.frames import CRLF, Control, Frame, Limits, Msg, parse_control, parse_message_line
-from jetspark.wire.vector.lines import NO_LIMITS, LineTable, read_lines
-from jetspark.wire.vector.runs import Run, find_runs, read_run_lines
+from jetspark.wire.vector.lines import NO_LIMITS, LineTable, lines_of_run, read_lines
+from jetspark.wire.vector.runs import Run, cut_off, find_runs
 from jetspark.wire.vector.words import (
     Bytes,
     Index,
     contents,
     find_byte,
+    gather_rows,
     gather_spans,
     sliding_words,
     trailing_numbers,
@@ -79,8 +80,8 @@ class FrameTable:
         Bytes up to the end of the last complete frame: where the next buffer begins.
     needed
         Bytes that the incomplete frame behind `consumed` takes in all; 0 when it is not known or there is none.
-    runs
-        The runs that the messages form, if all of them lie in runs.
+    run
+        The run that all messages are of, if there is one.
     """
 
     buffer: pa.Buffer
@@ -91,7 +92,7 @@ class FrameTable:
     controls: list[tuple[int, Control]] = field(default_factory=list)
     consumed: int = 0
     needed: int = 0
-    runs: list[Run] = field(default_factory=list)
+    run: Run | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -114,8 +115,9 @@ class FrameTable:
         ProtocolError
             A control line has words missing, empty or too many.
         """
-        lines = read_run_lines(self.buffer, self.runs) if self.runs else None
-        return lines or read_lines(self.buffer, self.start, self.line_end)
+        if self.run is not None:
+            return lines_of_run(self.buffer, self.run)
+        return read_lines(self.buffer, self.start, self.line_end)
 
     def select(self, rows: NDArray[np.bool_]) -> FrameTable:
         """The messages where `rows` is true; the controls are left behind."""
@@ -143,6 +145,9 @@ class FrameTable:
 
     def payloads(self) -> pa.BinaryArray:
         """Payload column, copied out of the buffer."""
+        if (run := self.run) is not None:
+            data = np.frombuffer(contents(self.buffer), np.uint8)
+            return gather_rows(data, run.start + run.line_end + 2, run.end - run.line_end - 2, run.length, run.count)
         return gather_spans(self.buffer, self.payload, self.end)
 
     def message(self, row: int) -> Msg:
@@ -188,31 +193,47 @@ def decode(buffer: pa.Buffer, limits: Limits = Limits()) -> FrameTable:  # noqa:
     if not runs:
         return _search(buffer, data, limits)
     at = runs[-1].stop
-    return _behind(runs, _search(buffer.slice(at), data[at:], limits), buffer)
+    needed = cut_off(contents(buffer)[at:], limits)
+    if needed is not None:
+        return _table_of(runs, buffer, needed)
+    return _joined(_table_of(runs, buffer, 0), _search(buffer.slice(at), data[at:], limits), at)
 
 
 def _search(buffer: pa.Buffer, data: Bytes, limits: Limits) -> FrameTable:
     return _Chain(buffer, data, _find_candidates(data, limits), limits).follow()
 
 
-def _behind(runs: list[Run], rest: FrameTable, buffer: pa.Buffer) -> FrameTable:
-    """The messages of runs, and of the table of what lies behind them."""
-    at = runs[-1].stop
-    starts = [run.starts() for run in runs]
-    line_end = [start + run.line_end for start, run in zip(starts, runs, strict=True)]
-    end = [start + run.end for start, run in zip(starts, runs, strict=True)]
-    count = sum(run.count for run in runs)
+def _table_of(runs: list[Run], buffer: pa.Buffer, needed: int) -> FrameTable:
+    """The messages of runs that the buffer begins with."""
+    start = _concatenated([run.starts() for run in runs])
+    counts = [run.count for run in runs]
+    if len(runs) == 1:
+        line_end, end = start + runs[0].line_end, start + runs[0].end
+    else:
+        line_end = start + np.repeat([run.line_end for run in runs], counts)
+        end = start + np.repeat([run.end for run in runs], counts)
+    header_size = np.zeros(len(start), np.int64)
+    run = runs[0] if len(runs) == 1 else None
+    return FrameTable(buffer, start, line_end, header_size, end, [], runs[-1].stop, needed, run)
+
+
+def _joined(front: FrameTable, rest: FrameTable, at: int) -> FrameTable:
+    """One table of two, the second of which was found in the buffer from `at` on."""
     return FrameTable(
-        buffer,
-        np.concatenate([*starts, rest.start + at]),
-        np.concatenate([*line_end, rest.line_end + at]),
-        np.concatenate([np.zeros(count, np.int64), rest.header_size]),
-        np.concatenate([*end, rest.end + at]),
-        [(before + count, control) for before, control in rest.controls],
+        front.buffer,
+        _concatenated([front.start, rest.start + at]),
+        _concatenated([front.line_end, rest.line_end + at]),
+        _concatenated([front.header_size, rest.header_size]),
+        _concatenated([front.end, rest.end + at]),
+        [(before + len(front), control) for before, control in rest.controls],
         rest.consumed + at,
         rest.needed,
-        runs if not len(rest) else [],
+        front.run if not len(rest) else None,
     )
+
+
+def _concatenated(parts: list[Index]) -> Index:
+    return parts[0] if len(parts) == 1 or not len(parts[1]) else np.concatenate(parts)
 
 
 def _find_candidates(data: Bytes, limits: Limits) -> _Candidates:

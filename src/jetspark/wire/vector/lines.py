@@ -17,13 +17,25 @@ from numpy.typing import NDArray
 
 from jetspark.wire.errors import ProtocolError
 from jetspark.wire.frames import Limits, parse_message_line
-from jetspark.wire.vector.words import Bytes, Index, Words, find_byte, gather_spans, numbers, padded, sliding_words
+from jetspark.wire.vector.runs import Run
+from jetspark.wire.vector.words import (
+    Bytes,
+    Index,
+    Words,
+    contents,
+    find_byte,
+    gather_spans,
+    numbers,
+    padded,
+    sliding_words,
+)
 
-__all__ = ["NO_LIMITS", "LineTable", "read_lines"]
+__all__ = ["NO_LIMITS", "LineTable", "lines_of_run", "read_lines"]
 
 NO_LIMITS: Final = Limits(2**63, 2**63)
 """For lines that were measured before."""
 
+_SUBJECT: Final = 4  # where it begins in the line of a MSG
 _SPACE: Final = 32
 _DOT: Final = 46
 
@@ -44,6 +56,8 @@ class LineTable:
         Subscription ids, uint64 (n,).
     reply_dots
         Positions of the dots of the replies, int64 (n, dots), where all lines have the same shape; else None.
+    run
+        The run whose lines they all are, in the buffer that it was found in.
     """
 
     buffer: pa.Buffer
@@ -55,9 +69,12 @@ class LineTable:
     reply_end: Index
     sid: NDArray[np.uint64]
     reply_dots: Index | None = None
+    run: Run | None = None
 
     def subjects(self) -> pa.BinaryArray:
         """Subject column."""
+        if self.run is not None:
+            return pa.repeat(pa.scalar(self.run.subject), self.run.count)
         return gather_spans(self.buffer, self.subject_start, self.subject_end)
 
 
@@ -96,6 +113,23 @@ def read_lines(buffer: pa.Buffer, start: Index, line_end: Index) -> LineTable:
     if not good.all():
         _raise_first(lines, good)
     return LineTable(pa.py_buffer(data.data), data, words, subject_start, subject_end, reply_start, reply_end, sid)
+
+
+def lines_of_run(buffer: pa.Buffer, run: Run) -> LineTable:
+    """The same for the lines of a run, where they lie."""
+    data = np.frombuffer(contents(buffer), np.uint8)
+    starts = run.starts()
+    return LineTable(
+        buffer,
+        data,
+        sliding_words(data),
+        subject_start=starts + _SUBJECT,
+        subject_end=starts + (_SUBJECT + len(run.subject)),
+        reply_start=starts + run.reply_start,
+        reply_end=starts + run.reply_end,
+        sid=np.full(run.count, run.sid, np.uint64),
+        run=run,
+    )
 
 
 def _read_one_shape(data: Bytes, words: Words, offsets: Index, with_header: NDArray[np.bool_]) -> LineTable | None:

@@ -10,26 +10,25 @@ goes on.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from jetspark.wire.errors import ProtocolError
 from jetspark.wire.frames import Limits, parse_message_line
-from jetspark.wire.vector.lines import LineTable
-from jetspark.wire.vector.words import Bytes, Index, Words, contents, sliding_words
+from jetspark.wire.vector.words import Bytes, Index
 
-__all__ = ["Run", "find_runs", "read_run_lines"]
+__all__ = ["Run", "cut_off", "find_runs"]
 
 SHORTEST: Final = 64
 """Frames that make a run; fewer are not worth its fixed cost."""
 _PROBED: Final = (1, SHORTEST // 2, SHORTEST - 1)
 _LONGEST_LINE: Final = 1 << 10
 _CRLF: Final = np.uint16(int.from_bytes(b"\r\n", "little"))
+_DOT: Final = re.compile(rb"\.")
 _PREFIX: Final = b"$JS.ACK."
-_SUBJECT: Final = 4  # where it begins in a line
 _DIGIT: Final = 0x10  # this bit is set in every digit, and neither in a space nor in a dot
 
 
@@ -41,12 +40,10 @@ class Run:
     ----------
     line_end, end
         Where the control line and the payload end, counted from a frame's start.
-    subject_end, reply_start, reply_end
-        The words of the control line, counted likewise; the subject begins at 4.
-    sid
-        Subscription id.
-    dots
-        Dots of the reply.
+    subject, sid
+        As in all of their lines.
+    reply_start, reply_end, dots
+        Where the reply and its dots stand, counted likewise.
     """
 
     start: int
@@ -54,10 +51,10 @@ class Run:
     length: int
     line_end: int
     end: int
-    subject_end: int
+    subject: bytes
+    sid: int
     reply_start: int
     reply_end: int
-    sid: int
     dots: list[int]
 
     @property
@@ -80,6 +77,24 @@ def find_runs(data: Bytes, view: memoryview, limits: Limits) -> list[Run]:
     return runs
 
 
+def cut_off(view: memoryview, limits: Limits) -> int | None:
+    """Bytes that a frame takes of which the buffer holds the beginning only, 0 if that is not known yet.
+
+    None where there may be more than that in it, or something that is not the beginning of a message.
+    """
+    head = bytes(view[:_LONGEST_LINE])
+    feed = head.find(b"\n")
+    if feed < 0:
+        return 0 if len(view) <= min(limits.line, _LONGEST_LINE) else None
+    if not head.startswith(b"MSG ") or head[feed - 1 : feed] != b"\r" or feed > limits.line:
+        return None
+    try:
+        needed = feed + 3 + parse_message_line(head[: feed - 1], limits).size
+    except ProtocolError:
+        return None
+    return needed if needed > len(view) else None
+
+
 def _template(view: memoryview, at: int, limits: Limits) -> Run | None:
     """What a run that begins with the frame at `at` would look like."""
     head = bytes(view[at : at + _LONGEST_LINE])
@@ -90,31 +105,31 @@ def _template(view: memoryview, at: int, limits: Limits) -> Run | None:
         line = parse_message_line(head[:line_end], limits)
     except ProtocolError:
         return None  # the general way says what is wrong
-    length = line_end + 4 + line.size
-    count = (len(view) - at) // length
-    subject_end = _SUBJECT + len(line.subject)
     reply_end = head.rfind(b" ", 0, line_end)
     reply_start = reply_end - len(line.reply)
-    dots = [place for place in range(reply_start, reply_end) if head[place] == ord(".")]
+    dots = [dot.start() for dot in _DOT.finditer(head, reply_start, reply_end)]
+    length = line_end + 4 + line.size
+    count = (len(view) - at) // length
     if count < SHORTEST or len(dots) not in {8, 10} or not line.reply.startswith(_PREFIX):
         return None
     same = head[: dots[-4] + 1]  # up to the first number that changes
     if any(view[at + row * length :][: len(same)] != same for row in _PROBED):
         return None  # a cheap look, so that frames of many lengths cost nothing
-    return Run(at, count, length, line_end, length - 2, subject_end, reply_start, reply_end, line.sid, dots)
+    return Run(at, count, length, line_end, length - 2, line.subject, line.sid, reply_start, reply_end, dots)
 
 
 def _measure(run: Run, data: Bytes, view: memoryview) -> bool:
     """Cut the run to the frames that are like the first one; whether enough of them are left."""
     pattern, mask = _pattern(bytes(view[run.start : run.start + run.line_end + 2]), run)
-    width = len(pattern)
-    over = run.start + (run.count - 1) * run.length + 8 * width > len(data)
-    run.count -= over  # the words of the last one would be read beyond the buffer
+    width = len(pattern) // 8
     words = np.ndarray((run.count, width), "<u8", data.data, run.start, (run.length, 8))
-    differing = words ^ pattern
-    differing &= mask
+    differing = words ^ np.frombuffer(pattern, "<u8", width)
+    differing &= np.frombuffer(mask, "<u8", width)
     ends = np.ndarray((run.count,), "<u2", data.data, run.start + run.end, (run.length,))
     unlike = ends != _CRLF
+    # What is behind the last whole word: the end of the line, and some bytes once more.
+    last = np.ndarray((run.count,), "<u8", data.data, run.start + len(pattern) - 8, (run.length,))
+    unlike |= ((last ^ np.frombuffer(pattern[-8:], "<u8")) & np.frombuffer(mask[-8:], "<u8")) != 0
     if differing.any():
         unlike |= differing.any(axis=1)
     if unlike.any():
@@ -122,37 +137,10 @@ def _measure(run: Run, data: Bytes, view: memoryview) -> bool:
     return run.count >= SHORTEST
 
 
-def _pattern(line: bytes, run: Run) -> tuple[Words, Words]:
-    """The bits that each word of a line must have, and which bits are looked at."""
-    size = -(-len(line) // 8) * 8
-    pattern, mask = bytearray(size), bytearray(size)
-    pattern[: len(line)] = line
-    mask[: len(line)] = b"\xff" * len(line)
+def _pattern(line: bytes, run: Run) -> tuple[bytes, bytes]:
+    """The bits that each byte of a line must have, and which bits are looked at."""
+    pattern, mask = bytearray(line), bytearray(b"\xff" * len(line))
     for place in range(run.dots[-4] + 1, run.reply_end):
         if place not in run.dots:
             pattern[place] = mask[place] = _DIGIT
-    return np.frombuffer(pattern, "<u8"), np.frombuffer(mask, "<u8")
-
-
-def read_run_lines(buffer: pa.Buffer, runs: list[Run]) -> LineTable | None:
-    """Words of the control lines, in the buffer that they lie in; None if they have not one shape."""
-    if len({len(run.dots) for run in runs}) != 1:
-        return None
-    data = np.frombuffer(contents(buffer), np.uint8)
-    starts = [run.starts() for run in runs]
-    counts = [run.count for run in runs]
-
-    def column(offsets: list[int]) -> Index:
-        return np.concatenate([start + offset for start, offset in zip(starts, offsets, strict=True)])
-
-    return LineTable(
-        buffer,
-        data,
-        sliding_words(data),
-        subject_start=column([_SUBJECT] * len(runs)),
-        subject_end=column([run.subject_end for run in runs]),
-        reply_start=column([run.reply_start for run in runs]),
-        reply_end=column([run.reply_end for run in runs]),
-        sid=np.repeat(np.array([run.sid for run in runs], np.uint64), counts),
-        reply_dots=np.concatenate([start[:, None] + run.dots for start, run in zip(starts, runs, strict=True)]),
-    )
+    return bytes(pattern), bytes(mask)

@@ -7,6 +7,7 @@ All of this costs a few nanoseconds a row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -19,8 +20,10 @@ __all__ = [
     "Words",
     "contents",
     "find_byte",
+    "gather_rows",
     "gather_spans",
     "numbers",
+    "numbers_of_length",
     "offsets_of",
     "padded",
     "sliding_words",
@@ -73,19 +76,29 @@ def _find(buffer: Bytes, values: tuple[int, ...]) -> Index:
     return np.flatnonzero(mask)
 
 
-def _digits_to_number(words: Words) -> Words:
+def _digits_to_number(digits: Words) -> Words:
     """Eight digit values (0 to 9, the first in the lowest byte) to one number."""
-    words = (words * _U(10) + (words >> _U(8))) & _U(0x00FF00FF00FF00FF)
-    words = (words * _U(100) + (words >> _U(16))) & _U(0x0000FFFF0000FFFF)
-    return (words * _U(10000) + (words >> _U(32))) & _U(0xFFFFFFFF)
+    number = digits * _U(10 * 256 + 1)
+    number >>= _U(8)
+    number &= _U(0x00FF00FF00FF00FF)
+    number *= _U(100 * 65536 + 1)
+    number >>= _U(16)
+    number &= _U(0x0000FFFF0000FFFF)
+    number *= _U(10000 * 2**32 + 1)
+    number >>= _U(32)
+    return number
 
 
 def _digit_values(words: Words, keep: Words | np.uint64) -> tuple[Words, NDArray[np.bool_]]:
     """Digit values of the kept bytes and whether all of them are digits."""
-    values = (words ^ _ZEROS_ASCII) & keep
+    values = words ^ _ZEROS_ASCII
+    values &= keep
     # A byte from 0x80 on, or one that is 10 or more below it, is no digit.
-    over = ((values & _LOW7) + (_LOW7 - _U(9) * _ONES)) | values
-    return values, (over & ~_LOW7) == 0
+    over = values & _LOW7
+    over += _LOW7 - _U(9) * _ONES
+    over |= values
+    over &= ~_LOW7
+    return values, over == 0
 
 
 def trailing_numbers(words: Words) -> tuple[Words, Words, NDArray[np.bool_]]:
@@ -117,32 +130,46 @@ def numbers(words: Words, starts: Index, ends: Index) -> tuple[Words, NDArray[np
         return np.zeros(0, np.uint64), np.zeros(0, np.bool_)
     lengths = ends - starts
     longest, shortest = int(lengths.max()), int(lengths.min())
-    if longest == shortest and 0 < longest <= 8:  # the usual case, at half the price
-        values, good = _digit_values(words[ends - 8], ~_U(0) << _U(8 * (8 - longest)))
-        return _digits_to_number(values), good
+    if longest == shortest:  # the usual case, at half the price
+        return numbers_of_length(longest, lambda back: words[ends - back], len(starts))
     good = (lengths > 0) & (lengths <= MAX_DIGITS)
     total = np.zeros(len(starts), np.uint64)
     for done in range(0, min(longest, MAX_DIGITS), 8):
-        chunk = words[ends - (done + 8)] if shortest > done else words[np.maximum(ends - (done + 8), 0)]
         if shortest >= done + 8:
-            keep = ~_U(0)
-        elif shortest == longest:
-            keep = ~_U(0) << _U(8 * (done + 8 - longest))
+            chunk, keep = words[ends - (done + 8)], ~_U(0)
         else:
+            chunk = words[np.maximum(ends - (done + 8), 0)]
             left = np.clip(lengths - done, 0, 8).astype(np.uint64)
             keep = ~_U(0) << ((_U(8) - left) * _U(8))  # a shift by 64 gives 0 here: no digits, no bytes kept
-        if done and shortest == longest and (chunk == chunk[0]).all():
-            chunk = chunk[:1]  # the upper digits of times and long sequences are mostly the same in all rows
-        values, digits_only = _digit_values(chunk, keep)
-        good &= digits_only
-        number = _digits_to_number(values)
-        if done == 16 and longest >= MAX_DIGITS:
-            good &= number <= _TOP_DIGITS
-        number *= _U(10**done)
-        total += number
-        if done == 16 and longest >= MAX_DIGITS:
-            good &= total >= number  # the sum went over 64 bits where it is not
+        _add_digits(total, good, done, *_digit_values(chunk, keep))
     return total, good
+
+
+def numbers_of_length(length: int, word: Callable[[int], Words], count: int) -> tuple[Words, NDArray[np.bool_]]:
+    """The same for numbers of one length; `word(back)` gives the words that begin so many bytes before their ends."""
+    total, good = np.zeros(count, np.uint64), np.ones(count, np.bool_)
+    if not 0 < length <= MAX_DIGITS:
+        return total, ~good
+    for done in range(0, length, 8):
+        chunk = word(done + 8)
+        if done and (chunk == chunk[0]).all():
+            chunk = chunk[:1]  # the upper digits of times and long sequences are mostly the same in all rows
+        _add_digits(total, good, done, *_digit_values(chunk, ~_U(0) << _U(8 * max(done + 8 - length, 0))))
+    return total, good
+
+
+def _add_digits(
+    total: Words, good: NDArray[np.bool_], done: int, values: Words, digits_only: NDArray[np.bool_]
+) -> None:
+    """Put eight more digits in front of the `done` ones that `total` has."""
+    good &= digits_only
+    number = _digits_to_number(values)
+    if done == 16:
+        good &= number <= _TOP_DIGITS
+    number *= _U(10**done)
+    total += number
+    if done == 16:
+        good &= total >= number  # the sum went over 64 bits where it is not
 
 
 _EVEN: list[pa.Int32Array] = [pa.array(np.arange(0, 2, 2), pa.int32())]
@@ -170,6 +197,16 @@ def gather_spans(buffer: pa.Buffer, starts: Index, ends: Index) -> pa.BinaryArra
     taken = slots.take(_even_slots(count))
     assert isinstance(taken, pa.BinaryArray)
     return taken
+
+
+def gather_rows(data: Bytes, start: int, length: int, stride: int, count: int) -> pa.BinaryArray:
+    """Copy `count` spans of `length` bytes, `stride` bytes apart, into a binary array of their own."""
+    if not length:
+        return pa.repeat(pa.scalar(b""), count)
+    values = np.ndarray((count,), f"V{length}", data.data, start, (stride,)).copy()
+    offsets = np.arange(0, count * length + 1, length, dtype=np.int32)
+    parts = [None, pa.py_buffer(offsets.data), pa.py_buffer(values.data)]
+    return pa.BinaryArray.from_buffers(pa.binary(), count, parts)
 
 
 def offsets_of(spans: pa.BinaryArray) -> Index:

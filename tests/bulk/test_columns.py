@@ -1,0 +1,39 @@
+"""Columns of a run are those that are read by searching."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from tests.wire.streams import Piece, joined, message
+from tests.wire.test_runs import runs
+
+from jetspark.bulk.columns import build_batch, read_acks, scan_schema
+from jetspark.errors import InvalidAckError
+from jetspark.wire.vector import FrameTable, decode
+
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+
+
+def batch(table: FrameTable) -> pa.RecordBatch:
+    return build_batch(table, read_acks(table.lines), scan_schema(), "ORDERS")
+
+
+@steady
+@given(runs())
+def test_a_run_gives_the_columns_that_a_search_gives(pieces: list[Piece]) -> None:
+    table = decode(pa.py_buffer(joined(pieces)))
+    searched = table.select(np.ones(len(table), np.bool_))
+    assert batch(table).equals(batch(searched))
+    ours, theirs = read_acks(table.lines), read_acks(searched.lines)
+    assert (ours.consumer_sequence == theirs.consumer_sequence).all()
+    assert ours.row(len(table) - 1) == theirs.row(len(table) - 1)
+    assert (ours.head(3).sequence == theirs.sequence[:3]).all()
+
+
+@pytest.mark.parametrize("number", [b"10000000000000000000", b"12345x"])
+def test_a_number_of_a_run_that_cannot_be_is_refused(number: bytes) -> None:
+    reply = b"$JS.ACK.ORDERS.c.1.%b.1.1.1" % number
+    table = decode(pa.py_buffer(joined([message(b"x", reply=reply)] * 100)))
+    assert table.run is not None
+    with pytest.raises(InvalidAckError):
+        _ = read_acks(table.lines).sequence
