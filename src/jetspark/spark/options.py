@@ -29,6 +29,7 @@ __all__ = [
     "ServerOptions",
     "WriteOptions",
     "contradiction",
+    "either_read_options",
     "make_read_options",
     "read_options",
     "write_options",
@@ -149,6 +150,11 @@ class WriteOptions:
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Check the options of a batch read. Raises ConfigError."""
     return make_read_options(Given(options, Use.READ), _EARLIEST)
+
+
+def either_read_options(options: Mapping[str, str]) -> ReadOptions:
+    """Check what holds for the options of a batch read and of a streaming one. Raises ConfigError."""
+    return make_read_options(Given(options, Use.READ_STREAM), _EARLIEST)
 
 
 def make_read_options(given: Given, start: Position) -> ReadOptions:

@@ -8,9 +8,11 @@ from typing import Final
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from jetspark.spark.options import Sealed, read_options, write_options
+from jetspark.spark.options import Sealed, either_read_options, read_options, write_options
 from jetspark.spark.reader import FilteringReader, JetStreamReader
 from jetspark.spark.schema import read_schema
+from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.stream_reader import JetStreamStreamReader
 from jetspark.spark.writer import JetStreamWriter, plan_write
 
 __all__ = ["JetStreamDataSource"]
@@ -28,7 +30,8 @@ class JetStreamDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of a read; checks the options as well. Raises ConfigError."""
-        return read_schema(read_options(Sealed(self.options)).include_headers)
+        # Spark asks for the schema before it says whether the read is to be a batch or a stream.
+        return read_schema(either_read_options(Sealed(self.options)).include_headers)
 
     def reader(self, schema: StructType) -> JetStreamReader:
         """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""
@@ -36,6 +39,10 @@ class JetStreamDataSource(DataSource):
         # from here. But it plans in a process of its own where the switch is on.
         reader = FilteringReader if _is_filtering_planner() else JetStreamReader
         return reader(schema, read_options(Sealed(self.options)))
+
+    def streamReader(self, schema: StructType) -> JetStreamStreamReader:  # noqa: N802 - Spark's name
+        """Return the reader of micro-batches. Raises ConfigError as `reader` does."""
+        return JetStreamStreamReader(schema, stream_read_options(Sealed(self.options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> JetStreamWriter:
         """Return the writer of a batch. Raises ConfigError as `reader` does, and for the mode `overwrite`."""

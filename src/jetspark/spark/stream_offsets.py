@@ -16,8 +16,9 @@ from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, parse_rfc3339, time_ns
 from jetspark.spark.offsets import Loss
+from jetspark.spark.option_values import Position, PositionKind
 
-__all__ = ["Held", "StreamOffset", "read_offset", "resume", "thins_out", "write_offset"]
+__all__ = ["Held", "StreamOffset", "read_offset", "resume", "start_offset", "thins_out", "write_offset"]
 
 VERSION: Final = 1
 """Form of the offsets. A later one may be read by later versions only."""
@@ -135,6 +136,33 @@ def thins_out(config: StreamConfig, subjects: Sequence[str]) -> bool:
     by_subject = (config.max_msgs_per_subject or 0) > 0
     by_others = bool(subjects) and config.retention not in {None, RetentionPolicy.LIMITS}
     return by_subject or bool(config.allow_msg_ttl) or by_others
+
+
+def start_offset(held: Held, position: Position, found: int | None = None) -> tuple[StreamOffset, list[Loss]]:
+    """Return where a new query begins in a stream, and what is gone of what was asked for by number.
+
+    Parameters
+    ----------
+    held
+        What the stream holds.
+    position
+        What the options say.
+    found
+        The sequence for a position that is a time.
+    """
+    first, behind = held.first, held.behind
+    losses = []
+    if position.kind is PositionKind.LATEST:
+        wanted = behind
+    elif position.kind is PositionKind.SEQUENCE:
+        wanted = position.value
+        if wanted < first:
+            losses.append(Loss(held.stream, wanted, first - 1, f"the stream starts at {first}"))
+        elif wanted > behind:
+            losses.append(Loss(held.stream, behind, wanted - 1, f"the stream ends at {behind - 1}"))
+    else:
+        wanted = first if found is None else found
+    return StreamOffset(held.created_ns, min(max(wanted, first), behind)), losses
 
 
 def resume(offset: StreamOffset, held: Held) -> tuple[StreamOffset, list[Loss]]:

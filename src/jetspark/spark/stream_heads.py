@@ -1,0 +1,77 @@
+"""What the streams of a query hold, as the server said when it was asked last.
+
+The source process asks over one connection that it keeps. Once the server was reached, a fault that may go away by
+itself (a restart, an election, a cut) is waited for; the first question fails at once, because then it is the address
+that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from jetspark.jetstream import StreamInfo
+from jetspark.jetstream.api import StreamInfoRequest
+from jetspark.spark.connections import lend
+from jetspark.spark.stream_offsets import Held
+from jetspark.spark.stream_options import StreamReadOptions
+
+if TYPE_CHECKING:
+    from jetspark.bulk import Connection
+
+__all__ = ["StreamHeads", "asking"]
+
+T = TypeVar("T")
+
+
+def asking(options: StreamReadOptions, ask: Callable[[Connection], T], retry_timeout: float) -> T:
+    """Return what a question gives that may be repeated; it is, on new connections, for so many seconds."""
+    from jetspark.bulk import patiently
+
+    with lend(options.read.server.connect, retry_timeout) as connection:
+        return patiently(connection, lambda: ask(connection), retry_timeout)
+
+
+class StreamHeads:
+    """See the module.
+
+    Attributes
+    ----------
+    infos
+        What the server said last, by the stream's name; empty before the first look.
+    seen
+        What that means; None before the first look.
+    """
+
+    def __init__(self, options: StreamReadOptions) -> None:
+        self._options = options
+        self.infos: dict[str, StreamInfo] = {}
+        self.seen: dict[str, Held] | None = None
+
+    def look(self) -> Mapping[str, Held]:
+        """Ask the server. Raises StreamNotFoundError, ConnectError, ... as the server, or its absence, says."""
+        self.infos = asking(self._options, self._ask, self._patience)
+        self.seen = {stream: Held.of(info, self._options.read.subjects) for stream, info in self.infos.items()}
+        return self.seen
+
+    def sequence_at(self, stream: str, ns: int) -> int:
+        """Return the first sequence stored at or after a time, one above the last if there is none."""
+        from jetspark.bulk import first_sequence_at
+
+        server = self._options.read.server
+
+        def ask(connection: Connection) -> int:
+            return first_sequence_at(connection, stream, ns, timeout=server.request_timeout, prefix=server.api)
+
+        return asking(self._options, ask, self._patience)
+
+    @property
+    def _patience(self) -> float:
+        return 0.0 if self.seen is None else self._options.read.retry_timeout
+
+    def _ask(self, connection: Connection) -> dict[str, StreamInfo]:
+        server = self._options.read.server
+        return {
+            stream: connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+            for stream in self._options.read.streams
+        }

@@ -1,0 +1,206 @@
+"""`readStream`: micro-batches as ranges of sequences, planned in one process that lives as long as the query.
+
+Spark asks for the latest offset, writes it down, asks for the partitions between two offsets, and runs them; a batch
+that it repeats has the same offsets and reads the same. Nothing of the query's position is on the server. Spark asks
+every few milliseconds while nothing is new, so an idle stream is looked at only now and then (`IdlePoll`).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from jetspark.spark.connections import close_idle
+from jetspark.spark.limits import Backlog, IdlePoll, Pace, default_read_limit, grant, obeyed
+from jetspark.spark.offsets import Loss, StreamRange
+from jetspark.spark.option_values import PositionKind
+from jetspark.spark.planning import StreamPartition, plan_partitions
+from jetspark.spark.range_reader import RangeReader, tell_loss
+from jetspark.spark.release import Releaser
+from jetspark.spark.stream_heads import StreamHeads
+from jetspark.spark.stream_offsets import Held, StreamOffset, read_offset, resume, start_offset, write_offset
+from jetspark.spark.stream_options import StreamReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["JetStreamStreamReader"]
+
+_SOURCE_PROCESS: Final = "pyspark.sql.streaming.python_streaming_source_runner"
+
+
+class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans and reads micro-batches. Made in the source process, and once more to be sent to the tasks."""
+
+    def __init__(self, schema: StructType, options: StreamReadOptions) -> None:
+        self._options = options
+        self._ranges = RangeReader(schema, options.read)
+        self._heads = StreamHeads(options)
+        self._releaser = Releaser(options)
+        self._poll = IdlePoll(options.poll_interval)
+        self._pace = Pace()
+        self._initial: dict[str, object] | None = None
+        self._frozen: dict[str, StreamOffset] | None = None
+        self._told: set[str] = set()
+
+    # -- what Spark asks for, in its order -----------------------------------------------------------------------
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Note where the streams end: this run reads up to there."""
+        self._frozen = _ends(self._look())
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit that Spark is to ask with."""
+        return default_read_limit(self._options.limits)
+
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802
+        """Return where a new query begins, by the options.
+
+        Raises
+        ------
+        DataLossError
+            Sequences that the options ask for are gone, and `failOnDataLoss` is true.
+        ConfigError
+            `commitMode` does not go with a stream.
+        """
+        if self._initial is None:  # Spark asks twice, and has to get the same
+            self._initial = write_offset(self._begin())
+        return self._initial
+
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
+        """Return where the next micro-batch ends; `start` itself while there is none to make.
+
+        Raises
+        ------
+        DataLossError
+            What comes next is gone, and `failOnDataLoss` is true.
+        ConfigError
+            The checkpoint is of another stream.
+        """
+        begin = read_offset(start, self._options.read.streams)
+        time.sleep(self._poll.wait(time.monotonic()))
+        held = self._look()
+        end = self._end_of_batch(begin, held, limit, time.monotonic())
+        self._poll.asked(time.monotonic(), found=end != begin)
+        return start if end == begin else write_offset(end)
+
+    def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
+        """Return where the streams end, as they were seen last: the progress of the query shows it."""
+        return write_offset(_ends(self._heads.seen or self._look()))
+
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
+        """Split what lies between two offsets.
+
+        Raises
+        ------
+        DataLossError
+            It is gone, and `failOnDataLoss` is true.
+        """
+        streams = self._options.read.streams
+        begins, ends = read_offset(start, streams), read_offset(end, streams)
+        held = self._heads.seen or self._look()  # a batch that is repeated after a restart comes without a look
+        ranges = []
+        for stream in streams:
+            at = self._go_on(begins[stream], held[stream])
+            if at.created_ns == ends[stream].created_ns:
+                ranges.append(StreamRange(stream, at.next, ends[stream].next))
+        return list(plan_partitions(ranges, held, self._options.read))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the record batches of a partition; see `RangeReader.read`."""
+        if isinstance(partition, StreamPartition):  # Spark makes an empty one of its own when there is none
+            yield from self._ranges.read(partition)
+
+    def commit(self, end: dict[str, object]) -> None:
+        """Let the streams release what lies before an offset that Spark has committed."""
+        self._releaser.release(read_offset(end, self._options.read.streams))
+
+    def stop(self) -> None:
+        """Close the connection."""
+        close_idle()
+
+    # -- how -----------------------------------------------------------------------------------------------------
+
+    def _look(self) -> Mapping[str, Held]:
+        if self._heads.seen is None:
+            _leave_on_sigterm()
+            self._heads.look()
+            self._releaser.prepare(self._heads.infos)  # before the look that counts: interest begins here
+        return self._heads.look()
+
+    def _begin(self) -> dict[str, StreamOffset]:
+        held = self._look()
+        read = self._options.read
+        begin = {}
+        for stream in read.streams:
+            position = read.starts[stream]
+            found = self._heads.sequence_at(stream, position.value) if position.kind is PositionKind.TIME else None
+            begin[stream], losses = start_offset(held[stream], position, found)
+            self._tell(losses)
+        self._releaser.start_at(begin)
+        return begin
+
+    def _go_on(self, offset: StreamOffset, held: Held) -> StreamOffset:
+        at, losses = resume(offset, held)
+        self._tell(losses)
+        return at
+
+    def _end_of_batch(
+        self, begin: Mapping[str, StreamOffset], held: Mapping[str, Held], limit: ReadLimit, now: float
+    ) -> Mapping[str, StreamOffset]:
+        places = {stream: self._go_on(begin[stream], held[stream]) for stream in self._options.read.streams}
+        ends = _ends(held)
+        backlogs = [
+            Backlog(self._readable(stream, at, ends[stream]), held[stream].message_bytes)
+            for stream, at in places.items()
+        ]
+        size = sum(backlog.size for backlog in backlogs)
+        limits = obeyed(self._options.limits, limit)
+        if self._frozen is None and not self._pace.due(size, limits, now) and places == begin:
+            return begin
+        granted = grant(backlogs, limits)
+        if any(granted):
+            self._pace.made(now)
+        return {
+            stream: StreamOffset(at.created_ns, at.next + count)
+            for (stream, at), count in zip(places.items(), granted, strict=True)
+        }
+
+    def _readable(self, stream: str, at: StreamOffset, end: StreamOffset) -> int:
+        """Sequences between a place and the end of the stream, or the end that was frozen."""
+        behind = end.next
+        if self._frozen is not None:
+            frozen = self._frozen[stream]
+            behind = min(behind, frozen.next) if frozen.created_ns == at.created_ns else 0
+        return max(behind - at.next, 0)
+
+    def _tell(self, losses: list[Loss]) -> None:
+        """Say each loss once; Spark asks again and again."""
+        for loss in losses:
+            if str(loss) not in self._told:
+                self._told.add(str(loss))
+                tell_loss(loss, self._options.read)
+
+
+def _ends(held: Mapping[str, Held]) -> dict[str, StreamOffset]:
+    return {stream: StreamOffset(each.created_ns, each.behind) for stream, each in held.items()}
+
+
+def _leave_on_sigterm() -> None:
+    """Spark ends the source process by SIGTERM and calls nothing before; this makes it call `stop`."""
+    runner = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if runner is None or runner.name != _SOURCE_PROCESS or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
+
+    def leave(number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come twice
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, leave)
