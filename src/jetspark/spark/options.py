@@ -32,6 +32,7 @@ __all__ = [
     "either_read_options",
     "make_read_options",
     "read_options",
+    "server_options",
     "write_options",
 ]
 
@@ -202,6 +203,11 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         max_pending=given[table.MAX_PENDING_ACKS],
         ack_timeout=given[table.ACK_TIMEOUT],
     )
+
+
+def server_options(options: Mapping[str, str]) -> ServerOptions:
+    """Check the options that say how to reach JetStream. Raises ConfigError."""
+    return _server_options(Given(options, Use.BOTH))
 
 
 class Sealed(Mapping[str, str]):

@@ -109,10 +109,10 @@ class Releaser:
             for stream, offset in start.items():
                 self._ask(partial(self._follow, stream, offset))
 
-    def release(self, committed: Mapping[str, StreamOffset]) -> None:
+    def release(self, committed: Mapping[str, StreamOffset], strict: bool = False) -> None:
         """Let the streams release what lies before these offsets.
 
-        What fails and may work later is only logged: the next commit says the same and more.
+        What fails and may work later is only logged, unless `strict`: the next commit says the same and more.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Releaser:
             try:
                 self._ask(partial(self._tell, stream, offset))
             except Error as error:
-                if not is_passing(error):
+                if strict or not is_passing(error):
                     raise
                 _log.warning("stream %s: not released up to %d yet: %s", stream, offset.next - 1, error)
             else:

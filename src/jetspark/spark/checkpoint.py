@@ -1,0 +1,118 @@
+"""Release what a query that has ended had committed.
+
+Spark tells a source of a commit when it makes the next micro-batch, so of the last one it tells only in the next run.
+The checkpoint knows: its newest file under `commits` names the batch, and the file of that number under `offsets` says
+where it ended. They are read by Spark itself, from wherever it keeps checkpoints.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.options import Sealed
+from jetspark.spark.release import Releaser
+from jetspark.spark.stream_heads import StreamHeads
+from jetspark.spark.stream_offsets import StreamOffset, read_offset
+from jetspark.spark.stream_options import CommitMode, stream_read_options
+
+__all__ = ["committed_offset", "release"]
+
+_COMMITS: Final = "commits"
+_OFFSETS: Final = "offsets"
+
+
+def release(
+    checkpoint_location: str, options: Mapping[str, str], spark: SparkSession | None = None
+) -> dict[str, int] | None:
+    """Let the streams of a query that has ended release everything up to its last commit.
+
+    Parameters
+    ----------
+    checkpoint_location
+        The query's `checkpointLocation`.
+    options
+        The options of its `readStream`, among them `commitMode`.
+    spark
+        Session that reads the checkpoint; None takes the active one.
+
+    Returns
+    -------
+    dict[str, int] | None
+        By the stream's name, the first sequence that is kept; None when the query has committed nothing yet.
+
+    Raises
+    ------
+    ConfigError
+        `commitMode` is `none` or does not go with a stream, or the checkpoint is not of these streams.
+    Error
+        The server cannot be reached or refuses.
+    """
+    read = stream_read_options(Sealed(options))
+    if read.release.mode is CommitMode.NONE:
+        raise ConfigError("option commitMode = none: there is nothing to release; say consumer or purge")
+    session = spark or SparkSession.active()
+    batch = _newest(session, checkpoint_location)
+    if batch is None:
+        return None
+    lines = _text(session, f"{checkpoint_location}/{_OFFSETS}/{batch}").splitlines()
+    offsets = committed_offset(lines, read.read.streams, checkpoint_location)
+    releaser = Releaser(read)
+    heads = StreamHeads(read)
+    heads.look()
+    releaser.prepare(heads.infos)
+    releaser.release(offsets, strict=True)
+    return {stream: offset.next for stream, offset in offsets.items()}
+
+
+def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -> dict[str, StreamOffset]:
+    """Find the offset of these streams among those of all sources of a query.
+
+    Parameters
+    ----------
+    lines
+        A file of the checkpoint's folder `offsets`.
+    streams
+        Names of the streams.
+    where
+        The checkpoint, for the error.
+
+    Raises
+    ------
+    ConfigError
+        None of the sources reads these streams, and no others.
+    """
+    names = sorted(streams)
+    found = []
+    for line in lines:
+        try:
+            document = json.loads(line)
+        except ValueError:
+            continue  # the version of the file, or a source that has no offset yet
+        if isinstance(document, dict) and isinstance(document.get("streams"), dict):
+            found.append(", ".join(sorted(document["streams"])))
+            if sorted(document["streams"]) == names:
+                return read_offset(document, names)
+    there = "; ".join(found) or "no jetstream source"
+    raise ConfigError(f"the checkpoint {where} is of {there}, and option stream says {', '.join(names)}")
+
+
+def _newest(spark: SparkSession, checkpoint_location: str) -> int | None:
+    """Number of the last micro-batch that was committed."""
+    try:
+        files = spark.read.format("binaryFile").load(f"{checkpoint_location}/{_COMMITS}").select("path").collect()
+    except AnalysisException:
+        return None  # no such folder: it never ran
+    names = [row.path.rpartition("/")[2] for row in files]
+    return max((int(name) for name in names if name.isdecimal()), default=None)
+
+
+def _text(spark: SparkSession, path: str) -> str:
+    (row,) = spark.read.text(path, wholetext=True).collect()
+    text: str = row[0]
+    return text

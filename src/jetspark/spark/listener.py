@@ -1,0 +1,206 @@
+"""How far a streaming query is: lag, rate and time of each micro-batch, as log lines, to a callable, or to a subject.
+
+Spark has no metrics of their own for Python sources. But its progress shows the offsets at which a micro-batch began
+and ended, and those at which the streams end, and they say how far behind a query is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from jetspark.jetstream.names import check_publish_subject
+from jetspark.spark.connections import lend
+from jetspark.spark.options import Sealed, ServerOptions, server_options
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+        SourceProgress,
+        StreamingQueryProgress,
+    )
+
+__all__ = ["JetStreamListener", "QueryProgress", "StreamProgress", "progress_of"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProgress:
+    """One stream of a micro-batch.
+
+    Attributes
+    ----------
+    start, end
+        Sequences that the batch read, from `start` (included) to `end` (excluded).
+    behind
+        Sequence behind the last one of the stream when the batch was planned.
+    lag
+        Sequences that were left.
+    """
+
+    start: int
+    end: int
+    behind: int
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryProgress:
+    """One micro-batch of a query.
+
+    Attributes
+    ----------
+    query
+        Id of the query, which stays over restarts.
+    run
+        Id of this run.
+    name
+        Name of the query, empty when it has none.
+    batch
+        Number of the micro-batch.
+    rows
+        Rows that it read from JetStream.
+    seconds
+        How long it took.
+    rows_per_second
+        Rows by time that it took.
+    lag
+        Sequences that were left, of all streams.
+    streams
+        By name.
+    """
+
+    query: str
+    run: str
+    name: str
+    batch: int
+    rows: int
+    seconds: float
+    rows_per_second: float
+    lag: int
+    streams: Mapping[str, StreamProgress]
+
+    def __str__(self) -> str:
+        streams = ", ".join(f"{name} up to {each.end - 1} (lag {each.lag})" for name, each in self.streams.items())
+        return (
+            f"query {self.name or self.query} batch {self.batch}: {self.rows} rows in {self.seconds:.3f} s "
+            f"({self.rows_per_second:.0f}/s), lag {self.lag}: {streams}"
+        )
+
+
+def progress_of(progress: StreamingQueryProgress) -> QueryProgress | None:
+    """Take from Spark's progress what concerns JetStream; None when the query reads none."""
+    streams: dict[str, StreamProgress] = {}
+    rows = 0
+    for source in progress.sources:
+        found = _streams_of(source)
+        if found:
+            streams.update(found)
+            rows += source.numInputRows
+    if not streams:
+        return None
+    seconds = progress.durationMs.get("triggerExecution", progress.batchDuration) / 1000
+    return QueryProgress(
+        query=str(progress.id),
+        run=str(progress.runId),
+        name=progress.name or "",
+        batch=progress.batchId,
+        rows=rows,
+        seconds=seconds,
+        rows_per_second=rows / seconds if seconds else 0.0,
+        lag=sum(each.lag for each in streams.values()),
+        streams=streams,
+    )
+
+
+class JetStreamListener(StreamingQueryListener):
+    """Tells of the queries of a session that read JetStream: `spark.streams.addListener(JetStreamListener())`.
+
+    Parameters
+    ----------
+    on_progress
+        Called with every `QueryProgress`.
+    log
+        Write a line for every micro-batch, at level INFO, to the logger `jetspark.spark.listener`.
+    subject
+        Publish every progress there as JSON, without an acknowledgement; None publishes nothing.
+    options
+        Where to publish it: options of the data source that say how to reach a server.
+
+    Raises
+    ------
+    ConfigError, BadSubjectError
+        An option or the subject is wrong.
+    """
+
+    def __init__(
+        self,
+        on_progress: Callable[[QueryProgress], None] | None = None,
+        *,
+        log: bool = True,
+        subject: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._on_progress = on_progress
+        self._logs = log
+        self._subject = None if subject is None else check_publish_subject(subject)
+        self._server: ServerOptions | None = None if subject is None else server_options(Sealed(options or {}))
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing to tell yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Tell of a micro-batch. What goes wrong is logged: a listener must not disturb the query."""
+        progress = progress_of(event.progress)
+        if progress is None:
+            return
+        if self._logs:
+            _log.info("%s", progress)
+        try:
+            if self._subject is not None:
+                self._publish(self._subject, progress)
+            if self._on_progress is not None:
+                self._on_progress(progress)
+        except Exception as error:  # noqa: BLE001 - whatever the callable raises
+            _log.warning("progress of query %s was not told: %s", progress.name or progress.query, error)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Nothing to tell: the last progress holds."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Say that a query ended, and why when it failed."""
+        if self._logs and event.exception:
+            _log.warning("query %s failed: %s", event.id, event.exception.splitlines()[0])
+
+    def _publish(self, subject: str, progress: QueryProgress) -> None:
+        assert self._server is not None
+        with lend(self._server.connect) as connection:
+            connection.publish(subject, json.dumps(asdict(progress)).encode())
+
+
+def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
+    """The streams of a source, none when it is no JetStream."""
+    start, end, latest = (_nexts(text) for text in (source.startOffset, source.endOffset, source.latestOffset))
+    return {
+        stream: StreamProgress(
+            start=start.get(stream, at), end=at, behind=latest.get(stream, at), lag=max(latest.get(stream, at) - at, 0)
+        )
+        for stream, at in end.items()
+    }
+
+
+def _nexts(offset: str | None) -> dict[str, int]:
+    try:
+        document = json.loads(offset or "")
+        return {stream: int(each["next"]) for stream, each in document["streams"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}  # another source's
