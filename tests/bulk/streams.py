@@ -11,7 +11,7 @@ import pyarrow as pa
 from jetspark import bulk
 from jetspark.bulk import Connection, PublishReport, ReadBy, ScanReport
 from jetspark.errors import NotFoundError
-from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo
+from jetspark.jetstream import RetentionPolicy, StoredMessage, StreamConfig, StreamInfo
 from jetspark.jetstream.api import (
     ConsumerNamesRequest,
     MessageDeleteRequest,
@@ -22,9 +22,7 @@ from jetspark.jetstream.api import (
     StreamPurgeRequest,
 )
 from jetspark.jetstream.config import StorageType
-from jetspark.jetstream.info import StoredMessage
 from jetspark.jetstream.names import API_PREFIX
-from jetspark.jetstream.times import time_ns
 
 HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
 
@@ -125,7 +123,7 @@ class Streams:
 
     def stored_ns(self, name: str, sequence: int) -> int:
         """When a message was stored, nanoseconds since 1970."""
-        return time_ns(self.get(name, sequence).time)
+        return self.get(name, sequence).timestamp_ns
 
     def drop(self, name: str, *sequences: int) -> None:
         """Delete messages."""

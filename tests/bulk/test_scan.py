@@ -14,7 +14,6 @@ from jetspark.bulk.columns import COLUMNS
 from jetspark.errors import BadNameError, BadSubjectError, ConfigError, StreamNotFoundError, WorkQueueConsumerError
 from jetspark.jetstream import RetentionPolicy
 from jetspark.server import NatsServer
-from jetspark.wire.headers import parse
 
 BY = pytest.mark.parametrize("read_by", ["consumer", "direct"])
 
@@ -43,9 +42,9 @@ def test_a_scan_equals_what_the_server_holds(connection: Connection, streams: St
     assert sequences(table) == [1, 2, 3, 4, 5]
     for number, row in enumerate(table.column("headers").to_pylist(), 1):
         stored = streams.get(name, number)
-        assert (None if row is None else dict(row)) == (parse(stored.hdrs).to_dict() or None)
+        assert (None if row is None else dict(row)) == (stored.headers.to_dict() or None)
         assert stored.subject == subjects[number - 1]
-        assert stored.data == payloads[number - 1]
+        assert stored.payload == payloads[number - 1]
         ns = table.column("timestamp_ns")[number - 1].as_py()
         assert ns == streams.stored_ns(name, number)
         assert table.column("timestamp")[number - 1].value == ns // 1000
@@ -160,7 +159,7 @@ def test_a_range_by_time_is_exact_to_the_nanosecond(connection: Connection, stre
     assert between(0, None) == [1, 2, 3, 4, 5, 6]
     assert between(-1, 1 << 63) == [1, 2, 3, 4, 5, 6]
     assert between(1 << 63, None) == []
-    moment = streams.get(name, 4).time
+    moment = streams.get(name, 4).timestamp
     assert between(moment, None) == [4, 5, 6]
     plain = datetime.fromtimestamp(moment.timestamp(), UTC).replace(microsecond=moment.microsecond)
     assert between(plain, None)[-1] == 6

@@ -82,7 +82,7 @@ def first_at(target: Target, ns: int) -> int | None:
     """Sequence of the first message stored at or after a time, as the leader knows it; None when there is none."""
     request = MessageGetRequest(target.stream, start_time=Timestamp.from_ns(ns), no_headers=True)
     try:
-        return target.connection.request(request, timeout=target.limits.timeout, prefix=target.prefix).seq
+        return target.connection.request(request, timeout=target.limits.timeout, prefix=target.prefix).sequence
     except MessageNotFoundError:
         return None
 
@@ -205,7 +205,7 @@ class DirectSource:
         target = self._target
         request = MessageGetRequest(target.stream, seq=sequence, next_by_subj=self._filter or ">", no_headers=True)
         try:
-            return self._connection.request(request, timeout=target.limits.timeout, prefix=target.prefix).seq
+            return self._connection.request(request, timeout=target.limits.timeout, prefix=target.prefix).sequence
         except MessageNotFoundError:
             return None
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from jetspark.bulk.columns import COLUMNS
 from jetspark.flow.ranges import InterruptedReadError
-from jetspark.jetstream import header_names as names
-from jetspark.jetstream.direct import DirectEnd, DirectMessage, read_batch_reply
+from jetspark.jetstream import StoredMessage
+from jetspark.jetstream.direct import DirectEnd, read_batch_reply
 from jetspark.jetstream.errors import ConfigError, Error, InvalidReplyError, NoDirectGetError, StatusError
 from jetspark.wire.headers import encode, parse, parse_status
 from jetspark.wire.vector import FrameTable
@@ -38,14 +38,6 @@ _BARE: Final = r"^(?P<own>NATS/1\.0\r\n)" + _TAIL
 # The first part is greedy: a message may carry such headers of its own, and the last ones are the server's. It costs
 # several times as much as the form for messages without headers, which never has to look back.
 _WITH_HEADERS: Final = r"(?s)^(?P<own>.*\r\n)" + _TAIL
-_ADDED: Final = (
-    names.STREAM,
-    names.SUBJECT,
-    names.SEQUENCE,
-    names.TIME_STAMP,
-    names.NUM_PENDING,
-    names.LAST_SEQUENCE,
-)
 
 
 @dataclass(eq=False)
@@ -130,7 +122,7 @@ def read_replies(table: FrameTable, stream: str, where: str) -> tuple[DirectRun,
         return _run(table, fields, stream, where), None
     row = int(others[0])
     reply = _read_one(table, row, where)
-    if isinstance(reply, DirectMessage):
+    if isinstance(reply, StoredMessage):
         return _read_slowly(table, stream, where)
     return _run(table.head(row), fields.slice(0, row), stream, where), reply
 
@@ -156,7 +148,7 @@ def _run(table: FrameTable, fields: pa.StructArray, stream: str, where: str) -> 
     )
 
 
-def _read_one(table: FrameTable, row: int, where: str) -> DirectMessage | DirectEnd:
+def _read_one(table: FrameTable, row: int, where: str) -> StoredMessage | DirectEnd:
     message = table.message(row)
     status = parse_status(message.header) if message.header and not message.payload else None
     try:
@@ -171,7 +163,7 @@ def _read_one(table: FrameTable, row: int, where: str) -> DirectMessage | Direct
 
 def _read_slowly(table: FrameTable, stream: str, where: str) -> tuple[DirectRun, DirectEnd | None]:
     """The same for replies whose headers stand in another order."""
-    found: list[tuple[DirectMessage, int, int, bytes]] = []
+    found: list[tuple[StoredMessage, int, int, bytes]] = []
     end: DirectEnd | None = None
     for row in range(len(table)):
         reply = _read_one(table, row, where)
@@ -197,16 +189,8 @@ def _read_slowly(table: FrameTable, stream: str, where: str) -> tuple[DirectRun,
     return run, end
 
 
-def _own_block(message: DirectMessage) -> bytes:
-    """The headers without the server's, which are the last ones of their names."""
-    headers = message.headers.copy()
-    for name in _ADDED:
-        values = headers.values(name)[:-1]
-        if name in headers:
-            del headers[name]
-        for value in values:
-            headers.add(name, value)
+def _own_block(message: StoredMessage) -> bytes:
     try:
-        return encode(headers)
+        return encode(message.headers)
     except Error:  # what a server sent need not be what we would send
         return _EMPTY_BLOCK

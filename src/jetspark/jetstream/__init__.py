@@ -2,7 +2,7 @@
 
 - `errors`: the one error tree; `codec`: JSON to structs and back; `times`: exact times and durations;
 - `config`, `info`, `account`: what streams and consumers are told to be, what they are, what the account may use;
-- `api`: requests as values, `api.pull` the body of a pull; `direct`: direct get;
+- `api`: requests as values, `api.pull` the body of a pull; `direct`: direct get, `stored` what it gives;
 - `publish`: headers of a publish and its acknowledgement; `ack`: ack subjects; `status`: what statuses of a pull mean;
 - `names`: what may stand in a subject; `header_names`: the headers that JetStream knows.
 """
@@ -29,7 +29,6 @@ from jetspark.jetstream.config import (
     StreamSource,
     SubjectTransform,
 )
-from jetspark.jetstream.direct import DirectMessage
 from jetspark.jetstream.info import (
     ClusterInfo,
     ConsumerInfo,
@@ -38,12 +37,12 @@ from jetspark.jetstream.info import (
     PriorityGroupState,
     PubAck,
     SequenceInfo,
-    StoredMessage,
     StreamInfo,
     StreamSourceInfo,
     StreamState,
 )
 from jetspark.jetstream.publish import PublishOptions, schedule_at, schedule_every
+from jetspark.jetstream.stored import StoredMessage
 from jetspark.jetstream.times import Duration, Timestamp
 
 __all__ = [
@@ -58,7 +57,6 @@ __all__ = [
     "ConsumerInfo",
     "ConsumerPause",
     "DeliverPolicy",
-    "DirectMessage",
     "DiscardPolicy",
     "Duration",
     "ExternalStream",

@@ -5,7 +5,7 @@ forms send many replies to one inbox and close with `204 EOB`, which also says h
 next request. A batch that ends without EOB was cut off and must not pass for a short result.
 
 The server appends its headers behind those of the message. A message that carries such a header of its own, because
-it was copied from another stream, must not mislead: the last value counts.
+it was copied from another stream, must not mislead: the last value counts, and only that one is taken away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from jetspark.jetstream.errors import (
     TooManyResultsError,
 )
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_publish_subject, check_stream_name
-from jetspark.jetstream.times import datetime_from_ns, parse_rfc3339
+from jetspark.jetstream.stored import StoredMessage
+from jetspark.jetstream.times import parse_rfc3339
 from jetspark.wire.headers import Headers, Status
 
 __all__ = [
@@ -36,7 +37,6 @@ __all__ = [
     "DirectEnd",
     "DirectGetRequest",
     "DirectLastRequest",
-    "DirectMessage",
     "DirectMultiLastRequest",
     "read_batch_reply",
     "read_direct_message",
@@ -44,38 +44,19 @@ __all__ = [
 
 _END_OF_BATCH: Final = 204
 _NOT_FOUND: Final = 404
+_ADDED: Final = (
+    names.STREAM,
+    names.SUBJECT,
+    names.SEQUENCE,
+    names.TIME_STAMP,
+    names.NUM_PENDING,
+    names.LAST_SEQUENCE,
+)
 _STATUS_ERRORS: Final[dict[int, type[StatusError]]] = {
     408: DirectGetRequestError,
     413: TooManyResultsError,
     503: NoDirectGetError,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class DirectMessage:
-    """A message from a direct get."""
-
-    stream: str
-    """Stream that holds it."""
-    subject: str
-    """Subject."""
-    sequence: int
-    """Sequence in the stream."""
-    timestamp_ns: int
-    """When it was stored, nanoseconds since 1970 UTC."""
-    headers: Headers
-    """Headers, with those that the server added."""
-    data: bytes
-    """Payload."""
-    num_pending: int | None = None
-    """In a batch: messages that match and follow. None when the server does not do batches."""
-    last_sequence: int | None = None
-    """In a batch: sequence of the message before, 0 for the first."""
-
-    @property
-    def timestamp(self) -> datetime:
-        """When it was stored, as a UTC `datetime` (microseconds; `timestamp_ns` is exact)."""
-        return datetime_from_ns(self.timestamp_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +233,7 @@ class DirectMultiLastRequest:
         return replace(self, seq=end.last_sequence + 1, up_to_seq=end.up_to_sequence, up_to_time=None)
 
 
-def read_direct_message(status: Status | None, headers: Headers, payload: bytes, where: str) -> DirectMessage:
+def read_direct_message(status: Status | None, headers: Headers, payload: bytes, where: str) -> StoredMessage:
     """Read the reply to a request for one message.
 
     Raises MessageNotFoundError, NoDirectGetError, DirectGetRequestError or InvalidReplyError.
@@ -262,7 +243,7 @@ def read_direct_message(status: Status | None, headers: Headers, payload: bytes,
     return _message(headers, payload, where)
 
 
-def read_batch_reply(status: Status | None, headers: Headers, payload: bytes, where: str) -> DirectMessage | DirectEnd:
+def read_batch_reply(status: Status | None, headers: Headers, payload: bytes, where: str) -> StoredMessage | DirectEnd:
     """Read one reply to a batch: a message, or its end.
 
     Raises NoDirectGetError, DirectGetRequestError, TooManyResultsError, StatusError or InvalidReplyError.
@@ -286,7 +267,7 @@ def _status_error(status: Status, where: str) -> Error:
     return _STATUS_ERRORS.get(status.code, StatusError)(status.code, status.description, where=where)
 
 
-def _message(headers: Headers, payload: bytes, where: str) -> DirectMessage:
+def _message(headers: Headers, payload: bytes, where: str) -> StoredMessage:
     stream, subject = _last(headers, names.STREAM), _last(headers, names.SUBJECT)
     sequence = _number(headers, names.SEQUENCE, where)
     stamp = _last(headers, names.TIME_STAMP)
@@ -296,16 +277,28 @@ def _message(headers: Headers, payload: bytes, where: str) -> DirectMessage:
         timestamp_ns = parse_rfc3339(stamp)
     except ValueError as problem:
         raise InvalidReplyError(f"{where}: {problem}") from None
-    return DirectMessage(
+    return StoredMessage(
         stream,
         subject,
         sequence,
         timestamp_ns,
-        headers,
+        _own(headers),
         payload,
         _number(headers, names.NUM_PENDING, where),
         _number(headers, names.LAST_SEQUENCE, where),
     )
+
+
+def _own(headers: Headers) -> Headers:
+    """The headers without the server's, which are the last ones of their names."""
+    own = headers.copy()
+    for name in _ADDED:
+        values = own.values(name)[:-1]
+        if name in own:
+            del own[name]
+        for value in values:
+            own.add(name, value)
+    return own
 
 
 def _last(headers: Headers, name: str) -> str | None:

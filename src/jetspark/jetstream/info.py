@@ -1,4 +1,4 @@
-"""What the server tells about streams, consumers and single messages, all fields of nats-server 2.15.
+"""What the server tells about streams, consumers and publishes, all fields of nats-server 2.15.
 
 What the server leaves out because it is zero, false or empty reads as that. Times that never happened, which the server
 writes as the year 1, read as None.
@@ -36,7 +36,6 @@ __all__ = [
     "PriorityGroupState",
     "PubAck",
     "SequenceInfo",
-    "StoredMessage",
     "StreamAlternate",
     "StreamInfo",
     "StreamSourceInfo",
@@ -340,18 +339,3 @@ class PubAck(JsonStruct):
     """Id of the batch (ADR-50)."""
     count: int = 0
     """Messages that the batch stored (ADR-50)."""
-
-
-class StoredMessage(JsonStruct):
-    """Message as the management API gives it (`STREAM.MSG.GET`)."""
-
-    subject: str
-    """Subject."""
-    seq: int
-    """Sequence."""
-    time: TimestampField
-    """When it was stored."""
-    hdrs: bytes = b""
-    """Header block from `NATS/1.0` through the empty line, empty when it has none."""
-    data: bytes = b""
-    """Payload."""

@@ -9,15 +9,25 @@ from typing import ClassVar
 from jetspark.jetstream.api.base import Request, body, check_success, read_reply
 from jetspark.jetstream.codec import JsonStruct
 from jetspark.jetstream.errors import ConfigError, InvalidReplyError
-from jetspark.jetstream.info import StoredMessage
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
+from jetspark.jetstream.stored import StoredMessage
+from jetspark.jetstream.times import TimestampField, time_ns
+from jetspark.wire.headers import parse
 
 __all__ = ["MessageDeleteRequest", "MessageGetRequest", "check_selector"]
 
 
+class _Stored(JsonStruct):
+    subject: str
+    seq: int
+    time: TimestampField
+    hdrs: bytes = b""
+    data: bytes = b""
+
+
 class _MessageReply(JsonStruct):
     type: str = ""
-    message: StoredMessage | None = None
+    message: _Stored | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,9 @@ class MessageGetRequest(Request[StoredMessage]):
         message = read_reply(_MessageReply, payload, self.endpoint).message
         if message is None:
             raise InvalidReplyError(f"{self.endpoint}: the server's reply has no message")
-        return message
+        return StoredMessage(
+            self.stream, message.subject, message.seq, time_ns(message.time), parse(message.hdrs), message.data
+        )
 
 
 @dataclass(frozen=True, slots=True)
