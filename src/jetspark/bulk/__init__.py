@@ -2,9 +2,11 @@
 
 - `connect`: a connection that hands out whole buffers of frames;
 - `scan`: a range of a stream as Arrow record batches;
-- `publish`: record batches into streams, pipelined, every acknowledgement checked.
+- `publish`: record batches into streams, pipelined, every acknowledgement checked;
+- `publish_atomic`: the same in atomic batches.
 """
 
+from jetspark.bulk.atomic import publish_atomic
 from jetspark.bulk.connection import Connection, connect
 from jetspark.bulk.patience import patiently
 from jetspark.bulk.publish import publish
@@ -23,5 +25,6 @@ __all__ = [
     "first_sequence_at",
     "patiently",
     "publish",
+    "publish_atomic",
     "scan",
 ]

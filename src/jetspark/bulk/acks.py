@@ -54,6 +54,14 @@ class StreamAcks:
         self.first_sequence = lowest if self.first_sequence is None else min(self.first_sequence, lowest)
         self.last_sequence = highest if self.last_sequence is None else max(self.last_sequence, highest)
 
+    def merge(self, other: StreamAcks) -> None:
+        """Add what the same stream acknowledged elsewhere."""
+        if other.first_sequence is not None and other.last_sequence is not None:
+            self.add(other.first_sequence, other.last_sequence, other.count)
+        else:
+            self.count += other.count
+        self.duplicates += other.duplicates
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

@@ -1,0 +1,269 @@
+"""Publish record batches in atomic batches (ADR-50): the rows of one are stored together or not at all.
+
+The server takes at most 1,000 messages in a batch, so more rows make several, cut by the number of the row: the first
+ones may be stored without the last ones, but no part of one. Only the first message of a batch and the one that commits
+it are answered.
+
+A batch whose answer got lost may be stored. Sent again, the stream refuses it as a whole, for a message id that it has
+(BAT-08); so its rows are then published one by one, and the stream drops those that it has. A batch that was stored
+thereby changes nothing. A batch that only partly consists of rows that are there, because the caller gives other rows
+the second time, comes in without its atomicity.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jetspark.bulk.acks import StreamAcks
+from jetspark.bulk.connection import Connection
+from jetspark.bulk.publisher import Publisher
+from jetspark.bulk.publishing import (
+    RETRY_DELAY,
+    Batches,
+    PublishRefusedError,
+    PublishReport,
+    PublishSettings,
+    is_lost,
+    may_pass,
+    record_batches,
+)
+from jetspark.bulk.rows import Rows, check_schema
+from jetspark.flow.backoff import Backoff
+from jetspark.jetstream import header_names as names
+from jetspark.jetstream.errors import (
+    APIError,
+    ConfigError,
+    DuplicateInBatchError,
+    Error,
+    IncompleteBatchError,
+    InvalidAckError,
+    NoStreamResponseError,
+    PublishTimeoutError,
+    StatusError,
+)
+from jetspark.jetstream.publish import MAX_BATCH, read_pub_ack
+from jetspark.wire.frames import Msg
+from jetspark.wire.headers import parse_status
+from jetspark.wire.vector.encoder import encode_publishes
+from jetspark.wire.vector.words import contents
+
+__all__ = ["publish_atomic"]
+
+_FIRST: Final = "1"
+_LAST: Final = "2"
+_MOST_DROPS: Final = 3  # a batch whose rows belong to several streams is dropped every time
+
+
+def publish_atomic(
+    connection: Connection,
+    batches: Batches,
+    *,
+    subject: str | None = None,
+    batch_rows: int = MAX_BATCH,
+    ack_timeout: float = 5.0,
+    expected_stream: str | None = None,
+    retry_timeout: float = 0.0,
+) -> PublishReport:
+    """Publish record batches so that each run of `batch_rows` rows is stored together or not at all.
+
+    Parameters
+    ----------
+    connection, batches, subject, expected_stream
+        As in `publish`. All rows must belong to one stream, which sets `allow_atomic`.
+    batch_rows
+        Rows of an atomic batch, at most 1,000.
+    ack_timeout
+        Seconds to wait for the answer to a batch.
+    retry_timeout
+        Seconds to go on trying when the connection is lost, nobody answers, or the server dropped the batch. Only rows
+        with a `msg_id` can be sent again without being stored twice.
+
+    Raises
+    ------
+    ConfigError, BadSubjectError, BadHeadersError, MaxPayloadError
+        As in `publish`, for the rows of one batch; those before are stored.
+    PublishRefusedError
+        The server refused a batch. AtomicPublishDisabledError is the cause where the stream takes none.
+    PublishTimeoutError, DisconnectedError
+        Whether the last batch is stored is not known.
+    """
+    if not 1 <= batch_rows <= MAX_BATCH:
+        raise ConfigError(f"an atomic batch has 1 to {MAX_BATCH} rows, not {batch_rows}")
+    publisher = _AtomicPublisher(
+        connection,
+        PublishSettings(subject, ack_timeout=ack_timeout, expected_stream=expected_stream, retry_timeout=retry_timeout),
+    )
+    for batch in _regroup(record_batches(batches), batch_rows):
+        publisher.publish(batch)
+    return publisher.report
+
+
+def _regroup(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in record batches of so many, the last one with what is left."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        at = 0
+        while at < len(batch):
+            part = batch.slice(at, rows - count)
+            held.append(part)
+            at += len(part)
+            count += len(part)
+            if count == rows:
+                yield pa.concat_batches(held)
+                held, count = [], 0
+    if held:
+        yield pa.concat_batches(held)
+
+
+class _AtomicPublisher:
+    def __init__(self, connection: Connection, settings: PublishSettings) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._rows = 0
+        self.report = PublishReport()
+
+    def publish(self, batch: pa.RecordBatch) -> None:
+        """Publish the rows of a record batch as one atomic batch."""
+        check_schema(batch.schema, self._settings.subject)
+        first, self._rows = self._rows, self._rows + len(batch)
+        once = _without_repeats(batch)
+        backoff = Backoff(max(self._settings.retry_timeout, 2 * RETRY_DELAY))
+        tries = 0
+        while True:
+            try:
+                if self._connection.closed and self._settings.retry_timeout:
+                    self._connection.reconnect()
+                stream = self._commit(once, first)
+                break
+            except DuplicateInBatchError:
+                stream = self._one_by_one(once)
+                break
+            except Error as error:
+                delay = backoff.next_delay(time.monotonic()) if self._may_try_again(error, tries) else None
+                if delay is None:
+                    raise self._told(error, batch, first) from error
+                if isinstance(error, TimeoutError):
+                    self._connection.close()
+                time.sleep(max(delay, RETRY_DELAY if may_pass(error) else 0.0))
+                tries += 1
+        self.report.resent += tries * len(once)
+        self._repeated(stream, len(batch) - len(once))
+
+    def _may_try_again(self, error: Error, tries: int) -> bool:
+        if may_pass(error):
+            return True  # it is refused, so nothing of it is stored
+        if isinstance(error, IncompleteBatchError):
+            return tries < _MOST_DROPS
+        return self._settings.retry_timeout > 0 and is_lost(error)
+
+    def _told(self, error: Error, batch: pa.RecordBatch, first: int) -> Error:
+        if not isinstance(error, APIError | InvalidAckError | NoStreamResponseError | StatusError):
+            return error  # not the server's answer to the batch
+        rows = Rows.of(batch.slice(0, 1), self._settings.subject, first, self._connection.server_info.max_payload)
+        subject: bytes = rows.subjects[0].as_py()
+        return PublishRefusedError(first, subject.decode("utf-8", "replace"), error, self.report)
+
+    def _repeated(self, stream: str, count: int) -> None:
+        """Count rows that are there already, under ids of rows of the same batch."""
+        acks = self.report.streams.setdefault(stream, StreamAcks())
+        acks.count += count
+        acks.duplicates += count
+        self.report.count += count
+
+    def _one_by_one(self, batch: pa.RecordBatch) -> str:
+        """Publish rows of which the stream has some, as single messages; returns the stream's name."""
+        publisher = Publisher(self._connection, self._settings)
+        try:
+            publisher.publish(batch)
+            publisher.finish()
+        finally:
+            publisher.close()
+        done = publisher.report()
+        for name, acks in done.streams.items():
+            self.report.streams.setdefault(name, StreamAcks()).merge(acks)
+        self.report.count += done.count
+        self.report.bytes += done.bytes
+        self.report.resent += len(batch)
+        return next(iter(done.streams))
+
+    def _commit(self, batch: pa.RecordBatch, first: int) -> str:
+        """Send the rows as one batch and wait for the answer; returns the stream's name."""
+        connection, settings, count = self._connection, self._settings, len(batch)
+        batch_id = secrets.token_urlsafe(12)
+        lines = _batch_lines(batch_id, count)
+        if (ours := settings.lines(count)) is not None:
+            lines = pc.binary_join_element_wise(lines, ours, "")
+        rows = Rows.of(batch, settings.subject, first, connection.server_info.max_payload, lines)
+        inbox = connection.new_inbox()
+        replies = np.full(count, b"", object)
+        replies[0], replies[-1] = f"{inbox}.{_FIRST}".encode(), f"{inbox}.{_LAST}".encode()
+        frames = encode_publishes(rows.subjects, pa.array(replies, pa.binary()), rows.payloads, rows.headers)
+        data = contents(frames.buffers()[2])
+        sid = connection.subscribe(f"{inbox}.*")
+        try:
+            connection.send(data, time.monotonic() + settings.ack_timeout)
+            self.report.bytes += len(data)
+            answer = self._await_answer(sid)
+        finally:
+            if not connection.closed:
+                connection.unsubscribe(sid)
+        ack = read_pub_ack(answer.payload, "atomic batch")
+        if (ack.batch, ack.count) != (batch_id, count):
+            raise InvalidAckError(f"the answer to atomic batch {batch_id} of {count} messages is {answer.payload!r}")
+        self.report.streams.setdefault(ack.stream, StreamAcks()).add(ack.seq - count + 1, ack.seq, count)
+        self.report.count += count
+        return ack.stream
+
+    def _await_answer(self, sid: int) -> Msg:
+        """The answer to the last message, or to the first one where that is not accepted."""
+        deadline = time.monotonic() + self._settings.ack_timeout
+        while True:
+            table = self._connection.read(deadline)
+            if table is None:
+                raise PublishTimeoutError(
+                    f"no answer to an atomic batch within {self._settings.ack_timeout:g} s; whether it is stored is "
+                    "not known"
+                )
+            for row in np.flatnonzero(table.lines.sid == sid):
+                message = table.message(int(row))
+                status = parse_status(message.header) if message.header and not message.payload else None
+                if status is not None:
+                    if status.code == 503:
+                        raise NoStreamResponseError("no stream takes the subject (503); create one, or check it")
+                    raise StatusError(status.code, status.description, where="atomic batch")
+                if message.subject.endswith(f".{_LAST}".encode()) or message.payload:
+                    return message
+
+
+def _batch_lines(batch_id: str, count: int) -> pa.StringArray:
+    """Header lines of the messages of a batch (BAT-01, BAT-03)."""
+    numbers = pa.array(np.arange(1, count + 1)).cast(pa.string())
+    lines = pc.binary_join_element_wise(
+        f"{names.BATCH_ID}: {batch_id}\r\n{names.BATCH_SEQUENCE}: ", numbers, "\r\n", ""
+    )
+    last = pa.array([f"{lines[-1]}{names.BATCH_COMMIT}: 1\r\n"])
+    return pa.concat_arrays([lines.slice(0, count - 1), last])
+
+
+def _without_repeats(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows without those whose `msg_id` an earlier one has: a batch with a repeat is refused as a whole."""
+    if "msg_id" not in batch.schema.names:
+        return batch
+    ids = batch.column("msg_id")
+    if len(pc.unique(ids)) + max(ids.null_count - 1, 0) == len(batch):
+        return batch
+    seen: set[str] = set()
+    kept = []
+    for row, msg_id in enumerate(ids.to_pylist()):
+        if msg_id is None or msg_id not in seen:
+            kept.append(row)
+            seen.add(msg_id)
+    return batch.take(pa.array(kept, pa.int64()))
