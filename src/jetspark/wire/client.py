@@ -150,7 +150,7 @@ class Client:
         return Inbound(
             self.routes.by_sid,
             on_control=self._control,
-            on_full=self._full,
+            on_full=self.full,
             on_last=self._last,
             message_type=self._message_type,
         )
@@ -369,7 +369,8 @@ class Client:
         for route in self.routes.find(error.subject.encode(), queue[1].encode() if queue else b""):
             self.routes.remove(route, error)
 
-    def _full(self, route: Route) -> bool:
+    def full(self, route: Route) -> bool:
+        """A message came for a subscription that is full; whether to keep it (`overflow`)."""
         if route.overflow == "pause":
             route.slow = route.watched = True
             self.congested.add(route)
