@@ -1,0 +1,124 @@
+"""How much goes into a micro-batch, when one is due, and how often an idle server is asked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    ReadMaxRows,
+    ReadMinRows,
+)
+
+from jetspark.spark.limits import Backlog, IdlePoll, Pace, TriggerLimits, default_read_limit, grant, obeyed
+
+
+@pytest.mark.parametrize(
+    ("limits", "limit"),
+    [
+        (TriggerLimits(), ReadAllAvailable()),
+        (TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2), ReadMaxRows(5)),
+        (TriggerLimits(max_bytes=7, min_offsets=2), ReadMaxBytes(7)),
+        (TriggerLimits(min_offsets=2), ReadMinRows(2)),
+    ],
+)
+def test_spark_is_told_of_one_limit_and_gives_it_back(limits: TriggerLimits, limit: ReadLimit) -> None:
+    assert default_read_limit(limits) == limit
+    assert obeyed(limits, limit) == limits
+
+
+def test_the_number_that_spark_asks_with_goes_before_the_option() -> None:
+    limits = TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2)
+    assert obeyed(limits, ReadMaxRows(3)).max_offsets == 3
+    assert obeyed(limits, ReadMaxBytes(3)).max_bytes == 3
+    assert obeyed(limits, ReadMinRows(3)).min_offsets == 3
+    assert obeyed(limits, ReadMaxFiles(1)) == limits
+
+
+def test_no_limit_holds_where_spark_asks_for_everything() -> None:
+    assert obeyed(TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2), ReadAllAvailable()) == TriggerLimits()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limits", "granted"),
+    [
+        ([10, 20], TriggerLimits(), [10, 20]),
+        ([0, 0], TriggerLimits(max_offsets=5), [0, 0]),
+        ([], TriggerLimits(max_offsets=5), []),
+        ([10], TriggerLimits(max_offsets=4), [4]),
+        ([10, 30], TriggerLimits(max_offsets=8), [2, 6]),
+        ([10, 30], TriggerLimits(max_offsets=100), [10, 30]),
+        ([1, 1_000_000], TriggerLimits(max_offsets=10), [1, 9]),
+        ([5, 5, 5], TriggerLimits(max_offsets=1), [1, 1, 1]),
+        ([10, 0], TriggerLimits(max_offsets=5), [5, 0]),
+        ([100], TriggerLimits(max_bytes=1000), [10]),
+        ([100], TriggerLimits(max_bytes=50), [1]),
+        ([100], TriggerLimits(max_bytes=10_000), [100]),
+        ([100], TriggerLimits(max_offsets=20, max_bytes=1000), [10]),
+        ([100], TriggerLimits(max_offsets=5, max_bytes=1000), [5]),
+    ],
+)
+def test_streams_share_what_is_granted(sizes: list[int], limits: TriggerLimits, granted: list[int]) -> None:
+    assert grant([Backlog(size, 100) for size in sizes], limits) == granted
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 10**6)), max_size=6),
+    st.one_of(st.none(), st.integers(1, 10**6)),
+    st.one_of(st.none(), st.integers(1, 10**9)),
+)
+def test_every_stream_gets_something_and_none_more_than_it_has(
+    streams: list[tuple[int, int]], most: int | None, most_bytes: int | None
+) -> None:
+    backlogs = [Backlog(*each) for each in streams]
+    granted = grant(backlogs, TriggerLimits(max_offsets=most, max_bytes=most_bytes))
+    for each, count in zip(backlogs, granted, strict=True):
+        assert min(each.size, 1) <= count <= each.size
+    if most is not None:
+        assert sum(granted) <= max(most, len(granted))
+
+
+def test_a_micro_batch_waits_for_enough_or_for_long_enough() -> None:
+    pace, limits = Pace(), TriggerLimits(min_offsets=10, max_delay=60.0)
+    assert not pace.due(0, limits, 0.0)
+    assert pace.due(1, limits, 0.0)  # the first one
+    pace.made(0.0)
+    assert not pace.due(9, limits, 59.9)
+    assert pace.due(10, limits, 1.0)
+    assert pace.due(1, limits, 60.0)
+    assert not pace.due(0, limits, 60.0)
+    assert pace.due(1, TriggerLimits(), 0.1)
+
+
+def test_an_idle_server_is_asked_less_and_less_often() -> None:
+    poll, now, asked = IdlePoll(0.1), 0.0, []
+    while now < 2.0:
+        if poll.wait(now) == 0.0:
+            asked.append(now)
+            poll.asked(now, found=False)
+        now += 0.001
+    assert asked[:2] == [0.0, pytest.approx(0.01, abs=0.002)]
+    assert len(asked) < 25
+    assert poll.wait(now) <= 0.1
+
+
+def test_something_new_is_followed_by_a_question_at_once() -> None:
+    poll = IdlePoll(0.1)
+    for now in (1.0, 2.0, 3.0, 4.0, 5.0):
+        poll.asked(now, found=False)
+    assert poll.wait(5.0) == pytest.approx(0.1)
+    assert poll.wait(6.0) == 0.0
+    poll.asked(6.0, found=True)
+    assert poll.wait(6.0) == 0.0
+    poll.asked(6.0, found=False)
+    assert poll.wait(6.0) == pytest.approx(0.01)
+
+
+def test_an_interval_below_the_first_wait_holds() -> None:
+    poll = IdlePoll(0.005)
+    poll.asked(0.0, found=False)
+    assert poll.wait(0.0) == pytest.approx(0.005)

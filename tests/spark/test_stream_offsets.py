@@ -1,0 +1,145 @@
+"""Offsets of a streaming query: their form, where reading begins and goes on, and what of it is gone."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from jetspark.errors import ConfigError
+from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo, StreamState, Timestamp
+from jetspark.spark.option_values import Position, PositionKind
+from jetspark.spark.stream_offsets import (
+    Held,
+    StreamOffset,
+    read_offset,
+    resume,
+    start_offset,
+    thins_out,
+    write_offset,
+)
+
+CREATED = 1_767_225_600_000_000_001
+TEXT = "2026-01-01T00:00:00.000000001Z"
+
+
+def held(first: int, behind: int, *, created_ns: int = CREATED, dropped_by: str = "", thins: bool = False) -> Held:
+    return Held("ORDERS", created_ns, first, behind, 100, dropped_by, thins)
+
+
+def test_an_offset_is_json_with_a_version_whose_keys_are_sorted() -> None:
+    offset = write_offset({"B": StreamOffset(CREATED, 7), "A": StreamOffset(CREATED, 3)})
+    entry = '"A": {"created": "' + TEXT + '", "next": 3}, "B": {"created": "' + TEXT + '", "next": 7}'
+    assert json.dumps(offset) == '{"streams": {' + entry + '}, "version": 1}'
+    assert json.dumps(offset) == json.dumps(offset, sort_keys=True)
+
+
+def test_an_offset_is_read_as_it_was_written() -> None:
+    offsets = {"A": StreamOffset(CREATED, 3), "B": StreamOffset(CREATED + 1, 2**63)}
+    assert read_offset(json.loads(json.dumps(write_offset(offsets))), ["B", "A"]) == offsets
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ({}, "holds no offset of jetstream"),
+        ({"partition-1": 5}, "holds no offset of jetstream"),
+        ({"version": 1, "streams": 3}, "holds no offset of jetstream"),
+        ({"version": 2, "streams": {}}, "newer jetspark.*version 2"),
+        ({"version": 1, "streams": {"OTHER": {}}}, "is of stream OTHER, and option stream says ORDERS"),
+        ({"version": 1, "streams": {"ORDERS": {}, "A": {}}}, "is of stream A, ORDERS, and option stream says ORDERS"),
+        ({"version": 1, "streams": {"ORDERS": {"next": 3}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": "x"}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": "yesterday", "next": 3}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": 3}}, "cannot be read"),
+    ],
+)
+def test_an_offset_that_is_not_of_this_query_is_refused(document: dict[str, object], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        read_offset(document, ["ORDERS"])
+
+
+@pytest.mark.parametrize(
+    ("position", "found", "begins", "losses"),
+    [
+        (Position(PositionKind.EARLIEST), None, 5, []),
+        (Position(PositionKind.LATEST), None, 11, []),
+        (Position(PositionKind.SEQUENCE, 5), None, 5, []),
+        (Position(PositionKind.SEQUENCE, 11), None, 11, []),
+        (Position(PositionKind.SEQUENCE, 2), None, 5, [(2, 4)]),
+        (Position(PositionKind.SEQUENCE, 14), None, 11, [(11, 13)]),
+        (Position(PositionKind.TIME, 1), 8, 8, []),
+        (Position(PositionKind.TIME, 1), 1, 5, []),
+        (Position(PositionKind.TIME, 1), 99, 11, []),
+    ],
+)
+def test_a_new_query_begins_where_the_options_say(
+    position: Position, found: int | None, begins: int, losses: list[tuple[int, int]]
+) -> None:
+    offset, lost = start_offset(held(5, 11), position, found)
+    assert offset == StreamOffset(CREATED, begins)
+    assert [(each.first, each.last) for each in lost] == losses
+
+
+@pytest.mark.parametrize("place", [5, 8, 11])
+def test_nothing_is_gone_where_the_stream_holds_what_comes_next(place: int) -> None:
+    offset = StreamOffset(CREATED, place)
+    assert resume(offset, held(5, 11)) == (offset, [])
+
+
+def test_what_was_dropped_is_named_with_the_limits_that_may_have_done_it() -> None:
+    offset, (loss,) = resume(StreamOffset(CREATED, 2), held(5, 11))
+    assert offset == StreamOffset(CREATED, 5)
+    assert str(loss) == (
+        "stream ORDERS: sequences 2 to 4 are gone: the stream starts at 5 now; they were purged or deleted"
+    )
+    _, (loss,) = resume(StreamOffset(CREATED, 4), held(5, 11, dropped_by="max_age 1h0m0s"))
+    assert str(loss).endswith("they were dropped by its limits (max_age 1h0m0s), purged or deleted")
+    assert "sequence 4 is gone" in str(loss)
+
+
+def test_a_stream_that_thins_out_by_itself_loses_nothing_at_its_front() -> None:
+    assert resume(StreamOffset(CREATED, 2), held(5, 11, thins=True)) == (StreamOffset(CREATED, 5), [])
+
+
+def test_a_stream_that_was_made_again_is_named_with_both_times() -> None:
+    offset, (loss,) = resume(StreamOffset(CREATED, 8), held(1, 3, created_ns=CREATED + 10**9))
+    assert offset == StreamOffset(CREATED + 10**9, 1)
+    assert f"created at {TEXT}, at sequence 8" in str(loss)
+    assert "created at 2026-01-01T00:00:01.000000001Z, and is read from sequence 1" in str(loss)
+
+
+def test_a_checkpoint_ahead_of_the_stream_stays_where_it_is() -> None:
+    offset, (loss,) = resume(StreamOffset(CREATED, 20), held(5, 11))
+    assert offset == StreamOffset(CREATED, 20)
+    assert (loss.first, loss.last) == (11, 19)
+    assert "the checkpoint is ahead of the stream, which ends at 10" in str(loss)
+
+
+@pytest.mark.parametrize(
+    ("config", "subjects", "thins"),
+    [
+        ({}, (), False),
+        ({"max_msgs_per_subject": -1}, (), False),
+        ({"max_msgs_per_subject": 1}, (), True),
+        ({"allow_msg_ttl": True}, (), True),
+        ({"retention": RetentionPolicy.WORK_QUEUE}, (), False),
+        ({"retention": RetentionPolicy.WORK_QUEUE}, ("a.>",), True),
+        ({"retention": RetentionPolicy.INTEREST}, ("a.>",), True),
+        ({"retention": RetentionPolicy.LIMITS}, ("a.>",), False),
+    ],
+)
+def test_which_streams_thin_out(config: dict[str, object], subjects: tuple[str, ...], thins: bool) -> None:
+    assert thins_out(StreamConfig(name="S", **config), subjects) is thins  # type: ignore[arg-type]  # by name
+
+
+def test_what_a_stream_holds_is_taken_from_the_server() -> None:
+    config = StreamConfig(name="ORDERS", max_age=timedelta(hours=1), max_msgs=7, max_bytes=-1)
+    state = StreamState(messages=4, bytes=402, first_seq=3, last_seq=9)
+    info = StreamInfo(config, Timestamp.from_ns(CREATED), state)
+    assert Held.of(info, ()) == Held("ORDERS", CREATED, 3, 10, 100, "max_age 1h0m0s, max_msgs 7", thins=False)
+    empty = StreamInfo(StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED))
+    assert Held.of(empty, ()) == Held("ORDERS", CREATED, 1, 1, 1)
+    purged = StreamInfo(StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED), StreamState(first_seq=8, last_seq=7))
+    assert Held.of(purged, ()) == Held("ORDERS", CREATED, 8, 8, 1)
