@@ -24,13 +24,15 @@ ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src/jetspark/aio/jetstream"
 TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
 
-WRITTEN_BY_HAND: Final = frozenset({"results"})
+WRITTEN_BY_HAND: Final = frozenset({"publisher", "results"})
 """Modules whose blocking form is written by hand, under the same name in the target package."""
 
-INTERNAL: Final = frozenset({"publisher"})
+INTERNAL: Final = frozenset({"publish_request"})
 """Modules without classes of the front; what the others take from them is the same on both fronts."""
 
-BY_HAND: Final[dict[str, ByHand]] = {}
+BY_HAND: Final[dict[str, ByHand]] = {
+    "Publishing": ByHand("jetspark.sync.jetstream.publisher:PublishAsync", frozenset({"publish_async"})),
+}
 """Classes with some methods written by hand: the methods that are left out, and the class of `jetspark.sync` that has
 them, which becomes the first base."""
 

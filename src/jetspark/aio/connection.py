@@ -20,6 +20,7 @@ from jetspark.aio.message import Msg
 from jetspark.aio.subscription import Callback, Subscription
 from jetspark.aio.supervisor import Supervisor
 from jetspark.aio.waiting import expire, settle_ping, settle_request
+from jetspark.flow.publish_window import PublishSettings
 from jetspark.jetstream.names import api_prefix
 from jetspark.wire.client import Client, Status
 from jetspark.wire.errors import (
@@ -313,7 +314,14 @@ class Connection:
         """A fresh reply subject below the inbox prefix; nobody listens to it yet."""
         return self.client.new_inbox()
 
-    def jetstream(self, *, domain: str | None = None, prefix: str | None = None, timeout: float = 5.0) -> JetStream:
+    def jetstream(
+        self,
+        *,
+        domain: str | None = None,
+        prefix: str | None = None,
+        timeout: float = 5.0,
+        publishing: PublishSettings | None = None,
+    ) -> JetStream:
         """JetStream over this connection.
 
         Parameters
@@ -324,13 +332,15 @@ class Connection:
             Prefix of an API that was imported under another name. Not together with `domain`.
         timeout
             Seconds that a call waits for its answer, unless it says otherwise.
+        publishing
+            Limits and times of `publish_async`.
 
         Raises
         ------
         BadSubjectError
             Domain or prefix cannot stand in a subject.
         """
-        return JetStream(self, api_prefix(domain, prefix), timeout)
+        return JetStream(self, api_prefix(domain, prefix), timeout, publishing)
 
     # -- subscriptions -------------------------------------------------------------------------------------------
 

@@ -12,13 +12,15 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 from weakref import WeakSet
 
 from jetspark.aio import connection as aio
-from jetspark.sync.callbacks import CALLBACK_THREADS, CallbackThread
+from jetspark.flow.publish_window import PublishSettings
+from jetspark.sync.callbacks import CALLBACK_THREADS, CallbackThread, on_thread
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.message import Msg
 from jetspark.sync.runner import Runner
@@ -48,7 +50,7 @@ class Connection:
 
     def __init__(self, options: ConnectOptions, on_event: EventHandler | None = None) -> None:
         self.options = options
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()  # of what is staged for the loop
         self._staged: list[bytes] = []
         self._staged_size = 0
         self._taking = False
@@ -151,26 +153,39 @@ class Connection:
         self._stage(self._outbound.encode_answer(reply, payload))
 
     def _stage(self, frame: bytes) -> None:
-        """Leave a frame for the loop; wait where so much waits that the server has to catch up."""
+        with self.lock:
+            self.put(frame)
+        self.settle()
+
+    def put(self, frame: bytes) -> None:
+        """Leave a frame for the loop. With `lock` held, and `settle` behind it.
+
+        Raises
+        ------
+        OutboundBufferLimitError
+            There is no session, and the buffer is full.
+        """
         outbound = self._outbound
-        with self._lock:
-            waiting = self._staged_size + len(frame)
-            if not outbound.online and outbound.size + waiting > outbound.limit:
-                raise OutboundBufferLimitError(
-                    f"not connected, and {self.buffered} bytes wait already: buffer_limit is {outbound.limit}"
-                )
-            self._staged.append(frame)
-            self._staged_size = waiting
-            begin, self._taking = not self._taking, True
-        if begin:
+        waiting = self._staged_size + len(frame)
+        if not outbound.online and outbound.size + waiting > outbound.limit:
+            raise OutboundBufferLimitError(
+                f"not connected, and {self.buffered} bytes wait already: buffer_limit is {outbound.limit}"
+            )
+        if not self._taking:
             self._runner.check()
-            self._runner.soon(self._take_over)
-        if waiting + outbound.size > _STAGED and outbound.online:
+            self._runner.soon(self.take_over)
+            self._taking = True
+        self._staged.append(frame)
+        self._staged_size = waiting
+
+    def settle(self) -> None:
+        """Wait where so much waits that the server has to catch up."""
+        if self._staged_size + self._outbound.size > _STAGED and self._outbound.online:
             self._runner.call(self._room())
 
-    def _take_over(self) -> None:
+    def take_over(self) -> None:
         """On the loop: queue what the callers left."""
-        with self._lock:
+        with self.lock:
             staged, self._staged = self._staged, []
             size, self._staged_size = self._staged_size, 0
             self._taking = False
@@ -180,7 +195,7 @@ class Connection:
             self._inner.send_now()
 
     async def _room(self) -> None:
-        self._take_over()
+        self.take_over()
         await self._inner.room()
 
     def flush(self, timeout: float | None = 10.0) -> None:
@@ -246,7 +261,14 @@ class Connection:
         """A fresh reply subject below the inbox prefix; nobody listens to it yet."""
         return self._inner.new_inbox()
 
-    def jetstream(self, *, domain: str | None = None, prefix: str | None = None, timeout: float = 5.0) -> JetStream:
+    def jetstream(
+        self,
+        *,
+        domain: str | None = None,
+        prefix: str | None = None,
+        timeout: float = 5.0,
+        publishing: PublishSettings | None = None,
+    ) -> JetStream:
         """JetStream over this connection.
 
         Parameters
@@ -257,13 +279,19 @@ class Connection:
             Prefix of an API that was imported under another name. Not together with `domain`.
         timeout
             Seconds that a call waits for its answer, unless it says otherwise.
+        publishing
+            Limits and times of `publish_async`. Its `on_error` is called on a thread of its own.
 
         Raises
         ------
         BadSubjectError
             Domain or prefix cannot stand in a subject.
         """
-        return JetStream(self, self._inner.jetstream(domain=domain, prefix=prefix, timeout=timeout))
+        if publishing is not None and publishing.on_error is not None:
+            publishing = replace(publishing, on_error=on_thread(self, publishing.on_error))
+        return JetStream(
+            self, self._inner.jetstream(domain=domain, prefix=prefix, timeout=timeout, publishing=publishing)
+        )
 
     # -- subscriptions -------------------------------------------------------------------------------------------
 
@@ -350,6 +378,15 @@ class Connection:
     def check_open(self) -> None:
         """Raise ConnectionClosedError when the connection is closed."""
         self._inner.check_open()
+
+    @property
+    def inner(self) -> aio.Connection:
+        """The connection on the event loop; for use on that only."""
+        return self._inner
+
+    def soon(self, function: Callable[[], object]) -> None:
+        """Run on the loop without waiting."""
+        self._runner.soon(function)
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the connection's event loop and wait for its result."""

@@ -14,6 +14,7 @@ __all__ = [
     "BadHeadersError",
     "BadNameError",
     "BadSubjectError",
+    "BatchClosedError",
     "ConfigError",
     "ConnectError",
     "ConnectionClosedError",
@@ -225,6 +226,10 @@ class NoStreamResponseError(NoRespondersError):
 
 class TooManyStalledError(Error, TimeoutError):
     """The window of unacknowledged publishes stayed full for too long."""
+
+
+class BatchClosedError(Error, RuntimeError):
+    """An atomic batch was used after its end: committed, discarded or failed. Nothing was sent."""
 
 
 class DataLossError(Error):

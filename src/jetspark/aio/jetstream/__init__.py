@@ -1,8 +1,21 @@
 """JetStream on asyncio. `jetspark.sync.jetstream` is made from this package by `make sync`."""
 
+from jetspark.aio.jetstream.batch_publisher import BatchPublisher
 from jetspark.aio.jetstream.consumer import Consumer
 from jetspark.aio.jetstream.context import JetStream
+from jetspark.aio.jetstream.publisher import PubAckFuture
 from jetspark.aio.jetstream.results import Listing, Results
 from jetspark.aio.jetstream.stream import Stream
+from jetspark.flow.publish_window import PublishSettings, PublishStats
 
-__all__ = ["Consumer", "JetStream", "Listing", "Results", "Stream"]
+__all__ = [
+    "BatchPublisher",
+    "Consumer",
+    "JetStream",
+    "Listing",
+    "PubAckFuture",
+    "PublishSettings",
+    "PublishStats",
+    "Results",
+    "Stream",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jetspark.aio.jetstream.publishing import Publishing
 from jetspark.aio.jetstream.stream_manager import StreamManager
 from jetspark.jetstream.account import AccountInfo
 from jetspark.jetstream.api import AccountInfoRequest
@@ -9,7 +10,7 @@ from jetspark.jetstream.api import AccountInfoRequest
 __all__ = ["JetStream"]
 
 
-class JetStream(StreamManager):
+class JetStream(StreamManager, Publishing):
     """JetStream over a connection. Made by `Connection.jetstream`; it holds nothing that has to be closed.
 
     Its parts are the classes that it derives from; each has a module of its own.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakMethod, finalize
@@ -207,10 +207,9 @@ class Publisher:
         if self._route.error is not None:
             self.fail(self._route.error)
 
-    def _cut_off(self, failed: Iterable[tuple[PendingPublish, bytes]]) -> None:
-        pairs = list(failed)
-        self._outbound.withdraw(frame for _, frame in pairs)
-        for future, _ in pairs:
+    def _cut_off(self, failed: list[tuple[PendingPublish, bytes]]) -> None:
+        self._outbound.withdraw(frame for _, frame in failed)
+        for future, _ in failed:
             self._tell(future)
 
     def _tell(self, future: PendingPublish) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Unpack
 
 from jetspark.aio.jetstream.api import JetStreamAPI
+from jetspark.aio.jetstream.batch_publisher import BatchPublisher
+from jetspark.aio.jetstream.publish_request import ask_stream
 from jetspark.aio.jetstream.publisher import PubAckFuture, Publisher
-from jetspark.flow.publish_window import PublishSettings, PublishStats, RetryPlan, no_stream
-from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError, StatusError
+from jetspark.flow.publish_window import PublishSettings, PublishStats, RetryPlan
+from jetspark.jetstream.errors import StatusError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import PublishFields, publish_headers, read_pub_ack
 from jetspark.wire.headers import HeadersLike
@@ -34,8 +35,9 @@ class Publishing(JetStreamAPI):
         self, connection: Connection, prefix: str, timeout: float, publishing: PublishSettings | None = None
     ) -> None:
         super().__init__(connection, prefix, timeout)
-        self._publishing = publishing or PublishSettings()
-        self._publisher: Publisher | None = None
+        # For the fronts, not for their users: limits and times, and the window once there is one.
+        self.publishing = publishing or PublishSettings()
+        self.publisher: Publisher | None = None
 
     async def publish(
         self,
@@ -82,27 +84,10 @@ class Publishing(JetStreamAPI):
         seconds = self.timeout if timeout is None else timeout
         together = publish_headers(headers, fields)
         plan = RetryPlan(retry_attempts, retry_wait)
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + seconds
-        tries = 0
-        while True:
-            try:
-                left = deadline - clock()
-                reply = await self._connection.request(subject, payload, timeout=left, headers=together)
-            except NoRespondersError:
-                delay = plan.delay(tries, deadline - clock())
-                if delay is None:
-                    raise no_stream(subject, tries) from None
-                tries += 1
-                await asyncio.sleep(delay)
-            except RequestTimeoutError:
-                raise PublishTimeoutError(
-                    f"{subject}: no acknowledgement within {seconds:g} s; whether it is stored is not known"
-                ) from None
-            else:
-                if (status := reply.status) is not None:
-                    raise StatusError(status.code, status.description, where=subject)
-                return read_pub_ack(reply.payload, subject)
+        reply = await ask_stream(self._connection, subject, payload, together, seconds, plan)
+        if (status := reply.status) is not None:
+            raise StatusError(status.code, status.description, where=subject)
+        return read_pub_ack(reply.payload, subject)
 
     async def publish_async(
         self,
@@ -135,20 +120,20 @@ class Publishing(JetStreamAPI):
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
             It cannot be sent; nothing was.
         """
-        publisher = self._publisher
+        publisher = self.publisher
         if publisher is None or publisher.over:
-            publisher = self._publisher = Publisher(self._connection, self._publishing)
+            publisher = self.publisher = Publisher(self._connection, self.publishing)
         return await publisher.publish(subject, payload, publish_headers(headers, fields) if fields else headers)
 
     @property
     def publish_async_pending(self) -> int:
         """How many publishes of `publish_async` are not answered yet."""
-        return 0 if self._publisher is None else self._publisher.pending
+        return 0 if self.publisher is None else self.publisher.pending
 
     @property
     def publish_async_stats(self) -> PublishStats:
         """What became of the publishes of `publish_async` so far."""
-        return _NO_STATS if self._publisher is None else self._publisher.stats
+        return _NO_STATS if self.publisher is None else self.publisher.stats
 
     async def publish_async_completed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Wait until every publish of `publish_async` is acknowledged or has failed.
@@ -163,5 +148,23 @@ class Publishing(JetStreamAPI):
         PublishTimeoutError
             Some are still under way, and stay so.
         """
-        if self._publisher is not None:
-            await self._publisher.completed(timeout)
+        if self.publisher is not None:
+            await self.publisher.completed(timeout)
+
+    def batch(self, batch_id: str | None = None, *, timeout: float | None = None) -> BatchPublisher:
+        """Begin an atomic batch, of up to a thousand messages for one stream that sets `allow_atomic` (ADR-50).
+
+        Parameters
+        ----------
+        batch_id
+            Up to 64 characters; a fresh one by default.
+        timeout
+            Seconds to wait for each answer; None takes `timeout` of the context.
+
+        Raises
+        ------
+        ConfigError
+            The id is too long.
+        """
+        seconds = self.timeout if timeout is None else timeout
+        return BatchPublisher(self._connection, batch_id, seconds, self.publishing.retry)

@@ -5,9 +5,22 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream`: change that, then `m
 
 from __future__ import annotations
 
+from jetspark.flow.publish_window import PublishSettings, PublishStats
+from jetspark.sync.jetstream.batch_publisher import BatchPublisher
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.context import JetStream
+from jetspark.sync.jetstream.publisher import PubAckFuture
 from jetspark.sync.jetstream.results import Listing, Results
 from jetspark.sync.jetstream.stream import Stream
 
-__all__ = ["Consumer", "JetStream", "Listing", "Results", "Stream"]
+__all__ = [
+    "BatchPublisher",
+    "Consumer",
+    "JetStream",
+    "Listing",
+    "PubAckFuture",
+    "PublishSettings",
+    "PublishStats",
+    "Results",
+    "Stream",
+]

@@ -1,0 +1,217 @@
+"""Atomic batches: all messages are stored, one behind the other, or none (ADR-50)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, Unpack
+
+from jetspark.aio.jetstream.publish_request import ask_stream
+from jetspark.flow.atomic_batch import AtomicBatch
+from jetspark.flow.publish_window import RetryPlan
+from jetspark.jetstream.errors import (
+    BatchClosedError,
+    ConnectionClosedError,
+    DisconnectedError,
+    Error,
+    NoStreamResponseError,
+    PermissionsViolationError,
+    PublishTimeoutError,
+)
+from jetspark.jetstream.info import PubAck
+from jetspark.jetstream.publish import PublishFields
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.outbound import Payload
+
+if TYPE_CHECKING:
+    from jetspark.aio.connection import Connection
+    from jetspark.aio.message import Msg
+
+__all__ = ["BatchPublisher"]
+
+_ONCE: Final = RetryPlan(attempts=0)
+_UNANSWERED: Final = (
+    ConnectionClosedError,
+    DisconnectedError,
+    NoStreamResponseError,
+    PermissionsViolationError,
+    PublishTimeoutError,
+)
+
+
+class BatchPublisher:
+    """Made by `JetStream.batch`. The end of the `async with` commits the batch; an exception discards it.
+
+        async with js.batch() as batch:
+            await batch.add("orders.7.header", header)
+            await batch.add("orders.7.line", line)
+        print(batch.ack.seq)
+
+    It is committed with a message that is not stored (`eob`), which nats-server knows since 2.14. With an older one,
+    give the last message to `commit`.
+    """
+
+    def __init__(self, connection: Connection, batch_id: str | None, timeout: float, retry: RetryPlan) -> None:
+        self._connection = connection
+        self._timeout = timeout
+        self._retry = retry
+        self._state = AtomicBatch(batch_id)
+        self._ack: PubAck | None = None
+        self._turn = asyncio.Lock()  # messages are numbered, so one goes behind the other
+
+    def __repr__(self) -> str:
+        return f"<BatchPublisher {self.id!r} of {self.count}, {self._state.state.value}>"
+
+    @property
+    def id(self) -> str:
+        """Id that the messages carry."""
+        return self._state.id
+
+    @property
+    def count(self) -> int:
+        """Messages added so far."""
+        return self._state.count
+
+    @property
+    def ack(self) -> PubAck:
+        """Acknowledgement of the commit: `seq` is the last message's, `count` how many there are.
+
+        Raises
+        ------
+        BatchClosedError
+            There is none: the batch is not committed.
+        """
+        if self._ack is None:
+            raise BatchClosedError(f"the atomic batch {self.id!r} is not committed, but {self._state.state.value}")
+        return self._ack
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            await self.discard()
+        elif self._state.is_open and self.count:
+            await self.commit()
+
+    async def add(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        confirm: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        **fields: Unpack[PublishFields],
+    ) -> None:
+        """Add a message. The first one waits until the stream has opened the batch, the others do not wait.
+
+        Parameters
+        ----------
+        headers, fields
+            As for `publish`. `expected_last_sequence` may stand in the first message only, `expected_last_msg_id` in
+            none.
+        confirm
+            Wait until the stream has this message, though it does not check it before the commit.
+        timeout
+            Seconds where it waits; None takes that of the batch.
+
+        Raises
+        ------
+        AtomicPublishDisabledError
+            The stream does not set `allow_atomic` (10174).
+        TooManyRequestsError
+            The stream, or the server, has too many open batches (10210).
+        IncompleteBatchError
+            The stream does not know the batch any more: a message was lost, or ten seconds passed (10176).
+        ConfigError
+            A thousand messages are in it, or the stream would refuse the message for sure; nothing was sent.
+        BatchClosedError
+            The batch is committed, discarded or has failed.
+        NoStreamResponseError, PublishTimeoutError, DisconnectedError
+            As for `publish`; the batch has failed then, and stores nothing.
+        """
+        async with self._turn:
+            state = self._state
+            together = state.headers(headers, fields)
+            if state.asks or confirm:
+                plan = self._retry if state.asks else _ONCE
+                answer = await self._ask(subject, payload, together, timeout, plan)
+                state.sent(subject)
+                state.accepted(answer)
+                return
+            if self._connection.crowded:
+                await self._connection.room()
+            self._connection.post(self._connection.client.outbound.encode(subject, payload, "", together))
+            state.sent(subject)
+
+    async def commit(
+        self,
+        subject: str | None = None,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        **fields: Unpack[PublishFields],
+    ) -> PubAck:
+        """Store all of it.
+
+        Parameters
+        ----------
+        subject, payload, headers, fields
+            A last message to add; without a subject, nothing more is added.
+        timeout
+            Seconds; None takes that of the batch.
+
+        Raises
+        ------
+        WrongLastSequenceError, DuplicateInBatchError, IncompleteBatchError, BatchError, APIError
+            The stream refuses the batch; nothing of it is stored.
+        PublishTimeoutError, DisconnectedError
+            Whether all of it is stored, or nothing, is not known.
+        InvalidAckError
+            The answer is not about this batch.
+        ConfigError, BatchClosedError
+            There is nothing to commit.
+        """
+        async with self._turn:
+            state = self._state
+            if subject is None:
+                subject, together = state.end()
+                answer = await self._ask(subject, b"", together, timeout, _ONCE)
+            else:
+                plan = self._retry if state.asks else _ONCE
+                together = state.headers(headers, fields, "1")
+                answer = await self._ask(subject, payload, together, timeout, plan)
+                state.sent(subject)
+            self._ack = state.committed(answer)
+            return self._ack
+
+    async def discard(self) -> None:
+        """Store nothing of it. After the end it does nothing."""
+        last = self._state.discard()
+        if last is not None:
+            with contextlib.suppress(Error):  # the server forgets the batch by itself, if a little later
+                await self._connection.publish(last[0], headers=last[1])
+
+    async def _ask(
+        self,
+        subject: str,
+        payload: Payload,
+        headers: HeadersLike,
+        timeout: float | None,  # noqa: ASYNC109 (the deadline is part of the call)
+        plan: RetryPlan,
+    ) -> Msg:
+        """Send a message that is answered. Without an answer the batch has failed; what cannot be sent does no harm."""
+        seconds = self._timeout if timeout is None else timeout
+        try:
+            return await ask_stream(self._connection, subject, payload, headers, seconds, plan)
+        except _UNANSWERED as error:
+            self._state.fail(error)
+            raise
+        except asyncio.CancelledError:
+            self._state.fail(BatchClosedError("the wait for an answer was cancelled"))
+            raise

@@ -1,0 +1,50 @@
+"""A publish whose answer is awaited: a request, tried again while no stream takes the subject (PUB-03)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from jetspark.flow.publish_window import RetryPlan, no_stream
+from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
+
+if TYPE_CHECKING:
+    from jetspark.aio.connection import Connection
+    from jetspark.aio.message import Msg
+    from jetspark.wire.headers import HeadersLike
+    from jetspark.wire.outbound import Payload
+
+__all__ = ["ask_stream"]
+
+
+async def ask_stream(
+    connection: Connection,
+    subject: str,
+    payload: Payload,
+    headers: HeadersLike | None,
+    timeout: float,  # noqa: ASYNC109 (the deadline is part of the call)
+    plan: RetryPlan,
+) -> Msg:
+    """Publish and wait for what the stream answers, all within the time-out.
+
+    Raises
+    ------
+    NoStreamResponseError, PublishTimeoutError, DisconnectedError
+        There is no answer. The message is not sent any more.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + timeout
+    tries = 0
+    while True:
+        try:
+            return await connection.request(subject, payload, timeout=deadline - clock(), headers=headers)
+        except NoRespondersError:
+            delay = plan.delay(tries, deadline - clock())
+            if delay is None:
+                raise no_stream(subject, tries) from None
+        except RequestTimeoutError:
+            raise PublishTimeoutError(
+                f"{subject}: no acknowledgement within {timeout:g} s; whether it is stored is not known"
+            ) from None
+        tries += 1
+        await asyncio.sleep(delay)

@@ -1,0 +1,164 @@
+"""An atomic batch from its first message to its commit (ADR-50). No I/O.
+
+    1           request        empty answer: the server has opened the batch; anything else is an error
+    2, 3, ...   publish        no answer, or an empty one where it was asked for
+    n           request        commit `1` stores this message too, `eob` only those before it; answered for all of them
+
+The server checks what depends on the stream (expected sequences, duplicates) at the commit, and then stores all of it
+or nothing. A batch that is never committed, or lost a message on the way, leaves nothing behind (BAT-04).
+"""
+
+from __future__ import annotations
+
+import enum
+import secrets
+from typing import Literal
+
+from jetspark.jetstream.errors import BatchClosedError, ConfigError, Error, InvalidAckError, StatusError
+from jetspark.jetstream.info import PubAck
+from jetspark.jetstream.publish import PublishFields, batch_headers, publish_headers, read_pub_ack
+from jetspark.wire.headers import Headers, HeadersLike
+from jetspark.wire.messages import Message
+
+__all__ = ["AtomicBatch", "BatchState"]
+
+
+class BatchState(enum.Enum):
+    """What has become of a batch."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    DISCARDED = "discarded"
+    FAILED = "failed"
+
+
+class AtomicBatch:
+    """One batch. Headers are asked for first; `sent` is said when the message really went out.
+
+    Parameters
+    ----------
+    batch_id
+        Up to 64 characters, a fresh one by default.
+
+    Attributes
+    ----------
+    id
+        The batch's id.
+    count
+        Messages sent for it so far.
+    state
+        It takes messages only while it is open (BAT-10).
+    """
+
+    def __init__(self, batch_id: str | None = None) -> None:
+        self.id = secrets.token_hex(11) if batch_id is None else batch_id
+        self.count = 0
+        self.state = BatchState.OPEN
+        self._subject = ""
+        self._failure: Error | None = None
+        batch_headers(self.id, 1)  # refuses an id that is too long
+
+    @property
+    def is_open(self) -> bool:
+        """It takes messages."""
+        return self.state is BatchState.OPEN
+
+    @property
+    def asks(self) -> bool:
+        """The next message opens the batch, so its answer has to be awaited (BAT-01)."""
+        return self.count == 0
+
+    def headers(
+        self, headers: HeadersLike | None, fields: PublishFields, commit: Literal["1"] | None = None
+    ) -> HeadersLike:
+        """The headers of the next message; the caller's are not changed.
+
+        Raises
+        ------
+        BatchClosedError
+            The batch is committed, discarded or has failed.
+        ConfigError
+            The 1001st message (BAT-06), or what the server does not allow in a batch (BAT-07).
+        """
+        self.check_open()
+        if self.count and fields.get("expected_last_sequence") is not None:
+            raise ConfigError("expected_last_sequence may stand in the first message of an atomic batch only")
+        if fields.get("expected_last_msg_id") is not None:
+            raise ConfigError("expected_last_msg_id cannot be used in an atomic batch")
+        merged = Headers(publish_headers(headers, fields) or ())
+        for key, value in batch_headers(self.id, self.count + 1, commit):
+            merged[key] = value
+        return merged
+
+    def sent(self, subject: str) -> None:
+        """The message that `headers` were asked for went out."""
+        self.count += 1
+        self._subject = subject
+
+    def end(self) -> tuple[str, HeadersLike]:
+        """Subject and headers of the message that commits without being stored (`eob`); it is not counted.
+
+        Raises
+        ------
+        BatchClosedError
+            The batch is committed, discarded or has failed.
+        ConfigError
+            Nothing was added; the server wants a message to commit.
+        """
+        self.check_open()
+        if not self.count:
+            raise ConfigError("an atomic batch without messages cannot be committed")
+        return self._subject, batch_headers(self.id, self.count + 1, "eob")
+
+    def discard(self) -> tuple[str, HeadersLike] | None:
+        """Give the batch up; returns a message that makes the server forget it at once, if it may know it.
+
+        No batch can end at its first message, so the server drops this one. Left alone, it would keep it for ten
+        seconds and count it among the 50 that a stream may have open (BAT-09).
+        """
+        if not self.is_open:
+            return None
+        self.state = BatchState.DISCARDED
+        return (self._subject, batch_headers(self.id, 1, "eob")) if self.count else None
+
+    def accepted(self, answer: Message) -> None:
+        """Read the answer to a message that does not commit. Raises what the server refuses the batch for (BAT-05)."""
+        if answer.payload or answer.raw_header:
+            self._read(answer)
+            raise self.fail(
+                InvalidAckError(f"{self._subject}: not the answer to a message of a batch: {answer.payload[:200]!r}")
+            )
+
+    def committed(self, answer: Message) -> PubAck:
+        """Read the answer to the commit: id, count and sequence must be the batch's (BAT-03)."""
+        ack = self._read(answer)
+        if ack.batch != self.id or ack.count != self.count or ack.seq < self.count:
+            raise self.fail(
+                InvalidAckError(
+                    f"{self._subject}: batch {self.id!r} of {self.count} messages was answered as {ack.batch!r} of "
+                    f"{ack.count} up to sequence {ack.seq}"
+                )
+            )
+        self.state = BatchState.COMMITTED
+        return ack
+
+    def fail(self, error: Error) -> Error:
+        """The batch cannot go on, or what became of it is not known; returns the error."""
+        self.state = BatchState.FAILED
+        self._failure = error
+        return error
+
+    def _read(self, answer: Message) -> PubAck:
+        try:
+            if (status := answer.status) is not None:
+                raise StatusError(status.code, status.description, where=self._subject)
+            return read_pub_ack(answer.payload, self._subject)
+        except Error as error:
+            self.fail(error)
+            raise
+
+    def check_open(self) -> None:
+        """Raise BatchClosedError when it takes no more messages."""
+        if not self.is_open:
+            why = f": {self._failure}" if self._failure is not None else ""
+            raise BatchClosedError(f"the atomic batch {self.id!r} is {self.state.value}{why}; begin another one")

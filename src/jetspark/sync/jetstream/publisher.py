@@ -1,0 +1,140 @@
+"""The short way of the blocking `publish_async`: the caller's thread does all but the sending.
+
+It encodes the message, registers it in the window and leaves the frame for the event loop, without waiting for that.
+The loop reads the acknowledgements into the same window. What must not come apart is done under the connection's lock:
+a publish is in the window if, and only if, its frame is staged, handed over or sent. So when the loop cuts a publish
+off, it finds the frame, and that is not sent any more.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final, Unpack, cast
+
+from jetspark.aio.jetstream import publisher as aio
+from jetspark.flow.publish_window import PendingPublish, PublishSettings
+from jetspark.jetstream.errors import Error, PublishTimeoutError
+from jetspark.jetstream.info import PubAck
+from jetspark.jetstream.publish import PublishFields, publish_headers
+from jetspark.sync.blocking import Blocking
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.outbound import Payload
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.publishing import Publishing
+    from jetspark.sync.connection import Connection
+
+__all__ = ["PubAckFuture", "PublishAsync", "Publisher"]
+
+_events: Final = threading.Lock()  # the first of several waiters makes the event for all
+
+
+class PubAckFuture(PendingPublish, gc=False, eq=False):
+    """What `publish_async` returns: ask it for the result, as often as wanted, in any thread."""
+
+    def result(self, timeout: float | None = None) -> PubAck:
+        """Wait for the acknowledgement.
+
+        Parameters
+        ----------
+        timeout
+            Seconds; None waits for as long as it takes, which `ack_timeout` bounds.
+
+        Raises
+        ------
+        PublishTimeoutError
+            It has not come in time. The publish stays under way, unless it is `ack_timeout` that has passed.
+        APIError, NoStreamResponseError, DisconnectedError
+            Why the publish failed.
+        """
+        self._wait(timeout)
+        return self._outcome()
+
+    def exception(self, timeout: float | None = None) -> Error | None:
+        """Wait until it is settled; returns why the publish failed, None if it did not."""
+        self._wait(timeout)
+        return self._failure()
+
+    def wake(self) -> None:
+        cast("threading.Event", self.waiter).set()
+
+    def _wait(self, timeout: float | None) -> None:
+        if self.done():
+            return
+        with _events:
+            if self.waiter is None:
+                self.waiter = threading.Event()
+        if not self.done() and not cast("threading.Event", self.waiter).wait(timeout):
+            raise PublishTimeoutError(f"{self.subject}: no acknowledgement within {timeout:g} s; it stays under way")
+
+
+class Publisher(aio.Publisher):
+    """The window of a context, used by other threads than the loop's. It is made on the loop."""
+
+    future_type = PubAckFuture
+
+    def __init__(self, front: Connection, settings: PublishSettings) -> None:
+        self._front = front
+        super().__init__(front.inner, settings)
+
+    def stage(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
+        """Send, once there is room; in the caller's thread."""
+        window = self._window
+        if len(window.pending) >= window.limit:
+            self._front.call(self.wait_for_room())
+        with self._front.lock:
+            token = window.token()
+            frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
+            self._front.put(frame)
+            future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
+        if self._timer is None:
+            self._front.soon(self._look_after)
+        self._front.settle()
+        return future
+
+    def _look_after(self) -> None:
+        if (when := self._window.next_wakeup()) is not None:
+            self._wake_at(when)
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        with self._front.lock:
+            failed = self._window.fail(error, subject)
+        self._cut_off(failed)
+
+    def _cut_off(self, failed: list[tuple[PendingPublish, bytes]]) -> None:
+        self._front.take_over()
+        super()._cut_off(failed)
+
+
+class PublishAsync(Blocking):
+    """The part of `Publishing` that is written by hand."""
+
+    _inner: Publishing
+
+    def publish_async(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        **fields: Unpack[PublishFields],
+    ) -> PubAckFuture:
+        """Publish a message; its acknowledgement comes to the future that this returns (PUB-10).
+
+            acks = [js.publish_async("orders.new", order) for order in orders]
+            js.publish_async_completed()
+            sequences = [ack.result().seq for ack in acks]
+
+        Parameters and errors are those of the asyncio front. It may be called from several threads at once.
+        """
+        publisher = self._inner.publisher
+        if publisher is None or publisher.over:
+            publisher = self._run(self._make_publisher)
+        assert isinstance(publisher, Publisher)
+        return publisher.stage(subject, payload, publish_headers(headers, fields) if fields else headers)
+
+    def _make_publisher(self) -> aio.Publisher:
+        inner = self._inner
+        if inner.publisher is None or inner.publisher.over:
+            inner.publisher = Publisher(self._connection, inner.publishing)
+        return inner.publisher
