@@ -30,9 +30,10 @@ from jetspark.spark.stream_options import CommitMode, ReleaseOptions, StreamRead
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["Releaser", "check_release", "follower_config", "purges"]
+__all__ = ["Releaser", "check_follower", "check_release", "check_version", "follower_config", "purges"]
 
 _log: Final = logging.getLogger(__name__)
+_MARK: Final = "jetspark.follows"
 _RESET_SINCE: Final = (2, 14)
 """First server that moves a consumer to a sequence (CONSUMER.RESET)."""
 
@@ -66,11 +67,31 @@ def follower_config(name: str, subjects: tuple[str, ...]) -> ConsumerConfig:
     return ConsumerConfig(
         durable_name=name,
         description="follows a Spark query: its ack floor is what Spark has committed",
+        metadata={_MARK: "ack floor"},
         deliver_policy=DeliverPolicy.ALL,
         ack_policy=AckPolicy.EXPLICIT,
         filter_subject=subjects[0] if len(subjects) == 1 else None,
         filter_subjects=list(subjects) if len(subjects) > 1 else None,
     )
+
+
+def check_follower(found: ConsumerConfig, wanted: ConsumerConfig, stream: str) -> None:
+    """See that a consumer under the follower's name is one. Raises ConfigError for another, and for other filters."""
+    where = f"option commitConsumer: consumer {wanted.durable_name} of stream {stream}"
+    if _MARK not in (found.metadata or {}):
+        raise ConfigError(
+            f"{where} was not made for a Spark query, and moving it would skip what others have to read from it; "
+            "choose another name"
+        )
+    if _filters(found) != _filters(wanted):
+        raise ConfigError(
+            f"{where} follows the subjects {', '.join(_filters(found)) or '>'}, and option subject says "
+            f"{', '.join(_filters(wanted)) or '>'}; choose another name, or delete that consumer"
+        )
+
+
+def _filters(config: ConsumerConfig) -> list[str]:
+    return sorted(config.filter_subjects or ([config.filter_subject] if config.filter_subject else []))
 
 
 def purges(stream: str, subjects: tuple[str, ...], committed: StreamOffset) -> list[StreamPurgeRequest]:
@@ -94,9 +115,7 @@ class Releaser:
         Raises
         ------
         ConfigError
-            See `check_release`; or the server is too old.
-        ConsumerExistsError
-            There is another consumer of that name.
+            See `check_release`, `check_version` and `check_follower`.
         """
         for stream, info in infos.items():
             check_release(info, self._release)
@@ -157,22 +176,23 @@ class Releaser:
 
     def _follower(self, stream: str, connection: Connection) -> ConsumerInfo:
         server, name = self._options.read.server, self._release.consumer
-        _check_version(connection.server_info.version, name)
+        check_version(connection.server_info.version, name)
+        config = follower_config(name, self._options.read.subjects)
         try:
-            return connection.request(
-                ConsumerInfoRequest(stream, name), timeout=server.request_timeout, prefix=server.api
-            )
+            request = ConsumerInfoRequest(stream, name)
+            info = connection.request(request, timeout=server.request_timeout, prefix=server.api)
         except ConsumerNotFoundError:
-            config = follower_config(name, self._options.read.subjects)
-            return connection.request(
-                ConsumerCreateRequest(stream, config), timeout=server.request_timeout, prefix=server.api
-            )
+            create = ConsumerCreateRequest(stream, config)
+            return connection.request(create, timeout=server.request_timeout, prefix=server.api)
+        check_follower(info.config, config, stream)
+        return info
 
     def _ask(self, ask: Callable[[Connection], object]) -> None:
         asking(self._options, ask, self._options.read.retry_timeout)
 
 
-def _check_version(version: str, name: str) -> None:
+def check_version(version: str, name: str) -> None:
+    """See that a server can move the follower. Raises ConfigError."""
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdecimal())
     if numbers < _RESET_SINCE:
         raise ConfigError(

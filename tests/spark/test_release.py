@@ -1,0 +1,218 @@
+"""What a stream is told after a commit: what was committed and no more, once or twice, and never the wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.spark.support import Nats, running
+
+from jetspark.errors import ConfigError
+from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, RetentionPolicy
+from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
+from jetspark.spark.checkpoint import committed_offset
+from jetspark.spark.release import Releaser, check_version, purges
+from jetspark.spark.schema import read_schema
+from jetspark.spark.stream_offsets import StreamOffset
+from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.stream_reader import JetStreamStreamReader
+
+WORK_QUEUE: dict[str, Any] = {"retention": RetentionPolicy.WORK_QUEUE, "allow_direct": True}
+INTEREST: dict[str, Any] = {"retention": RetentionPolicy.INTEREST, "allow_direct": True}
+PURGE = {"commitMode": "purge"}
+FOLLOW = {"commitMode": "consumer", "commitConsumer": "spark", "startingOffsets": "earliest"}
+
+
+def reader(nats: Nats, stream: str, options: Mapping[str, str]) -> JetStreamStreamReader:
+    given = {"servers": nats.url, "stream": stream, **options}
+    return JetStreamStreamReader(read_schema(include_headers=False), stream_read_options(given))
+
+
+def ends(made: JetStreamStreamReader, count: int) -> list[dict[str, object]]:
+    """The start of a query and the ends of its first micro-batches."""
+    offsets = [made.initialOffset()]
+    for _ in range(count):
+        offsets.append(made.latestOffset(offsets[-1], made.getDefaultReadLimit()))
+    return offsets
+
+
+def follower(nats: Nats, stream: str, name: str = "spark") -> ConsumerInfo:
+    return nats.connection.request(ConsumerInfoRequest(stream, name))
+
+
+def kept(nats: Nats, stream: str) -> list[object]:
+    """Sequences that a stream still has."""
+    state = nats.info(stream).state
+    return [row["sequence"] for row in nats.rows(stream, "sequence")] if state.messages else []
+
+
+def test_a_purge_takes_what_was_committed_and_no_more(nats: Nats) -> None:
+    stream = nats.filled(10, **WORK_QUEUE)
+    made = reader(nats, stream, {**PURGE, "maxOffsetsPerTrigger": "4"})
+    start, one, two, _ = ends(made, 3)
+    made.commit(start)
+    assert kept(nats, stream) == list(range(1, 11))
+    for _ in range(2):
+        made.commit(one)
+        assert kept(nats, stream) == [5, 6, 7, 8, 9, 10]
+    made.commit(two)
+    reader(nats, stream, PURGE).commit(one)  # an older commit, told by another run
+    assert kept(nats, stream) == [9, 10]
+
+
+def test_a_purge_leaves_what_the_filters_do_not_choose(nats: Nats) -> None:
+    stream = nats.filled(9, ("a", "b", "c"), **WORK_QUEUE)
+    made = reader(nats, stream, {**PURGE, "subject": f"{stream}.a,{stream}.c", "maxOffsetsPerTrigger": "6"})
+    _, one = ends(made, 1)
+    made.commit(one)
+    assert kept(nats, stream) == [2, 5, 7, 8, 9]
+
+
+def test_a_purge_of_another_kind_of_stream_has_to_be_asked_for(nats: Nats) -> None:
+    limits, interest = nats.filled(10), nats.stream(**INTEREST)
+    for stream, retention in ((limits, "limits"), (interest, "interest")):
+        with pytest.raises(ConfigError, match=f"stream {stream} has retention {retention}.*allowPurge = true"):
+            reader(nats, stream, PURGE).initialOffset()
+    assert kept(nats, limits) == list(range(1, 11))
+    made = reader(nats, limits, {**PURGE, "allowPurge": "true"})
+    _, one = ends(made, 1)
+    made.commit(one)
+    assert kept(nats, limits) == []
+
+
+def test_a_purge_that_the_stream_denies_is_refused_at_the_start(nats: Nats) -> None:
+    stream = nats.filled(10, deny_purge=True, **WORK_QUEUE)
+    with pytest.raises(ConfigError, match="deny_purge"):
+        reader(nats, stream, PURGE).initialOffset()
+
+
+def test_a_stream_that_was_made_again_is_not_purged(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+    stream = nats.filled(10, **WORK_QUEUE)
+    made = reader(nats, stream, PURGE)
+    _, one = ends(made, 1)
+    nats.delete(stream)
+    nats.stream(stream, **WORK_QUEUE)
+    nats.publish([f"{stream}.a"] * 3)
+    made.commit(one)
+    assert kept(nats, stream) == [1, 2, 3]
+    assert f"stream {stream} was deleted and made again; nothing of the new one is released" in caplog.text
+
+
+def test_an_interest_stream_keeps_what_is_not_committed_and_shows_the_lag(nats: Nats) -> None:
+    stream = nats.stream(**INTEREST)
+    made = reader(nats, stream, {**FOLLOW, "maxOffsetsPerTrigger": "4"})
+    start = made.initialOffset()  # from here on there is interest
+    nats.publish([f"{stream}.a"] * 10)
+    assert follower(nats, stream).num_pending == 10
+    one = made.latestOffset(start, made.getDefaultReadLimit())
+    two = made.latestOffset(one, made.getDefaultReadLimit())
+    for _ in range(2):
+        made.commit(one)
+        info = follower(nats, stream)
+        assert (info.ack_floor.stream_seq, info.num_pending, info.num_ack_pending) == (4, 6, 0)
+        assert kept(nats, stream) == [5, 6, 7, 8, 9, 10]
+    made.commit(two)
+    reader(nats, stream, FOLLOW).commit(one)  # never back
+    assert follower(nats, stream).ack_floor.stream_seq == 8
+    assert kept(nats, stream) == [9, 10]
+
+
+def test_a_follower_minds_the_filters_and_leaves_the_interest_of_others(nats: Nats) -> None:
+    stream = nats.stream(**INTEREST)
+    other = ConsumerConfig(durable_name="other", ack_policy=AckPolicy.EXPLICIT, filter_subject=f"{stream}.b")
+    nats.connection.request(ConsumerCreateRequest(stream, other))
+    made = reader(nats, stream, {**FOLLOW, "subject": f"{stream}.a"})
+    start = made.initialOffset()
+    nats.publish([f"{stream}.{token}" for token in "abcabc"])
+    assert follower(nats, stream).num_pending == 2
+    made.commit(made.latestOffset(start, made.getDefaultReadLimit()))
+    assert follower(nats, stream).num_pending == 0
+    assert kept(nats, stream) == [2, 5]
+
+
+def test_a_limits_stream_keeps_everything_and_shows_the_lag(nats: Nats) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, {**FOLLOW, "startingOffsets": f'{{"{stream}": 3}}'})
+    start, one = ends(made, 1)
+    assert follower(nats, stream).ack_floor.stream_seq == 2  # it begins where the query does
+    made.commit(start)
+    assert follower(nats, stream).num_pending == 8
+    made.commit(one)
+    assert follower(nats, stream).num_pending == 0
+    assert kept(nats, stream) == list(range(1, 11))
+
+
+def test_a_follower_that_was_deleted_is_made_again(nats: Nats) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, FOLLOW)
+    _, one = ends(made, 1)
+    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
+    made.commit(one)
+    assert follower(nats, stream).ack_floor.stream_seq == 10
+
+
+def test_a_consumer_that_is_no_follower_of_this_query_is_not_moved(nats: Nats) -> None:
+    stream = nats.filled(10)
+    config = ConsumerConfig(durable_name="spark", ack_policy=AckPolicy.EXPLICIT)
+    nats.connection.request(ConsumerCreateRequest(stream, config))
+    with pytest.raises(ConfigError, match=f"consumer spark of stream {stream} was not made for a Spark query"):
+        reader(nats, stream, FOLLOW).initialOffset()
+    other = nats.filled(10)
+    reader(nats, other, {**FOLLOW, "subject": f"{other}.a"}).initialOffset()
+    with pytest.raises(ConfigError, match=f"follows the subjects {other}.a, and option subject says >"):
+        reader(nats, other, FOLLOW).initialOffset()
+
+
+def test_a_work_queue_takes_no_follower(nats: Nats) -> None:
+    stream = nats.filled(10, **WORK_QUEUE)
+    with pytest.raises(ConfigError, match=f"stream {stream} is a work queue.*commitMode = purge"):
+        reader(nats, stream, FOLLOW).initialOffset()
+
+
+def test_a_release_that_fails_for_the_moment_is_made_up_for_by_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    with running() as nats:
+        stream = nats.filled(10, **WORK_QUEUE)
+        made = reader(nats, stream, {**PURGE, "maxOffsetsPerTrigger": "4", "retryTimeout": "100ms"})
+        _, one, two = ends(made, 2)
+        nats.server.stop()
+        made.commit(one)
+        assert f"stream {stream}: not released up to 4 yet" in caplog.text
+        nats.server.start()
+        nats.connection.reconnect()
+        assert kept(nats, stream) == list(range(1, 11))
+        made.commit(two)
+        assert kept(nats, stream) == [9, 10]
+
+
+def test_nothing_is_told_unless_it_is_asked_for() -> None:
+    releaser = Releaser(stream_read_options({"servers": "nats://127.0.0.1:1", "stream": "S"}))
+    releaser.release({"S": StreamOffset(1, 2)})  # asks nobody
+    releaser.start_at({"S": StreamOffset(1, 2)})
+
+
+def test_a_purge_never_means_everything() -> None:
+    assert purges("S", (), StreamOffset(1, 0)) == purges("S", (), StreamOffset(1, 1)) == []
+    assert [request.seq for request in purges("S", (), StreamOffset(1, 2))] == [2]
+
+
+@pytest.mark.parametrize("version", ["2.14.0", "2.15.1-RC.1", "3.0.0", "2.14"])
+def test_servers_that_can_move_a_consumer(version: str) -> None:
+    check_version(version, "spark")
+
+
+@pytest.mark.parametrize("version", ["2.13.9", "2.9.0", "1.4.1", ""])
+def test_servers_that_cannot_move_a_consumer(version: str) -> None:
+    with pytest.raises(ConfigError, match=r"needs 2\.14 or newer"):
+        check_version(version, "spark")
+
+
+def test_the_offset_of_a_query_with_several_sources_is_found() -> None:
+    ours = '{"streams": {"A": {"created": "2026-01-01T00:00:00Z", "next": 7}}, "version": 1}'
+    other = '{"streams": {"B": {"created": "2026-01-01T00:00:00Z", "next": 9}}, "version": 1}'
+    lines = ["v1", '{"batchWatermarkMs": 0}', '{"t": {"0": 5}}', "-", other, ours]
+    assert committed_offset(lines, ["A"], "/checkpoint")["A"].next == 7
+    with pytest.raises(ConfigError, match="the checkpoint /checkpoint is of B; A, and option stream says A, B"):
+        committed_offset(lines, ["B", "A"], "/checkpoint")
+    with pytest.raises(ConfigError, match="is of no jetstream source"):
+        committed_offset(lines[:3], ["A"], "/checkpoint")

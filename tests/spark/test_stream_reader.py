@@ -1,0 +1,318 @@
+"""Micro-batches as the driver plans them, without Spark: offsets, limits, losses, faults, and what they cost."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import timedelta
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from tests.spark.support import Nats, running
+
+from jetspark.errors import AuthenticationError, ConfigError, ConnectError, DataLossError, StreamNotFoundError
+from jetspark.jetstream import RetentionPolicy
+from jetspark.spark.planning import StreamPartition
+from jetspark.spark.schema import read_schema
+from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.stream_reader import JetStreamStreamReader
+
+Offset = dict[str, object]
+
+
+def reader(nats: Nats, *streams: str, **options: str) -> JetStreamStreamReader:
+    given = {"servers": nats.url, "stream": ",".join(streams), "startingOffsets": "earliest", **options}
+    return JetStreamStreamReader(read_schema(include_headers=False), stream_read_options(given))
+
+
+def nexts(offset: Offset) -> list[int]:
+    """The next sequences of an offset, in the order of the streams' names."""
+    streams = offset["streams"]
+    assert isinstance(streams, dict)
+    return [each["next"] for each in streams.values()]
+
+
+def latest(made: JetStreamStreamReader, start: Offset, limit: ReadLimit | None = None) -> Offset:
+    """The end of the next micro-batch; start and end as Spark passes them on, through JSON."""
+    end: Offset = json.loads(json.dumps(made.latestOffset(start, limit or made.getDefaultReadLimit())))
+    return end
+
+
+def rows(made: JetStreamStreamReader, start: Offset, end: Offset) -> list[int]:
+    """The sequences of a micro-batch."""
+    return [
+        sequence
+        for part in made.partitions(start, end)
+        for batch in made.read(part)
+        for sequence in batch.column("sequence").to_pylist()
+    ]
+
+
+def moved(offset: Offset, by: int) -> Offset:
+    """An offset whose sequences are others."""
+    streams = offset["streams"]
+    assert isinstance(streams, dict)
+    changed = {name: {**each, "next": each["next"] + by} for name, each in streams.items()}
+    return {"streams": changed, "version": 1}
+
+
+def test_a_query_reads_what_there_is_and_then_what_is_new(nats: Nats) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream)
+    start = made.initialOffset()
+    assert made.initialOffset() == start
+    first = latest(made, start)
+    assert (nexts(start), nexts(first)) == ([1], [11])
+    assert rows(made, start, first) == list(range(1, 11))
+    assert latest(made, first) == first
+    assert made.partitions(first, first) == []
+    nats.publish([f"{stream}.a"] * 5)
+    second = latest(made, first)
+    assert rows(made, first, second) == list(range(11, 16))
+    assert made.reportLatestOffset() == second
+    made.commit(second)
+    assert nats.info(stream).state.consumer_count == 0
+
+
+def test_a_query_starts_behind_the_last_message_unless_it_is_told_otherwise(nats: Nats) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, startingOffsets="latest")
+    assert nexts(made.initialOffset()) == [11]
+    made = reader(nats, stream, startingTimestamp="2020-01-01T00:00:00Z")
+    assert nexts(made.initialOffset()) == [1]
+    made = reader(nats, stream, startingTimestamp="2100-01-01T00:00:00Z")
+    assert nexts(made.initialOffset()) == [11]
+    made = reader(nats, stream, startingOffsets=json.dumps({stream: 4}))
+    assert nexts(made.initialOffset()) == [4]
+
+
+def test_the_limit_that_spark_asks_with_holds(nats: Nats) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, maxOffsetsPerTrigger="4")
+    assert made.getDefaultReadLimit() == ReadMaxRows(4)
+    start = made.initialOffset()
+    assert nexts(latest(made, start)) == [5]
+    assert nexts(latest(made, start, ReadMaxRows(3))) == [4]
+    assert nexts(latest(made, start, ReadAllAvailable())) == [11]  # Trigger.Once
+
+
+def test_bytes_are_limited_by_the_average_size(nats: Nats) -> None:
+    stream = nats.stream()
+    nats.publish([f"{stream}.a"] * 100, [bytes(1000)] * 100)
+    made = reader(nats, stream, maxBytesPerTrigger="10k")
+    (end,) = nexts(latest(made, made.initialOffset()))
+    assert 8 <= end - 1 <= 10
+
+
+def test_a_micro_batch_waits_until_there_is_enough(nats: Nats) -> None:
+    stream = nats.filled(1)
+    made = reader(nats, stream, minOffsetsPerTrigger="5", maxTriggerDelay="400ms", pollInterval="1ms")
+    start = latest(made, made.initialOffset())
+    assert nexts(start) == [2]  # the first one does not wait
+    begin = time.monotonic()
+    nats.publish([f"{stream}.a"])
+    while (end := latest(made, start)) == start:
+        pass
+    assert 0.3 < time.monotonic() - begin < 5.0
+    assert nexts(end) == [3]
+    nats.publish([f"{stream}.a"] * 5)
+    assert nexts(latest(made, end)) == [8]
+
+
+def test_a_run_that_reads_what_is_available_ends_where_the_streams_ended_when_it_began(nats: Nats) -> None:
+    small, large = nats.filled(3), nats.filled(9)
+    made = reader(nats, small, large, maxOffsetsPerTrigger="4", minOffsetsPerTrigger="4")
+    made.prepareForTriggerAvailableNow()
+    nats.publish([f"{small}.a"] * 50)
+    offset, batches = made.initialOffset(), []
+    while (end := latest(made, offset)) != offset:
+        batches.append(nexts(end))
+        assert len(rows(made, offset, end)) <= 4
+        offset = end
+    assert batches == [[2, 4], [3, 7], [4, 10]]
+    assert nexts(made.reportLatestOffset()) == [54, 10]  # the lag shows what is left for the next run
+
+
+def test_a_batch_that_is_repeated_after_a_restart_reads_the_same(nats: Nats) -> None:
+    stream = nats.filled(10, ("a", "b"))
+    made = reader(nats, stream, subject=f"{stream}.b")
+    start = made.initialOffset()
+    end = latest(made, start)
+    nats.publish([f"{stream}.b"] * 5)
+    assert rows(made, start, end) == rows(reader(nats, stream, subject=f"{stream}.b"), start, end) == [2, 4, 6, 8, 10]
+
+
+def test_partitions_are_split_as_the_options_say(nats: Nats) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, minPartitions="3", maxRecordsPerPartition="3")
+    start = made.initialOffset()
+    parts = made.partitions(start, latest(made, start))
+    assert all(isinstance(part, StreamPartition) and part.end - part.start <= 3 for part in parts)
+    assert len(parts) == 4
+
+
+def test_an_idle_query_asks_the_server_seldom(nats: Nats) -> None:
+    stream = nats.filled(1)
+    made = reader(nats, stream)
+    start = latest(made, made.initialOffset())
+    before = nats.server.monitor("/varz")["in_msgs"]
+    begin = time.monotonic()
+    while time.monotonic() - begin < 1.0:
+        assert latest(made, start) == start
+    asked = nats.server.monitor("/varz")["in_msgs"]
+    assert isinstance(asked, int)
+    assert isinstance(before, int)
+    assert asked - before <= 15
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_messages_that_are_purged_before_they_are_read_are_told_once(
+    nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, failOnDataLoss=fail, maxOffsetsPerTrigger="2")
+    start = latest(made, made.initialOffset())
+    nats.purge(stream, before=6)
+    text = f"stream {stream}: sequences 3 to 5 are gone: the stream starts at 6 now; they were purged or deleted"
+    if fail == "true":
+        with pytest.raises(DataLossError, match=text) as caught:
+            latest(made, start)
+        assert (caught.value.stream, caught.value.first, caught.value.last) == (stream, 3, 5)
+        return
+    end = latest(made, start)
+    assert rows(made, start, end) == [6, 7]
+    assert caplog.text.count(text) == 1
+    nats.purge(stream)
+    gone = latest(made, end)  # moves on, so that it is not told again and again
+    assert (nexts(gone), rows(made, end, gone)) == ([11], [])
+    assert latest(made, gone) == gone
+    assert caplog.text.count("data loss") == 2
+
+
+def test_messages_that_aged_out_are_told_with_the_limit_that_did_it(nats: Nats) -> None:
+    stream = nats.filled(10, max_msgs=4, max_age=timedelta(hours=2))
+    made = reader(nats, stream)
+    start = moved(made.initialOffset(), -2)
+    limits = r"they were dropped by its limits \(max_age 2h0m0s, max_msgs 4\), purged or deleted"
+    with pytest.raises(DataLossError, match=f"sequences 5 to 6 are gone: the stream starts at 7 now; {limits}"):
+        latest(made, start)
+
+
+def test_a_key_value_bucket_loses_nothing_when_keys_are_written_again(nats: Nats) -> None:
+    stream = nats.filled(10, max_msgs_per_subject=1)
+    made = reader(nats, stream)
+    start = moved(made.initialOffset(), -9)
+    end = latest(made, start)
+    parts = made.partitions(start, end)
+    nats.publish([f"{stream}.a"])
+    assert [batch for part in parts for batch in made.read(part)] == []
+    assert rows(made, end, latest(made, end)) == [11]
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_stream_that_was_made_again_is_another_one(nats: Nats, fail: str, caplog: pytest.LogCaptureFixture) -> None:
+    stream = nats.filled(10)
+    start = latest(reader(nats, stream), reader(nats, stream).initialOffset())
+    nats.delete(stream)
+    nats.stream(stream)
+    nats.publish([f"{stream}.a"] * 3)
+    made = reader(nats, stream, failOnDataLoss=fail)
+    text = f"stream {stream}: it was deleted and made again: the checkpoint is of the stream that was created at 20"
+    if fail == "true":
+        with pytest.raises(DataLossError, match=text):
+            latest(made, start)
+        with pytest.raises(DataLossError, match=text):
+            reader(nats, stream).partitions(moved(start, -5), start)
+        return
+    end = latest(made, start)
+    assert nexts(end) == [4]
+    assert rows(made, start, end) == [1, 2, 3]
+    assert latest(made, end) == end
+    assert caplog.text.count(text) == 1
+    assert reader(nats, stream, failOnDataLoss=fail).partitions(moved(start, -5), start) == []
+
+
+def test_a_stream_that_was_deleted_is_an_error_whatever_the_option_says(nats: Nats) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, failOnDataLoss="false")
+    start = latest(made, made.initialOffset())
+    nats.delete(stream)
+    with pytest.raises(StreamNotFoundError, match=rf"{stream}.*10059"):
+        latest(made, start)
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_checkpoint_ahead_of_the_stream_is_told_and_never_goes_back(
+    nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, failOnDataLoss=fail)
+    ahead = moved(latest(made, made.initialOffset()), 5)
+    text = f"stream {stream}: sequences 11 to 15 are gone: the checkpoint is ahead of the stream, which ends at 10"
+    if fail == "true":
+        with pytest.raises(DataLossError, match=text):
+            latest(made, ahead)
+        return
+    assert latest(made, ahead) == ahead
+    assert text in caplog.text
+    nats.publish([f"{stream}.a"] * 7)
+    assert rows(made, ahead, latest(made, ahead)) == [16, 17]
+
+
+def test_a_checkpoint_of_another_stream_is_refused_with_both_names(nats: Nats) -> None:
+    one, other = nats.filled(3), nats.filled(3)
+    start = reader(nats, one).initialOffset()
+    with pytest.raises(ConfigError, match=f"is of stream {one}, and option stream says {other}"):
+        latest(reader(nats, other), start)
+
+
+def test_a_server_that_restarts_between_two_batches_is_waited_for() -> None:
+    with running() as nats:
+        stream = nats.filled(10)
+        made = reader(nats, stream)
+        start = latest(made, made.initialOffset())
+        nats.server.kill()
+        nats.server.restart()
+        nats.connection.reconnect()
+        nats.publish([f"{stream}.a"] * 5)
+        end = latest(made, start)
+        parts = made.partitions(start, end)
+        nats.server.restart()
+        assert [len(batch) for part in parts for batch in made.read(part)] == [5]
+
+
+def test_a_server_that_stays_away_is_an_error_when_the_retry_time_is_over() -> None:
+    with running() as nats:
+        stream = nats.filled(10)
+        made = reader(nats, stream, retryTimeout="300ms")
+        start = made.initialOffset()
+        nats.server.stop()
+        with pytest.raises(ConnectError, match=str(nats.server.port)):
+            latest(made, start)
+        with pytest.raises(ConnectError):  # the first question does not wait at all
+            reader(nats, stream, retryTimeout="1h").initialOffset()
+
+
+def test_a_user_without_permission_is_told_the_subject_and_what_to_grant() -> None:
+    users = [
+        {"user": "all", "password": "a"},
+        {"user": "few", "password": "f", "permissions": {"publish": {"deny": ["$JS.API.STREAM.INFO.>"]}}},
+        {"user": "some", "password": "s", "permissions": {"publish": {"deny": ["$JS.API.CONSUMER.CREATE.>"]}}},
+        {"user": "kept", "password": "k", "permissions": {"publish": {"deny": ["$JS.API.STREAM.PURGE.>"]}}},
+    ]
+    login = {"user": "all", "password": "a"}
+    with running(login, config={"authorization": {"users": users}}) as nats:
+        stream = nats.filled(10, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
+        limits = nats.filled(10)
+        with pytest.raises(AuthenticationError):
+            reader(nats, stream, user="all", password="x").initialOffset()
+        with pytest.raises(PermissionError, match=rf"publish to '\$JS.API.STREAM.INFO.{stream}'"):
+            reader(nats, stream, user="few", password="f").initialOffset()
+        made = reader(nats, limits, user="some", password="s")
+        start = made.initialOffset()
+        with pytest.raises(PermissionError, match=rf"publish to '\$JS.API.CONSUMER.CREATE.{limits}"):
+            rows(made, start, latest(made, start))
+        made = reader(nats, stream, user="kept", password="k", commitMode="purge")
+        end = latest(made, made.initialOffset())
+        with pytest.raises(PermissionError, match=rf"publish to '\$JS.API.STREAM.PURGE.{stream}'"):
+            made.commit(end)
