@@ -2,12 +2,15 @@
 
 - `connect`: a connection that hands out whole buffers of frames;
 - `scan`: a range of a stream as Arrow record batches;
+- `fetch`: messages of a consumer as record batches, and their acknowledgements;
 - `publish`: record batches into streams, pipelined, every acknowledgement checked;
 - `publish_atomic`: the same in atomic batches.
 """
 
 from jetspark.bulk.atomic import publish_atomic
+from jetspark.bulk.batches import FetchedBatches, ScannedBatches
 from jetspark.bulk.connection import Connection, connect
+from jetspark.bulk.fetch import Fetch, fetch
 from jetspark.bulk.patience import patiently
 from jetspark.bulk.publish import publish
 from jetspark.bulk.publishing import PublishRefusedError, PublishReport
@@ -16,12 +19,16 @@ from jetspark.bulk.source import ReadBy
 
 __all__ = [
     "Connection",
+    "Fetch",
+    "FetchedBatches",
     "PublishRefusedError",
     "PublishReport",
     "ReadBy",
     "Scan",
     "ScanReport",
+    "ScannedBatches",
     "connect",
+    "fetch",
     "first_sequence_at",
     "patiently",
     "publish",

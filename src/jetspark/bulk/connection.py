@@ -397,17 +397,21 @@ class Connection:
         subject = request.subject(prefix)
         payload = request.payload()
         self.check_size(len(payload))
-        self._requests += 1
-        reply = f"{self._inbox}.{self._requests}"
-        deadline = time.monotonic() + timeout
-        self.send(frames.pub(subject.encode(), payload, reply=reply.encode()), deadline)
-        message = self._await_reply(reply.encode(), deadline)
+        message = self.exchange(subject, payload, timeout)
         if message is None:
             raise RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
         status = parse_status(message.header) if message.header and not message.payload else None
         if status is not None:
             raise request.status_error(status.code, status.description)
         return request.read(message.payload)
+
+    def exchange(self, subject: str, payload: bytes, timeout: float) -> frames.Msg | None:
+        """Send one message and wait for the answer to it; None when there is none in time (seconds)."""
+        self._requests += 1
+        reply = f"{self._inbox}.{self._requests}".encode()
+        deadline = time.monotonic() + timeout
+        self.send(frames.pub(subject.encode(), payload, reply=reply), deadline)
+        return self._await_reply(reply, deadline)
 
     def post(self, request: Request[R], *, prefix: str = API_PREFIX) -> None:
         """Send a request whose reply nobody waits for."""

@@ -1,0 +1,266 @@
+"""Fetch from a consumer into Arrow record batches, and acknowledge all of them at once.
+
+The pull is the same engine that the per-message fronts drive (`jetspark.flow.pull`); only what arrives is columns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from jetspark.bulk.columns import read_acks, scan_schema
+from jetspark.bulk.connection import Connection
+from jetspark.bulk.consumer import ENOUGH, ConsumerRun
+from jetspark.flow.pull import End, Priority, PullEngine, SendPull, fetch_options
+from jetspark.jetstream import AckPolicy
+from jetspark.jetstream.ack import ACK
+from jetspark.jetstream.api import ConsumerInfoRequest
+from jetspark.jetstream.errors import NoRespondersError, RequestTimeoutError
+from jetspark.jetstream.header_names import PIN_ID
+from jetspark.jetstream.names import API_PREFIX
+from jetspark.wire.headers import parse, parse_status
+from jetspark.wire.vector import FrameTable
+from jetspark.wire.vector.encoder import encode_publishes
+from jetspark.wire.vector.words import contents, gather_spans
+
+__all__ = ["Fetch", "fetch"]
+
+ANY: Final = Priority()
+_FAR: Final = 3600.0
+
+
+def fetch(
+    connection: Connection,
+    stream: str,
+    consumer: str,
+    *,
+    max_messages: int | None = None,
+    max_bytes: int | None = None,
+    expires: float | None = 30.0,
+    no_wait: bool = False,
+    idle_heartbeat: float | None = None,
+    priority: Priority = ANY,
+    columns: Sequence[str] | None = None,
+    timeout: float = 5.0,
+    prefix: str = API_PREFIX,
+) -> Fetch:
+    """Fetch messages from a pull consumer as Arrow record batches (ADR-37, FET-01 to FET-09).
+
+    Parameters
+    ----------
+    connection
+        From `connect`; the fetch has it for itself until it is closed.
+    stream, consumer
+        Names of both. The consumer exists.
+    max_messages, max_bytes
+        Most messages, and most bytes as the server counts them; at least one of the two.
+    expires
+        Seconds to wait for them; None waits without a limit.
+    no_wait
+        Take only what is there.
+    idle_heartbeat
+        Seconds of silence after which the server sends a heartbeat; twice that without one ends it with an error.
+    priority
+        Place within the consumer's priority group.
+    columns
+        As for `scan`.
+    timeout
+        Seconds for a request to the server.
+    prefix
+        Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
+
+    Returns
+    -------
+    Fetch
+        An iterator of record batches, and a context manager; `ack` acknowledges what was handed out.
+
+    Raises
+    ------
+    ConfigError
+        Options that make no sense or contradict each other.
+    StatusError, MissedHeartbeatError, DisconnectedError
+        While reading: the server ended the pull with an error; the batches before it were handed out.
+    """
+    options = fetch_options(
+        max_messages,
+        max_bytes=max_bytes,
+        expires=expires,
+        no_wait=no_wait,
+        idle_heartbeat=idle_heartbeat,
+        priority=priority,
+    )
+    engine = PullEngine(stream, consumer, options)
+    return Fetch(connection, stream, consumer, engine, scan_schema(columns), timeout, prefix)
+
+
+class Fetch:
+    """Iterator of record batches; see `fetch`.
+
+    Attributes
+    ----------
+    schema
+        Schema of every batch.
+    received
+        Messages handed out so far.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        stream: str,
+        consumer: str,
+        engine: PullEngine,
+        schema: pa.Schema,
+        timeout: float,
+        prefix: str,
+    ) -> None:
+        self.schema = schema
+        self.received = 0
+        self._connection = connection
+        self._stream, self._consumer = stream, consumer
+        self._engine = engine
+        self._timeout = timeout
+        self._prefix = prefix
+        self._inbox = connection.new_inbox()
+        self._sid = 0
+        self._to_ack: list[pa.BinaryArray] = []
+        self._policy: AckPolicy | None = None
+        self._batches: Generator[pa.RecordBatch] = self._run()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._batches)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it. What was not acknowledged comes again after the consumer's ack wait."""
+        self._batches.close()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rest as a record batch reader, which pandas, polars and DuckDB take."""
+        return pa.RecordBatchReader.from_batches(self.schema, self)
+
+    def ack(self) -> None:
+        """Acknowledge all messages that were handed out and not acknowledged yet, and wait until the server has it.
+
+        One acknowledgement does for all where the consumer's policy is `all`; nothing is sent where it is `none`.
+
+        Raises
+        ------
+        RequestTimeoutError, DisconnectedError
+            Not confirmed; the messages may come again.
+        ConsumerNotFoundError, NoRespondersError
+            The consumer is gone.
+        """
+        if not self._to_ack:
+            return
+        subjects = pa.concat_arrays(self._to_ack)
+        policy = self._ack_policy()
+        if policy is not AckPolicy.NONE:
+            if policy is AckPolicy.EXPLICIT and len(subjects) > 1:
+                self._send_acks(subjects[:-1])
+            # The server takes acknowledgements in their order, so the answer to the last one is for all.
+            self._ack_last(subjects[-1].as_py().decode(), len(subjects))
+        self._to_ack.clear()
+
+    def _ack_policy(self) -> AckPolicy:
+        if self._policy is None:
+            request = ConsumerInfoRequest(self._stream, self._consumer)
+            info = self._connection.request(request, timeout=self._timeout, prefix=self._prefix)
+            self._policy = info.config.ack_policy or AckPolicy.NONE
+        return self._policy
+
+    def _ack_last(self, subject: str, count: int) -> None:
+        answer = self._connection.exchange(subject, ACK, self._timeout)
+        where = f"consumer {self._consumer!r} of stream {self._stream!r}"
+        if answer is None:
+            raise RequestTimeoutError(
+                f"{where}: no answer to the acknowledgement of {count} messages within {self._timeout:g} s"
+            )
+        if answer.header:  # 503
+            raise NoRespondersError(f"{where}: nobody takes the acknowledgement of {count} messages; is it gone?")
+
+    def _send_acks(self, subjects: pa.BinaryArray) -> None:
+        count = len(subjects)
+        frames = encode_publishes(subjects, pa.repeat(pa.scalar(b""), count), pa.repeat(pa.scalar(ACK), count))
+        self._connection.send(contents(frames.buffers()[2]), time.monotonic() + self._timeout)
+
+    # -- the pull ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> Generator[pa.RecordBatch]:
+        engine = self._engine
+        self._sid = self._connection.subscribe(f"{self._inbox}.*")
+        try:
+            engine.start(time.monotonic())
+            while not self._act():
+                deadline = engine.deadline
+                table = self._connection.read(deadline or time.monotonic() + _FAR, enough=ENOUGH)
+                if table is None:
+                    engine.tick(time.monotonic())
+                    continue
+                run = self._sort(table)
+                if run is not None:
+                    self.received += len(run.table)
+                    yield run.batch(self.schema)
+        finally:
+            if not self._connection.closed:
+                self._connection.unsubscribe(self._sid)
+
+    def _act(self) -> bool:
+        """Do what the engine wants; whether it has ended."""
+        for action in self._engine.take():
+            if isinstance(action, SendPull):
+                self._connection.publish(
+                    action.request.subject(self._prefix),
+                    action.request.payload(),
+                    reply=f"{self._inbox}.{action.token}",
+                )
+            elif isinstance(action, End):
+                if action.error is not None:
+                    raise action.error
+                return True
+        return False
+
+    def _sort(self, table: FrameTable) -> ConsumerRun | None:
+        """Tell the engine what came, in its order: data, and behind it the statuses; gives the data."""
+        lines, now = table.lines, time.monotonic()
+        ours = lines.sid == self._sid
+        data = ours & (lines.reply_end > lines.reply_start)
+        run = None
+        if data.any():
+            chosen = table if data.all() else table.select(data)
+            run = ConsumerRun(chosen, read_acks(chosen.lines), self._stream)
+            self._deliver(chosen, now)
+        for row in np.flatnonzero(ours & ~data):
+            message = table.message(int(row))
+            status = parse_status(message.header)
+            if status is not None:
+                token = int(message.subject.rpartition(b".")[2])
+                self._engine.status(now, token, status.code, status.description)
+        return run
+
+    def _deliver(self, table: FrameTable, now: float) -> None:
+        lines = table.lines
+        texts = (lines.subject_end - lines.subject_start) + (lines.reply_end - lines.reply_start)
+        size = int((texts + table.end - table.body).sum())  # SIZ-01
+        if table.header_size.any():
+            pin_id = parse(table.message(0).header).get(PIN_ID)
+            if pin_id is not None:
+                self._engine.pinned(pin_id)
+        self._engine.delivered(now, len(table), size)
+        self._engine.handed_out(now, len(table), size)
+        self._to_ack.append(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))
