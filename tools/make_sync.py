@@ -27,7 +27,7 @@ TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
 WRITTEN_BY_HAND: Final = frozenset({"publisher", "results"})
 """Modules whose blocking form is written by hand, under the same name in the target package."""
 
-INTERNAL: Final = frozenset({"publish_request"})
+INTERNAL: Final = frozenset({"asking", "publish_request"})
 """Modules without classes of the front; what the others take from them is the same on both fronts."""
 
 BY_HAND: Final[dict[str, ByHand]] = {

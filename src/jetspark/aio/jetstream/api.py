@@ -6,24 +6,21 @@ comes, because a server without a leader says nothing (an election). What change
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from jetspark.aio.jetstream.asking import ask_until_answered
 from jetspark.aio.jetstream.results import Listing
 from jetspark.jetstream.api import PagedRequest, Request
-from jetspark.wire.errors import DisconnectedError, FlushTimeoutError, NoRespondersError, RequestTimeoutError
+from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest, read_direct_message
+from jetspark.jetstream.errors import NoDirectGetError, NoRespondersError
+from jetspark.jetstream.stored import StoredMessage
 
 if TYPE_CHECKING:
     from jetspark.aio.connection import Connection
-    from jetspark.aio.message import Msg
 
 __all__ = ["JetStreamAPI"]
 
 R = TypeVar("R")
-
-_TRIES: Final = 4
-"""How often a reading request is sent within its time-out, at most, while no answer comes."""
-_LOST: Final = (DisconnectedError, RequestTimeoutError)
 
 
 class JetStreamAPI:
@@ -76,7 +73,7 @@ class JetStreamAPI:
         subject, payload = request.subject(self._prefix), request.payload()
         try:
             if request.repeatable:
-                reply = await _ask_until_answered(self._connection, subject, payload, seconds)
+                reply = await ask_until_answered(self._connection, subject, payload, seconds)
             else:
                 reply = await self._connection.request(subject, payload, timeout=seconds)
         except NoRespondersError:
@@ -85,37 +82,34 @@ class JetStreamAPI:
             raise request.status_error(status.code, status.description)
         return request.read(reply.payload)
 
+    async def direct_get(
+        self,
+        request: DirectGetRequest | DirectLastRequest,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> StoredMessage:
+        """Send a direct get for one message (ADR-31). `Stream.get_msg` is the usual way to it.
+
+        Raises
+        ------
+        MessageNotFoundError
+            There is no such message.
+        NoDirectGetError
+            The stream does not allow direct get, or there is no such stream (DIR-04).
+        DirectGetRequestError
+            The server does not understand the request.
+        RequestTimeoutError
+            No answer in time.
+        """
+        seconds = self._timeout if timeout is None else timeout
+        where = f"direct get from stream {request.stream!r}"
+        try:
+            reply = await ask_until_answered(
+                self._connection, request.subject(self._prefix), request.payload(), seconds
+            )
+        except NoRespondersError:
+            raise NoDirectGetError(503, "nobody answers; does the stream allow direct get?", where=where) from None
+        return read_direct_message(reply.status, reply.headers, reply.payload, where)
+
     def listing(self, request: PagedRequest[R]) -> Listing[R]:
         """All pages of a list."""
         return Listing(self.request, request)
-
-
-async def _ask_until_answered(connection: Connection, subject: str, payload: bytes, timeout: float) -> Msg:  # noqa: ASYNC109
-    """Ask, and ask again after a while without an answer or a loss of the session; the first answer counts."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout
-    asked: set[asyncio.Task[Msg]] = set()
-    try:
-        while (left := deadline - loop.time()) > 0:
-            asked.add(loop.create_task(connection.request(subject, payload, timeout=left)))
-            until = min(loop.time() + timeout / _TRIES, deadline)
-            while asked and (wait := until - loop.time()) > 0:
-                done, asked = await asyncio.wait(asked, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-                answers = [task for task in done if not isinstance(task.exception(), _LOST)]
-                if answers:
-                    return answers[0].result()
-            if not asked and (left := deadline - loop.time()) > 0:
-                await _wait_for_session(connection, left)
-    finally:
-        for task in asked:
-            task.cancel()
-        if asked:
-            await asyncio.wait(asked)
-    raise RequestTimeoutError(f"no answer on {subject!r} within {timeout:g} s")
-
-
-async def _wait_for_session(connection: Connection, timeout: float) -> None:  # noqa: ASYNC109
-    try:
-        await connection.confirm(timeout)
-    except (FlushTimeoutError, DisconnectedError):
-        return  # the caller looks at the time

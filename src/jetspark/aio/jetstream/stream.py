@@ -2,44 +2,87 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from jetspark.jetstream.api import StreamInfoRequest
+from jetspark.aio.jetstream.stream_consumers import StreamConsumers
+from jetspark.jetstream.api import (
+    StreamDeleteRequest,
+    StreamInfoRequest,
+    StreamSubjectsRequest,
+    StreamUpdateRequest,
+    all_subjects,
+)
+from jetspark.jetstream.config import StreamConfig
 from jetspark.jetstream.info import StreamInfo
-
-if TYPE_CHECKING:
-    from jetspark.aio.jetstream.consumer_manager import ConsumerManager
+from jetspark.jetstream.making import make_config
 
 __all__ = ["Stream"]
 
 
-class Stream:
-    """A stream by its name. Made by `create_stream`, `stream` and their like."""
-
-    def __init__(self, js: ConsumerManager, info: StreamInfo) -> None:
-        self._js = js
-        self._info = info
+class Stream(StreamConsumers):
+    """A stream by its name. Made by `create_stream`, `stream` and their like, on a context."""
 
     def __repr__(self) -> str:
         return f"<Stream {self.name!r}>"
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._info.config.name
 
     @property
     def cached_info(self) -> StreamInfo:
         """Configuration and state as last told; `info` asks anew."""
         return self._info
 
-    async def info(self, *, timeout: float | None = None) -> StreamInfo:  # noqa: ASYNC109
-        """Ask for configuration and state.
+    async def info(
+        self,
+        *,
+        deleted_details: bool = False,
+        subjects_filter: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> StreamInfo:
+        """Ask for configuration and state (STM-02).
+
+        Parameters
+        ----------
+        deleted_details
+            Tell in `state.deleted` which sequences are gone.
+        subjects_filter
+            Tell in `state.subjects` how many messages each subject has that matches; `>` for all. There may be any
+            number of them: the server tells 100,000 at a time, and all pages are asked for.
+        timeout
+            Seconds, for each page; None takes `timeout` of the context.
 
         Raises
         ------
         StreamNotFoundError
             It is gone (10059).
         """
-        self._info = await self._js.request(StreamInfoRequest(self.name), timeout)
+        if subjects_filter is None:
+            self._info = await self._js.request(StreamInfoRequest(self.name, deleted_details), timeout)
+            return self._info
+        pages = all_subjects(StreamSubjectsRequest(self.name, subjects_filter, deleted_details))
+        request = next(pages)
+        while True:
+            page = await self._js.request(request, timeout)
+            try:
+                request = pages.send(page)
+            except StopIteration as end:
+                self._info = end.value
+                return self._info
+
+    async def update(self, *, timeout: float | None = None, **changes: object) -> StreamInfo:  # noqa: ASYNC109
+        """Change some fields of the configuration and keep the others, those of a newer server included.
+
+            await stream.update(max_age=timedelta(days=7))
+
+        The configuration is read, changed and written; somebody else's change between the two is overwritten.
+
+        Raises
+        ------
+        StreamNotFoundError
+            It is gone (10059).
+        StreamConfigError, APIError
+            The change is not possible.
+        """
+        config = make_config(StreamConfig, (await self.info(timeout=timeout)).config, changes)
+        self._info = await self._js.request(StreamUpdateRequest(config), timeout)
         return self._info
+
+    async def delete(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Delete it with its messages and consumers. Errors are those of `info`."""
+        await self._js.request(StreamDeleteRequest(self.name), timeout)

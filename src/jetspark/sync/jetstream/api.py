@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jetspark.aio.jetstream import api as aio
 from jetspark.jetstream.api import PagedRequest, Request
+from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest
+from jetspark.jetstream.stored import StoredMessage
 from jetspark.sync.blocking import Blocking
 from jetspark.sync.jetstream.results import Listing
 
@@ -64,6 +66,22 @@ class JetStreamAPI(Blocking):
             The reply cannot be understood.
         """
         return self._call(self._inner.request(request, timeout))
+
+    def direct_get(self, request: DirectGetRequest | DirectLastRequest, timeout: float | None = None) -> StoredMessage:
+        """Send a direct get for one message (ADR-31). `Stream.get_msg` is the usual way to it.
+
+        Raises
+        ------
+        MessageNotFoundError
+            There is no such message.
+        NoDirectGetError
+            The stream does not allow direct get, or there is no such stream (DIR-04).
+        DirectGetRequestError
+            The server does not understand the request.
+        RequestTimeoutError
+            No answer in time.
+        """
+        return self._call(self._inner.direct_get(request, timeout))
 
     def listing(self, request: PagedRequest[R]) -> Listing[R]:
         """All pages of a list."""

@@ -1,0 +1,140 @@
+"""Questions that may be repeated, and questions with many answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from jetspark.jetstream.errors import DisconnectedError, Error, FlushTimeoutError, RequestTimeoutError
+from jetspark.wire.messages import Message
+
+if TYPE_CHECKING:
+    from jetspark.aio.connection import Connection
+    from jetspark.aio.message import Msg
+
+__all__ = ["Replies", "ask_until_answered"]
+
+_TRIES: Final = 4
+"""How often a question is sent within its time-out, at most, while no answer comes."""
+_LOST: Final = (DisconnectedError, RequestTimeoutError)
+
+
+async def ask_until_answered(connection: Connection, subject: str, payload: bytes, timeout: float) -> Msg:  # noqa: ASYNC109
+    """Ask, and ask again after a while without an answer or a loss of the session; the first answer counts."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout
+    asked: set[asyncio.Task[Msg]] = set()
+    try:
+        while (left := deadline - loop.time()) > 0:
+            asked.add(loop.create_task(connection.request(subject, payload, timeout=left)))
+            until = min(loop.time() + timeout / _TRIES, deadline)
+            while asked and (wait := until - loop.time()) > 0:
+                done, asked = await asyncio.wait(asked, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+                answers = [task for task in done if not isinstance(task.exception(), _LOST)]
+                if answers:
+                    return answers[0].result()
+            if not asked and (left := deadline - loop.time()) > 0:
+                await _wait_for_session(connection, left)
+    finally:
+        for task in asked:
+            task.cancel()
+        if asked:
+            await asyncio.wait(asked)
+    raise RequestTimeoutError(f"no answer on {subject!r} within {timeout:g} s")
+
+
+async def _wait_for_session(connection: Connection, timeout: float) -> None:  # noqa: ASYNC109
+    try:
+        await connection.confirm(timeout)
+    except (FlushTimeoutError, DisconnectedError):
+        return  # the caller looks at the time
+
+
+class Replies:
+    """Answers to one question at a time, on an inbox of its own: the answers to a former question do not count."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._client = connection.client
+        self._inbox = connection.new_inbox()
+        self._subject = ""
+        self._count = 0
+        self._reply = b""
+        self._frame = b""
+        self._messages: deque[Message] = deque()
+        self._error: Error | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._route = self._client.subscribe(f"{self._inbox}.*")
+        self._route.handler = self._deliver
+        self._route.wake = self._ended
+        self._route.waiting = True
+        self._client.dependents.add(self)
+
+    def ask(self, subject: str, payload: bytes) -> None:
+        """Send a question; what came for the one before is dropped."""
+        outbound = self._client.outbound
+        outbound.withdraw((self._frame,))
+        self._count += 1
+        self._subject, self._reply = subject, f"{self._inbox}.{self._count}".encode()
+        self._messages.clear()
+        self._error = self._route.error
+        self._frame = outbound.encode(subject, payload, self._reply, None)
+        outbound.publish(self._frame)
+        self._connection.send_now()
+
+    async def next(self, timeout: float) -> Message:  # noqa: ASYNC109
+        """The next answer.
+
+        Raises
+        ------
+        RequestTimeoutError
+            Nothing came for so long.
+        DisconnectedError, ConnectionClosedError, PermissionsViolationError
+            Nothing can come any more.
+        """
+        while not self._messages:
+            if self._error is not None:
+                raise self._error
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._waiter
+            except TimeoutError:
+                raise RequestTimeoutError(f"no answer on {self._subject!r} within {timeout:g} s") from None
+            finally:
+                self._waiter = None
+        return self._messages.popleft()
+
+    @property
+    def waiting(self) -> int:
+        """Answers that can be taken without waiting."""
+        return len(self._messages)
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._route.wake = self._route.handler = None
+        self._client.dependents.discard(self)
+        if not self._client.closed:
+            self._client.outbound.withdraw((self._frame,))
+            self._client.unsubscribe(self._route)
+            self._connection.send_soon()
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        """No answer comes any more; see `jetspark.wire.client.Dependent`."""
+        if subject is None or subject == self._subject:
+            self._error = error
+            self._wake()
+
+    def _deliver(self, message: Message) -> None:
+        if message.raw_subject == self._reply:
+            self._messages.append(message)
+            self._wake()
+
+    def _ended(self) -> None:
+        if self._route.error is not None:
+            self.fail(self._route.error)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,95 @@
+"""The consumers of one stream: `ConsumerManager` with the stream's name filled in (STM-01)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from jetspark.aio.jetstream.consumer import Consumer
+from jetspark.aio.jetstream.results import Listing
+from jetspark.aio.jetstream.stream_messages import StreamMessages
+from jetspark.jetstream.config import ConsumerConfig
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+
+__all__ = ["StreamConsumers"]
+
+
+class StreamConsumers(StreamMessages):
+    """What a stream does with its consumers. Parameters and errors are those of the same calls of the context."""
+
+    async def create_consumer(
+        self,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        **fields: object,
+    ) -> Consumer:
+        """Make a consumer; see `JetStream.create_consumer`."""
+        return await self._js.create_consumer(self.name, config, timeout=timeout, **fields)
+
+    async def update_consumer(
+        self,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        **fields: object,
+    ) -> Consumer:
+        """Give a consumer a new configuration; see `JetStream.update_consumer`."""
+        return await self._js.update_consumer(self.name, config, timeout=timeout, **fields)
+
+    async def create_or_update_consumer(
+        self,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        **fields: object,
+    ) -> Consumer:
+        """Make a consumer, or change the one of that name; see `JetStream.create_or_update_consumer`."""
+        return await self._js.create_or_update_consumer(self.name, config, timeout=timeout, **fields)
+
+    async def consumer(self, name: str, *, timeout: float | None = None) -> Consumer:  # noqa: ASYNC109
+        """The handle of a pull consumer that exists; see `JetStream.consumer`."""
+        return await self._js.consumer(self.name, name, timeout=timeout)
+
+    async def consumer_info(self, name: str, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
+        """Configuration and state of a consumer of either kind."""
+        return await self._js.consumer_info(self.name, name, timeout=timeout)
+
+    async def delete_consumer(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Delete a consumer; see `JetStream.delete_consumer`."""
+        await self._js.delete_consumer(self.name, name, timeout=timeout)
+
+    async def pause_consumer(
+        self,
+        name: str,
+        until: datetime,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> ConsumerPause:
+        """Let a consumer deliver nothing until a time; see `JetStream.pause_consumer`."""
+        return await self._js.pause_consumer(self.name, name, until, timeout=timeout)
+
+    async def resume_consumer(self, name: str, *, timeout: float | None = None) -> ConsumerPause:  # noqa: ASYNC109
+        """Let a paused consumer go on."""
+        return await self._js.resume_consumer(self.name, name, timeout=timeout)
+
+    async def unpin_consumer(self, name: str, group: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Release the pinned client of a priority group; see `JetStream.unpin_consumer`."""
+        await self._js.unpin_consumer(self.name, name, group, timeout=timeout)
+
+    async def reset_consumer(
+        self,
+        name: str,
+        seq: int | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> ConsumerInfo:
+        """Set a consumer back, or forward, to a sequence; see `JetStream.reset_consumer`."""
+        return await self._js.reset_consumer(self.name, name, seq, timeout=timeout)
+
+    def consumers(self) -> Listing[ConsumerInfo]:
+        """Configuration and state of its consumers, in pages of 256."""
+        return self._js.consumers(self.name)
+
+    def consumer_names(self) -> Listing[str]:
+        """Names of its consumers, in pages of 1,024."""
+        return self._js.consumer_names(self.name)

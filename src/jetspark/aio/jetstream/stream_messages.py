@@ -1,0 +1,233 @@
+"""The messages of a stream, read and deleted one by one or in numbers, without a consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from jetspark.aio.jetstream.direct_reader import read_direct
+from jetspark.aio.jetstream.results import Results
+from jetspark.flow.direct_read import PAGE
+from jetspark.jetstream.api import MessageDeleteRequest, MessageGetRequest, StreamPurgeRequest
+from jetspark.jetstream.direct import (
+    DirectBatchRequest,
+    DirectGetRequest,
+    DirectLastRequest,
+    DirectMultiLastRequest,
+)
+from jetspark.jetstream.errors import ConfigError, NoDirectGetError
+from jetspark.jetstream.info import StreamInfo
+from jetspark.jetstream.stored import StoredMessage
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.consumer_manager import ConsumerManager
+
+__all__ = ["StreamMessages"]
+
+_PAGE_BYTES: Final = 8 << 20
+_WILDCARDS: Final = frozenset("*>")
+
+
+class StreamMessages:
+    """What a stream does with its messages."""
+
+    def __init__(self, js: ConsumerManager, info: StreamInfo) -> None:
+        self._js = js
+        self._info = info
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._info.config.name
+
+    async def get_msg(
+        self,
+        seq: int | None = None,
+        *,
+        last_by_subject: str | None = None,
+        next_by_subject: str | None = None,
+        start_time: datetime | None = None,
+        direct: bool | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> StoredMessage:
+        """Get one message (STM-03, DIR-01).
+
+        Parameters
+        ----------
+        seq
+            Its sequence; with `next_by_subject` the first one that is looked at.
+        last_by_subject
+            The last message of that subject; wildcards are allowed.
+        next_by_subject
+            The first message of that subject, from `seq` or `start_time` on; wildcards are allowed.
+        start_time
+            The first message from that time on.
+        direct
+            Take it from any replica, which may lag behind the last write, instead of the leader. None does so where
+            the stream has `allow_direct`.
+        timeout
+            Seconds; None takes `timeout` of the context.
+
+        Raises
+        ------
+        MessageNotFoundError
+            There is no such message (10037).
+        ConfigError
+            The choice is not one of those above.
+        NoDirectGetError
+            With `direct=True`: the stream does not allow it, or is gone.
+        StreamNotFoundError
+            The stream is gone (10059).
+        """
+        if direct or (direct is None and self._info.config.allow_direct):
+            request: DirectGetRequest | DirectLastRequest
+            if last_by_subject is not None and not _WILDCARDS & set(last_by_subject) and seq is None:
+                request = DirectLastRequest(self.name, last_by_subject)  # permissions can tell who may read what
+            else:
+                request = DirectGetRequest(self.name, seq, last_by_subject, next_by_subject, start_time)
+            try:
+                return await self._js.direct_get(request, timeout)
+            except NoDirectGetError:
+                if direct:
+                    raise
+        asked = MessageGetRequest(self.name, seq, last_by_subject, next_by_subject, start_time)
+        return await self._js.request(asked, timeout)
+
+    async def get_last_msg(
+        self,
+        subject: str,
+        *,
+        direct: bool | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> StoredMessage:
+        """Get the last message of a subject; wildcards are allowed. The rest is as in `get_msg`."""
+        return await self.get_msg(last_by_subject=subject, direct=direct, timeout=timeout)
+
+    def get_batch(
+        self,
+        batch: int | None = None,
+        *,
+        seq: int | None = None,
+        start_time: datetime | None = None,
+        subject: str | None = None,
+        max_bytes: int = _PAGE_BYTES,
+        timeout: float | None = None,
+    ) -> Results[StoredMessage]:
+        """Read messages in order by direct get, without a consumer (DIR-05). Needs `allow_direct`.
+
+            async for message in stream.get_batch(1000, subject="orders.eu.>"):
+                ...
+
+        Requests of 1,000 messages and `max_bytes` at most follow one another as the messages are read, so that memory
+        is bounded whatever the stream holds. Any replica may answer; what was stored last may be missing.
+
+        Parameters
+        ----------
+        batch
+            Most messages in all; None takes what there is.
+        seq, start_time
+            Where to begin, at one of the two; by default at the first message.
+        subject
+            Only messages of that subject; wildcards are allowed.
+        max_bytes
+            Bytes that one request brings; may be exceeded by one message.
+        timeout
+            Seconds of silence after which an answer counts as lost; None takes `timeout` of the context.
+
+        Raises
+        ------
+        NoDirectGetError
+            The stream does not allow direct get, or is gone.
+        RequestTimeoutError
+            The answer stopped, and stopped again when asked anew: what came is not all.
+        """
+        request = DirectBatchRequest(self.name, PAGE, seq, start_time, subject, max_bytes)
+        if batch is not None and batch < 1:
+            raise ConfigError(f"a batch asks for at least one message, not {batch}")
+        return Results(partial(read_direct, self._js, request, batch, self._silence(timeout)))
+
+    def get_last_many(
+        self,
+        subjects: str | Sequence[str] = ">",
+        *,
+        up_to_seq: int | None = None,
+        up_to_time: datetime | None = None,
+        batch: int = PAGE,
+        max_bytes: int = _PAGE_BYTES,
+        timeout: float | None = None,
+    ) -> Results[StoredMessage]:
+        """Read the last message of each of many subjects, as they were at one moment (DIR-08). Needs `allow_direct`.
+
+        They come in the order of their sequences. All pages are of the moment of the first one, whatever is written
+        meanwhile (DIR-09). The server refuses when more than 1,024 subjects match.
+
+        Parameters
+        ----------
+        subjects
+            Subjects; wildcards are allowed.
+        up_to_seq, up_to_time
+            The moment, as one of the two; now by default.
+        batch, max_bytes
+            Messages and bytes that one request brings; the bytes may be exceeded by one message.
+        timeout
+            Seconds of silence after which an answer counts as lost; None takes `timeout` of the context.
+
+        Raises
+        ------
+        TooManyResultsError
+            More than 1,024 subjects match.
+        NoDirectGetError
+            The stream does not allow direct get, or is gone.
+        RequestTimeoutError, DisconnectedError
+            The answer stopped before the moment of the read was known.
+        """
+        wanted = (subjects,) if isinstance(subjects, str) else tuple(subjects)
+        request = DirectMultiLastRequest(self.name, wanted, batch, None, up_to_seq, up_to_time, max_bytes)
+        return Results(partial(read_direct, self._js, request, None, self._silence(timeout)))
+
+    async def purge(
+        self,
+        *,
+        subject: str | None = None,
+        seq: int | None = None,
+        keep: int | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> int:
+        """Delete messages, all of them or some; returns how many (STM-03).
+
+        Parameters
+        ----------
+        subject
+            Only messages of that subject; wildcards are allowed.
+        seq
+            Only messages before that sequence.
+        keep
+            Leave so many of the newest. Not together with `seq`.
+
+        Raises
+        ------
+        ConfigError
+            `seq` and `keep` are both given.
+        StreamSealedError, StreamConfigError, APIError
+            The stream cannot be purged.
+        """
+        return await self._js.request(StreamPurgeRequest(self.name, subject, seq, keep), timeout)
+
+    async def delete_msg(self, seq: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Delete a message; its bytes stay in the store until they are written over.
+
+        Raises
+        ------
+        MessageNotFoundError
+            There is no such message (10043).
+        """
+        await self._js.request(MessageDeleteRequest(self.name, seq), timeout)
+
+    async def secure_delete_msg(self, seq: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Delete a message and write random bytes over it. Slower; errors are those of `delete_msg`."""
+        await self._js.request(MessageDeleteRequest(self.name, seq, secure=True), timeout)
+
+    def _silence(self, timeout: float | None) -> float:
+        return self._js.timeout if timeout is None else timeout

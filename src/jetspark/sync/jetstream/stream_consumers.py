@@ -1,0 +1,79 @@
+"""The consumers of one stream: `ConsumerManager` with the stream's name filled in (STM-01).
+
+Made by `tools/make_sync.py` from `jetspark.aio.jetstream.stream_consumers`: change that, then `make sync`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from jetspark.aio.jetstream import stream_consumers as aio
+from jetspark.jetstream.config import ConsumerConfig
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.sync.jetstream.consumer import Consumer
+from jetspark.sync.jetstream.results import Listing
+from jetspark.sync.jetstream.stream_messages import StreamMessages
+
+__all__ = ["StreamConsumers"]
+
+
+class StreamConsumers(StreamMessages):
+    """What a stream does with its consumers. Parameters and errors are those of the same calls of the context."""
+
+    _inner: aio.StreamConsumers
+
+    def create_consumer(
+        self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
+    ) -> Consumer:
+        """Make a consumer; see `JetStream.create_consumer`."""
+        return Consumer(self._connection, self._call(self._inner.create_consumer(config, timeout=timeout, **fields)))
+
+    def update_consumer(
+        self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
+    ) -> Consumer:
+        """Give a consumer a new configuration; see `JetStream.update_consumer`."""
+        return Consumer(self._connection, self._call(self._inner.update_consumer(config, timeout=timeout, **fields)))
+
+    def create_or_update_consumer(
+        self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
+    ) -> Consumer:
+        """Make a consumer, or change the one of that name; see `JetStream.create_or_update_consumer`."""
+        return Consumer(
+            self._connection, self._call(self._inner.create_or_update_consumer(config, timeout=timeout, **fields))
+        )
+
+    def consumer(self, name: str, *, timeout: float | None = None) -> Consumer:
+        """The handle of a pull consumer that exists; see `JetStream.consumer`."""
+        return Consumer(self._connection, self._call(self._inner.consumer(name, timeout=timeout)))
+
+    def consumer_info(self, name: str, *, timeout: float | None = None) -> ConsumerInfo:
+        """Configuration and state of a consumer of either kind."""
+        return self._call(self._inner.consumer_info(name, timeout=timeout))
+
+    def delete_consumer(self, name: str, *, timeout: float | None = None) -> None:
+        """Delete a consumer; see `JetStream.delete_consumer`."""
+        self._call(self._inner.delete_consumer(name, timeout=timeout))
+
+    def pause_consumer(self, name: str, until: datetime, *, timeout: float | None = None) -> ConsumerPause:
+        """Let a consumer deliver nothing until a time; see `JetStream.pause_consumer`."""
+        return self._call(self._inner.pause_consumer(name, until, timeout=timeout))
+
+    def resume_consumer(self, name: str, *, timeout: float | None = None) -> ConsumerPause:
+        """Let a paused consumer go on."""
+        return self._call(self._inner.resume_consumer(name, timeout=timeout))
+
+    def unpin_consumer(self, name: str, group: str, *, timeout: float | None = None) -> None:
+        """Release the pinned client of a priority group; see `JetStream.unpin_consumer`."""
+        self._call(self._inner.unpin_consumer(name, group, timeout=timeout))
+
+    def reset_consumer(self, name: str, seq: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
+        """Set a consumer back, or forward, to a sequence; see `JetStream.reset_consumer`."""
+        return self._call(self._inner.reset_consumer(name, seq, timeout=timeout))
+
+    def consumers(self) -> Listing[ConsumerInfo]:
+        """Configuration and state of its consumers, in pages of 256."""
+        return Listing(self._connection, self._run(lambda: self._inner.consumers()))
+
+    def consumer_names(self) -> Listing[str]:
+        """Names of its consumers, in pages of 1,024."""
+        return Listing(self._connection, self._run(lambda: self._inner.consumer_names()))
