@@ -199,6 +199,9 @@ class _Translation:
         return self._types.wrap(kind, value)
 
     def _parameters(self, arguments: ast.arguments) -> str:
+        for default in (*arguments.defaults, *arguments.kw_defaults):
+            if default is not None and any(name.startswith("_") for name in parts(default)):
+                raise ValueError(f"{self._module.name}: the default {_text(default)} is private to its module")
         copied = ast.parse(f"def f({_text(arguments)}): ...").body[0]
         assert isinstance(copied, ast.FunctionDef)
         for argument in _each_argument(copied.args):
@@ -218,8 +221,10 @@ class _Translation:
         return ", ".join(given)
 
     def _argument(self, argument: ast.arg) -> str:
-        if argument.annotation is None or not self._types.is_callback(argument.annotation):
+        if argument.annotation is None:
             return argument.arg
+        if not self._types.is_callback(argument.annotation):
+            return f"cast(Any, {argument.arg})" if self._types.is_of_the_front(argument.annotation) else argument.arg
         threaded = f"on_thread(self._connection, {argument.arg})"
         optional = "None" in parts(argument.annotation, depth=1)
         return f"None if {argument.arg} is None else {threaded}" if optional else threaded

@@ -30,6 +30,10 @@ class Types:
         """Whether a parameter of that type takes a callback."""
         return bool((self.callbacks | {"Callable"}) & set(parts(kind, depth=1)))
 
+    def is_of_the_front(self, kind: ast.expr) -> bool:
+        """Whether a parameter takes what the connection makes of its own front: the same at run time, not in types."""
+        return bool(_OF_THE_FRONT & set(parts(kind)))
+
     def wrap(self, kind: ast.expr, value: str) -> str:
         """Return the expression that makes a value of the blocking front from one of the asyncio front."""
         names = set(parts(kind))

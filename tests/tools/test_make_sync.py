@@ -93,6 +93,7 @@ class One:
         ("async def get(self) -> dict[str, One]: ...", "no translation"),
         ("async def put(self, other: One) -> None: ...", "takes a translated class"),
         ("async def get(self): ...", "no return type"),
+        ("async def get(self, size: int = _SIZE) -> int: ...", "private to its module"),
         ("@cached_property\n    def get(self) -> int: ...", "decorators"),
     ],
 )

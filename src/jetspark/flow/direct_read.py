@@ -15,12 +15,14 @@ from jetspark.jetstream.direct import DirectBatchRequest, DirectEnd, DirectMulti
 from jetspark.jetstream.errors import Error, InvalidReplyError
 from jetspark.jetstream.stored import StoredMessage
 
-__all__ = ["PAGE", "DirectRead", "DirectReadRequest"]
+__all__ = ["PAGE", "PAGE_BYTES", "DirectRead", "DirectReadRequest"]
 
 DirectReadRequest = DirectBatchRequest | DirectMultiLastRequest
 
 PAGE: Final = 1000
 """Most messages of one request."""
+PAGE_BYTES: Final = 8 << 20
+"""Most bytes of one request, unless it says otherwise."""
 
 
 class DirectRead:

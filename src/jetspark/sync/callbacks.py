@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, Generic, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec
 
 if TYPE_CHECKING:
     from jetspark.sync.connection import Connection
@@ -54,9 +54,12 @@ class CallbackThread(Generic[P]):
             self._thread.join(timeout)
 
 
-def on_thread(connection: Connection, callback: Callable[P, object]) -> CallbackThread[P]:
-    """The callback on a thread that ends with the connection at the latest."""
-    thread = CallbackThread(callback)
+def on_thread(connection: Connection, callback: Callable[..., object]) -> Any:
+    """The callback on a thread that ends with the connection at the latest.
+
+    Untyped, as it stands for a callback that takes the messages of the other front.
+    """
+    thread: CallbackThread[...] = CallbackThread(callback)
     connection.adopt(thread)
     return thread
 

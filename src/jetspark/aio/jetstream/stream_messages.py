@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jetspark.aio.jetstream.direct_reader import read_direct
 from jetspark.aio.jetstream.results import Results
-from jetspark.flow.direct_read import PAGE
+from jetspark.flow.direct_read import PAGE, PAGE_BYTES
 from jetspark.jetstream.api import MessageDeleteRequest, MessageGetRequest, StreamPurgeRequest
 from jetspark.jetstream.direct import (
     DirectBatchRequest,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamMessages"]
 
-_PAGE_BYTES: Final = 8 << 20
 _WILDCARDS: Final = frozenset("*>")
 
 
@@ -112,7 +111,7 @@ class StreamMessages:
         seq: int | None = None,
         start_time: datetime | None = None,
         subject: str | None = None,
-        max_bytes: int = _PAGE_BYTES,
+        max_bytes: int = PAGE_BYTES,
         timeout: float | None = None,
     ) -> Results[StoredMessage]:
         """Read messages in order by direct get, without a consumer (DIR-05). Needs `allow_direct`.
@@ -155,7 +154,7 @@ class StreamMessages:
         up_to_seq: int | None = None,
         up_to_time: datetime | None = None,
         batch: int = PAGE,
-        max_bytes: int = _PAGE_BYTES,
+        max_bytes: int = PAGE_BYTES,
         timeout: float | None = None,
     ) -> Results[StoredMessage]:
         """Read the last message of each of many subjects, as they were at one moment (DIR-08). Needs `allow_direct`.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from jetspark.aio.jetstream import stream_messages as aio
-from jetspark.flow.direct_read import PAGE
+from jetspark.flow.direct_read import PAGE, PAGE_BYTES
 from jetspark.jetstream.stored import StoredMessage
 from jetspark.sync.blocking import Blocking
 from jetspark.sync.jetstream.results import Results
@@ -88,7 +88,7 @@ class StreamMessages(Blocking):
         seq: int | None = None,
         start_time: datetime | None = None,
         subject: str | None = None,
-        max_bytes: int = _PAGE_BYTES,
+        max_bytes: int = PAGE_BYTES,
         timeout: float | None = None,
     ) -> Results[StoredMessage]:
         """Read messages in order by direct get, without a consumer (DIR-05). Needs `allow_direct`.
@@ -135,7 +135,7 @@ class StreamMessages(Blocking):
         up_to_seq: int | None = None,
         up_to_time: datetime | None = None,
         batch: int = PAGE,
-        max_bytes: int = _PAGE_BYTES,
+        max_bytes: int = PAGE_BYTES,
         timeout: float | None = None,
     ) -> Results[StoredMessage]:
         """Read the last message of each of many subjects, as they were at one moment (DIR-08). Needs `allow_direct`.
