@@ -37,19 +37,23 @@ BY_HAND: Final[dict[str, ByHand]] = {
 them, which becomes the first base."""
 
 
-def make() -> dict[Path, str]:
-    """Return the text of every file of the target package that is made."""
+def make() -> tuple[dict[Path, str], list[str]]:
+    """Return the text of every file of the target package that is made, and what has no translation."""
     modules = {
         path.stem: Module(path.stem, ast.parse(path.read_text(encoding="utf-8"), str(path)))
         for path in sorted(SOURCE.glob("*.py"))
         if path.stem not in INTERNAL
     }
     package = Package(modules, INTERNAL, BY_HAND)
-    made = {}
+    made: dict[Path, str] = {}
+    refused: list[str] = []
     for name, module in modules.items():
-        if name not in WRITTEN_BY_HAND and (text := translate(module, package)):
-            made[TARGET / f"{name}.py"] = tidy(text)
-    return made
+        try:
+            if name not in WRITTEN_BY_HAND and (text := translate(module, package)):
+                made[TARGET / f"{name}.py"] = tidy(text)
+        except ValueError as problem:
+            refused.append(f"{name}: {problem}")
+    return made, refused
 
 
 def tidy(text: str) -> str:
@@ -60,7 +64,7 @@ def tidy(text: str) -> str:
     for step in (["check", "--quiet", "--fix-only", "--select", "F401,I,RUF022", *first_party], ["format", "--quiet"]):
         done = subprocess.run([*ruff, *step, *where], input=text, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise RuntimeError(f"ruff {step[0]} refuses what was made:\n{done.stderr}\n{text}")
+            raise ValueError(f"ruff {step[0]} refuses what was made:\n{done.stderr}\n{text}")
         text = done.stdout
     return text
 
@@ -77,15 +81,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Make jetspark.sync.jetstream from jetspark.aio.jetstream.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when something would change")
     check = parser.parse_args(arguments).check
-    made = make()
+    made, refused = make()
+    for problem in refused:
+        sys.stdout.write(f"refused: {problem}\n")
     changed = stale(made)
-    for path in changed:
+    for path in changed if not refused else [path for path in changed if path in made]:
         sys.stdout.write(f"{'stale' if check else 'written'}: {path.relative_to(ROOT)}\n")
         if not check and path in made:
             path.write_text(made[path], encoding="utf-8")
         elif not check:
             path.unlink()
-    return 1 if check and changed else 0
+    return 1 if refused or (check and changed) else 0
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ class _Translation:
     def _method(self, node: Function, name: str) -> Iterator[str]:
         decorators = [_text(decorator) for decorator in node.decorator_list]
         if node.returns is None or any(decorator != "property" for decorator in decorators):
-            raise ValueError(f"{self._module.name}.{node.name}: no translation for its decorators, or no return type")
+            raise ValueError(f"{node.name}: no translation for its decorators, or no return type")
         kind = node.returns
         if decorators:
             yield from self._property(name, kind, ast.get_docstring(node))
@@ -201,13 +201,13 @@ class _Translation:
     def _parameters(self, arguments: ast.arguments) -> str:
         for default in (*arguments.defaults, *arguments.kw_defaults):
             if default is not None and any(name.startswith("_") for name in parts(default)):
-                raise ValueError(f"{self._module.name}: the default {_text(default)} is private to its module")
+                raise ValueError(f"the default {_text(default)} is private to its module")
         copied = ast.parse(f"def f({_text(arguments)}): ...").body[0]
         assert isinstance(copied, ast.FunctionDef)
         for argument in _each_argument(copied.args):
             if argument.annotation is not None:
                 if self._types.wrapped & set(parts(argument.annotation)):
-                    raise ValueError(f"{self._module.name}: parameter {argument.arg} takes a translated class")
+                    raise ValueError(f"parameter {argument.arg} takes a translated class")
                 argument.annotation = ast.parse(self._types.front(argument.annotation), mode="eval").body
         return _text(copied.args)
 
