@@ -12,7 +12,7 @@ from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Final, Protocol, Self, cast
 
 from jetspark.aio.asking import ask_alone
 from jetspark.aio.jetstream.context import JetStream
@@ -47,6 +47,20 @@ _SEND_AT: Final = 64 << 10
 _CLOSE_PATIENCE: Final = 2.0
 
 
+class Drainable(Protocol):
+    """What receives messages, as a subscription does."""
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait, and their bytes."""
+
+    def retire(self) -> None:
+        """Let the server send nothing more."""
+
+    async def emptied(self, *, confirm: bool) -> None:
+        """Wait until all that came was taken and handled."""
+
+
 class Connection:
     """Opened by `jetspark.connect`. For the event loop it was opened in; a context manager that drains at its end."""
 
@@ -61,7 +75,7 @@ class Connection:
         self._outbound = self.client.outbound
         self._scheduled = False
         self._callbacks: set[asyncio.Task[None]] = set()
-        self._subscriptions: weakref.WeakSet[Subscription] = weakref.WeakSet()
+        self._subscriptions: weakref.WeakSet[Drainable] = weakref.WeakSet()
 
     async def open(self) -> None:
         """Open the first session; `connect` calls it."""
@@ -397,6 +411,10 @@ class Connection:
         self.client.relax(route)
         if not self.client.congested and self._supervisor.link is not None:
             self._supervisor.link.resume()
+
+    def enlist(self, subscription: Drainable) -> None:
+        """What has to be drained when the connection is; forgotten with its last reference."""
+        self._subscriptions.add(subscription)
 
     def adopt(self, task: asyncio.Task[None]) -> None:
         """A task that must end with the connection."""

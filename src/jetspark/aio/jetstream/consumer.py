@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from jetspark.aio.jetstream.consuming import Consuming
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 
 if TYPE_CHECKING:
@@ -13,12 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 
-class Consumer:
+class Consumer(Consuming):
     """A consumer by its name. Made by `create_consumer`, `consumer` and their like, on a context or a stream."""
 
     def __init__(self, js: ConsumerManager, info: ConsumerInfo) -> None:
-        self._js = js
-        self._info = info
+        super().__init__(js, info)
 
     def __repr__(self) -> str:
         return f"<Consumer {self.name!r} of stream {self.stream_name!r}>"

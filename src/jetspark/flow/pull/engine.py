@@ -27,6 +27,7 @@ from jetspark.jetstream.errors import (
     DisconnectedError,
     Error,
     MissedHeartbeatError,
+    NotFoundError,
     RequestTimeoutError,
 )
 from jetspark.jetstream.status import ConsumeEffect, FetchEffect, StatusClass, StatusRule, classify
@@ -39,6 +40,8 @@ NO_WAIT_PATIENCE: Final = 5.0
 """Seconds in which the server must answer a pull that does not wait."""
 REMEMBERED: Final = 64
 """Open pulls whose size is kept, for the case that one is refused, which happens at once."""
+MISSING_IS_GONE: Final = 3
+"""So often a server must say that there is no such consumer before it is believed after a reconnect."""
 FAR: Final = 1 << 62
 
 
@@ -89,6 +92,8 @@ class PullEngine:
         self._until: float | None = None  # a fetch's own deadline
         self._online = True
         self._verifying = False
+        self._missing = 0  # answers in a row that there is no such consumer
+        self._look_at: float | None = None
         self._actions: list[Action] = []
 
     def take(self) -> list[Action]:
@@ -129,6 +134,8 @@ class PullEngine:
             times.append(heartbeat)
         if self._not_before and self._online and not self.draining:
             times.append(self._not_before)
+        if self._look_at is not None:
+            times.append(self._look_at)
         return min(times, default=None)
 
     def _heartbeat_deadline(self) -> float | None:
@@ -198,7 +205,8 @@ class PullEngine:
 
     def disconnected(self, error: Error | None = None) -> None:
         """The session is lost. A fetch ends with what it has (REC-08), consume waits (REC-03)."""
-        self._online = False
+        self._online = self._verifying = False
+        self._look_at = None
         if not self.options.repeats and self._open:
             lost = DisconnectedError(f"{self._where}: the connection was lost while the pull was open: {error}")
             self._end(lost)
@@ -213,16 +221,24 @@ class PullEngine:
         self._not_before = 0.0
         if self.options.verify_on_reconnect and not self.draining:
             self._verifying = True
+            self._missing = 0
             self._actions.append(LookUp())
         self._pull_if_due(now)
 
     def looked_up(self, now: float, error: Error | None = None) -> None:
-        """The consumer is there, or it is gone."""
-        if error is not None:
+        """The consumer is there (None), is gone, or could not be looked up; JetStream may need a moment."""
+        if not self._verifying:
+            return
+        self._missing += isinstance(error, NotFoundError)
+        if error is None:
+            self._verifying = False
+            self._heard = now
+            self._pacing.reset()
+            self._pull_if_due(now)
+        elif self._missing >= MISSING_IS_GONE:
             self._end(error)
-        self._verifying = False
-        self._heard = now
-        self._pull_if_due(now)
+        else:
+            self._look_at = now + self._pacing.next_delay()
 
     def tick(self, now: float) -> None:
         """A deadline may have passed."""
@@ -236,6 +252,9 @@ class PullEngine:
             self._missed(now)
         if self._not_before and now >= self._not_before:
             self._not_before = 0.0
+        if self._look_at is not None and now >= self._look_at:
+            self._look_at = None
+            self._actions.append(LookUp())
         self._pull_if_due(now)
 
     def drain(self) -> None:

@@ -6,7 +6,7 @@ is sent; the body of the pull itself is checked by `jetspark.jetstream.api.PullR
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -66,6 +66,10 @@ class PullOptions:
     """Place within a priority group."""
     verify_on_reconnect: bool = False
     """Look the consumer up after a reconnect (revision 1 of ADR-37)."""
+
+    def after(self, count: int) -> PullOptions:
+        """The options for what is left of a fetch when so many messages are there already."""
+        return replace(self, max_messages=self.max_messages - count) if count else self
 
     def template(self, stream: str, consumer: str) -> PullRequest:
         """The first pull.

@@ -1,0 +1,257 @@
+"""The handle of a running consume: an iterator, or a callback on a task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from jetspark.aio.jetstream.puller import Puller, message_size
+from jetspark.aio.message import Msg
+from jetspark.flow.pull import PinIds, PullOptions
+from jetspark.jetstream.errors import Error
+from jetspark.wire.events import ErrorOccurred
+
+if TYPE_CHECKING:
+    from jetspark.aio.connection import Connection
+    from jetspark.aio.jetstream.api import JetStreamAPI
+
+__all__ = ["Callback", "ConsumeContext", "ErrorHandler"]
+
+Callback = Callable[[Msg], Awaitable[None] | None]
+"""Takes each message; a coroutine function or a plain one. They run one after the other, in order."""
+
+ErrorHandler = Callable[[Exception], Awaitable[None] | None]
+"""Takes each warning, and what a callback raised; a coroutine function or a plain one."""
+
+
+class ConsumeContext:
+    """Made by `Consumer.consume`. An async iterator, and a context manager that stops at its end.
+
+    The iteration ends when it was stopped or drained, and raises the error that ended it. A wait that is cancelled
+    loses nothing.
+    """
+
+    def __init__(
+        self,
+        js: JetStreamAPI,
+        stream: str,
+        consumer: str,
+        options: PullOptions,
+        *,
+        pins: PinIds | None = None,
+        acks: bool = True,
+    ) -> None:
+        myself = weakref.ref(self)  # weak, so that one who is forgotten stops
+        self._connection = js.connection
+        self._puller = Puller(
+            js,
+            stream,
+            consumer,
+            options,
+            pins=pins,
+            acks=acks,
+            on_news=partial(_news, myself),
+            on_warning=partial(_warned, js.connection, myself),
+        )
+        self._popleft = self._puller.ready.popleft
+        self._left = 1  # messages until the engine wants to know
+        self._sizes = options.max_bytes is not None
+        self._waiters: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._on_error: ErrorHandler | None = None
+        self._reports: set[asyncio.Task[None]] = set()
+        self._where = f"{stream}/{consumer}"
+
+    def __repr__(self) -> str:
+        return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
+
+    def start(self, held: deque[Msg], callback: Callback | None, on_error: ErrorHandler | None) -> None:
+        """Begin; `consume` calls it."""
+        self._connection.check_loop()
+        self._on_error = on_error
+        self._puller.start(held)
+        loop = asyncio.get_running_loop()
+        weakref.finalize(self, _forgotten, loop, self._puller).atexit = False
+        self._connection.enlist(self)
+        if callback is not None:
+            self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
+            self._connection.adopt(self._task)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """It has ended, and its messages were taken."""
+        return self._puller.ended and not self._puller.ready
+
+    @property
+    def error(self) -> Error | None:
+        """What ended it, None while it runs and where it was stopped or drained."""
+        return self._puller.error
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages in the buffer, and their bytes of headers and payload."""
+        ready = self._puller.ready
+        return len(ready), sum(len(message.raw_header) + len(message.payload) for message in ready)
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Msg:
+        try:
+            message = self._popleft()
+        except IndexError:
+            message = await self._next()
+        self._left -= 1
+        if self._left <= 0:
+            self._taken(message)
+        return message
+
+    def _taken(self, message: Msg) -> None:
+        puller = self._puller
+        if self._sizes:
+            puller.taken_size += message_size(message)
+        puller.report()
+        self._left = puller.engine.until_pull
+        if puller.ended:
+            self.wake()
+
+    async def _next(self) -> Msg:
+        """Wait for a message."""
+        puller = self._puller
+        self._connection.check_loop()
+        puller.report()
+        while not puller.ready:
+            if puller.ended:
+                if puller.error is not None:
+                    raise puller.error
+                raise StopAsyncIteration
+            await self._wait()
+        return puller.ready.popleft()
+
+    async def _wait(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+    def wake(self) -> None:
+        """Messages came, or the end."""
+        self._left = 1 if self._puller.ended else min(self._left, self._puller.engine.until_pull)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """End now. What is in the buffer is dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
+        self._connection.check_loop()
+        self._puller.stop()
+        self._puller.ready.clear()
+        self.wake()
+        if self._task is not None and self._task is not asyncio.current_task():
+            await asyncio.wait([self._task])
+
+    async def drain(self) -> None:
+        """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44)."""
+        self._connection.check_loop()
+        self._puller.drain()
+
+    async def wait_closed(self) -> None:
+        """Wait until it has ended and its messages were taken and handled; raises the error that ended it."""
+        self._connection.check_loop()
+        await self.emptied(confirm=True)
+        if self._puller.error is not None:
+            raise self._puller.error
+
+    def retire(self) -> None:
+        """The connection drains."""
+        self._puller.drain()
+
+    async def emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (it has confirmed its own end)
+        """Wait until all that came was taken and handled."""
+        if self._task is not None:
+            if self._task is not asyncio.current_task():
+                await asyncio.wait([self._task])
+            return
+        while not self.closed:
+            await self._wait()
+
+    # -- callback ------------------------------------------------------------------------------------------------
+
+    async def _run(self, callback: Callback) -> None:
+        while True:
+            try:
+                message = await self.__anext__()
+            except StopAsyncIteration:
+                return
+            except Error as error:
+                self.report(error)
+                return
+            try:
+                result = callback(message)
+                if result is not None:
+                    await result
+            except Exception as error:  # noqa: BLE001 - it may raise anything; the next message is not its business
+                self.report(error)
+
+    def report(self, error: Exception) -> None:
+        """Tell a warning to the handler."""
+        if self._on_error is None:
+            self._connection.tell(ErrorOccurred(error))
+            return
+        try:
+            result = self._on_error(error)
+        except Exception as fault:  # noqa: BLE001 - the handler is the user's
+            self._connection.tell(ErrorOccurred(fault))
+            return
+        if result is not None:
+            task = asyncio.ensure_future(self._reported(result))
+            self._reports.add(task)
+            task.add_done_callback(self._reports.discard)
+
+    async def _reported(self, result: Awaitable[None]) -> None:
+        try:
+            await result
+        except Exception as fault:  # noqa: BLE001 - the handler is the user's
+            self._connection.tell(ErrorOccurred(fault))
+
+
+def _news(context: weakref.ref[ConsumeContext]) -> None:
+    if (found := context()) is not None:
+        found.wake()
+
+
+def _warned(connection: Connection, context: weakref.ref[ConsumeContext], error: Error) -> None:
+    found = context()
+    if found is not None:
+        found.report(error)
+    else:
+        connection.tell(ErrorOccurred(error))
+
+
+def _forgotten(loop: asyncio.AbstractEventLoop, puller: Puller) -> None:
+    """Nobody holds the handle any more, perhaps in another thread."""
+    if not puller.ended and not loop.is_closed():
+        loop.call_soon_threadsafe(puller.stop)

@@ -1,0 +1,331 @@
+"""Consuming from a pull consumer: fetch, fetch_bytes, fetch_no_wait, next and consume (ADR-37).
+
+The behaviour is `jetspark.flow.pull`; here are the calls. Each call has a subscription of its own, so calls do not mix
+(WIR-07). One that is cancelled gives its messages to the next call on the same handle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from jetspark.aio.jetstream.batch import Batch
+from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
+from jetspark.aio.jetstream.puller import Puller
+from jetspark.aio.message import Msg
+from jetspark.flow.pull import (
+    PinIds,
+    Priority,
+    PullOptions,
+    check_group,
+    consume_options,
+    fetch_options,
+)
+from jetspark.jetstream.config import AckPolicy
+from jetspark.jetstream.errors import Error, NoMessageError
+from jetspark.wire.events import ErrorOccurred
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.consumer_manager import ConsumerManager
+    from jetspark.jetstream.info import ConsumerInfo
+
+__all__ = ["Consuming"]
+
+
+class Consuming:
+    """The consuming calls of a consumer's handle."""
+
+    def __init__(self, js: ConsumerManager, info: ConsumerInfo) -> None:
+        self._js = js
+        self._info = info
+        self._pins = PinIds()
+        self._rest: deque[Msg] = deque()  # what cancelled calls left
+        self._leaving: set[asyncio.Future[None]] = set()  # of those that may still receive
+
+    # -- one pull ------------------------------------------------------------------------------------------------
+
+    async def fetch(
+        self,
+        max_messages: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        expires: float | None = 30.0,
+        idle_heartbeat: float | None = None,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+    ) -> Batch:
+        """Pull once, and wait until so many messages came or the time is up.
+
+        Parameters
+        ----------
+        max_messages
+            Most messages.
+        max_bytes
+            Most bytes of all of them, as the server counts: subject, ack subject, headers and payload.
+        expires
+            Seconds that the server keeps the pull open. None waits without a limit, by one pull after the other.
+        idle_heartbeat
+            Seconds of silence after which the server sends a heartbeat, at most half of `expires`; the fetch ends when
+            none comes in twice that time. By default 5 for an `expires` above 30, and none for the rest (FET-03).
+        group, min_pending, min_ack_pending, priority
+            Priority group, and the place within it (ADR-42).
+
+        Returns
+        -------
+        Batch
+            The messages. Empty when none came; with `error`, and raising it behind the last message, where the fetch
+            ended early but not empty-handed.
+
+        Raises
+        ------
+        ConfigError
+            Neither `max_messages` nor `max_bytes` is given, or the server would refuse a value.
+        ConsumerDeletedError, ConsumerIsPushError
+            It cannot be pulled from.
+        NoConsumerResponseError
+            Nobody answers: the consumer is gone, or has no leader now.
+        MissedHeartbeatError, DisconnectedError, LeadershipChangeError, PullLimitExceededError, StatusError
+            The pull came to nothing.
+        ConnectionClosedError
+            The connection is closed.
+        """
+        place = _priority(group, min_pending, min_ack_pending, priority)
+        return await self._fetch(
+            fetch_options(
+                max_messages,
+                max_bytes=max_bytes,
+                expires=expires,
+                idle_heartbeat=idle_heartbeat,
+                priority=place,
+            )
+        )
+
+    async def fetch_bytes(
+        self,
+        max_bytes: int,
+        *,
+        expires: float | None = 30.0,
+        idle_heartbeat: float | None = None,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+    ) -> Batch:
+        """As `fetch`, limited by bytes alone (FET-02). A next message that is larger ends it, also an empty one."""
+        place = _priority(group, min_pending, min_ack_pending, priority)
+        return await self._fetch(
+            fetch_options(max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, priority=place)
+        )
+
+    async def fetch_no_wait(
+        self,
+        max_messages: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+    ) -> Batch:
+        """As `fetch`, for what is there now (FET-08)."""
+        place = _priority(group, min_pending, min_ack_pending, priority)
+        return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, no_wait=True, priority=place))
+
+    async def next(
+        self,
+        timeout: float | None = 30.0,  # noqa: ASYNC109 (the deadline is part of the call)
+        *,
+        idle_heartbeat: float | None = None,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+    ) -> Msg:
+        """The next message; the pull for it goes out now (FET-09).
+
+        Parameters
+        ----------
+        timeout
+            Seconds; None waits without a limit.
+
+        Raises
+        ------
+        NoMessageError
+            None came in time.
+        Error
+            As `fetch`.
+        """
+        place = _priority(group, min_pending, min_ack_pending, priority)
+        options = fetch_options(1, expires=timeout, idle_heartbeat=idle_heartbeat, priority=place)
+        batch = await self._fetch(options)
+        if not batch:
+            raise NoMessageError(f"{self._info.stream_name}/{self._info.name}: no message within {timeout or 0:g} s")
+        return batch[0]
+
+    # -- continuous ----------------------------------------------------------------------------------------------
+
+    def consume(
+        self,
+        callback: Callback | None = None,
+        *,
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+        expires: float = 30.0,
+        idle_heartbeat: float | None = None,
+        threshold_messages: int | None = None,
+        threshold_bytes: int | None = None,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+        verify_on_reconnect: bool = False,
+        on_error: ErrorHandler | None = None,
+    ) -> ConsumeContext:
+        """Pull again and again, so that messages are there before they are asked for.
+
+            async with consumer.consume() as messages:
+                async for message in messages:
+                    ...
+                    await message.ack()
+
+        It goes on through lost connections, changes of the leader and silence, and ends when it is stopped, when the
+        consumer is deleted or pushes, or when the server cannot make sense of the pull.
+
+        Parameters
+        ----------
+        callback
+            Called with each message, one after the other, on a task of its own; without it, iterate what is returned.
+            What it raises is told to `on_error`.
+        max_messages
+            Messages in the buffer, which were delivered and wait for you: 500, unless `max_bytes` is given. What waits
+            there longer than the consumer's `ack_wait` is delivered again (R26), so slow handlers want few.
+        max_bytes
+            Limit of the buffer in bytes instead.
+        expires
+            Seconds that the server keeps each pull open, at least 1.
+        idle_heartbeat
+            Seconds of silence after which the server sends a heartbeat: 0.5 to 30, at most half of `expires`, which is
+            the default. Silence for twice that time is told to `on_error`, and a new pull is sent.
+        threshold_messages, threshold_bytes
+            Pull again when less than that is pending. Half of the limit.
+        group, min_pending, min_ack_pending, priority
+            Priority group, and the place within it (ADR-42).
+        verify_on_reconnect
+            Look the consumer up after a reconnect, and end with an error when it is gone, as revision 1 of ADR-37 has
+            it. By default it is not looked up, and one that is made anew under its name is picked up (REC-05, REC-06).
+        on_error
+            Told each warning. By default the connection's event handler is, by `ErrorOccurred`.
+
+        Raises
+        ------
+        ConfigError
+            An option is out of its limits.
+        ConnectionClosedError
+            The connection is closed.
+        """
+        place = _priority(group, min_pending, min_ack_pending, priority)
+        options = consume_options(
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            expires=expires,
+            idle_heartbeat=idle_heartbeat,
+            threshold_messages=threshold_messages,
+            threshold_bytes=threshold_bytes,
+            priority=place,
+            verify_on_reconnect=verify_on_reconnect,
+        )
+        check_group(self._info.config, place)
+        context = ConsumeContext(
+            self._js, self._info.stream_name, self._info.name, options, pins=self._pins, acks=self._acks
+        )
+        held, self._rest = self._rest, deque()
+        context.start(held, callback, on_error)
+        return context
+
+    async def ack_all(self, messages: Iterable[Msg]) -> None:
+        """Acknowledge many messages at once, as the consumer's ack policy allows it.
+
+        With policy `all` one acknowledgement goes out, for the last of them in the stream, and covers those before it;
+        with `explicit` one for each, in one piece; with `none` nothing. Errors are those of `Msg.ack`.
+        """
+        open_ones = [message for message in messages if not message.settled]
+        if self._info.config.ack_policy is AckPolicy.ALL and open_ones:
+            await max(open_ones, key=lambda message: message.metadata.stream_sequence).ack()
+            for message in open_ones:
+                message.settle()
+            return
+        for message in open_ones:
+            await message.ack()
+
+    # -- inner ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _acks(self) -> bool:
+        return self._info.config.ack_policy is not AckPolicy.NONE
+
+    async def _fetch(self, options: PullOptions) -> Batch:
+        check_group(self._info.config, options.priority)
+        self._js.connection.check_loop()
+        if self._leaving:
+            await asyncio.wait(self._leaving)
+        batch = Batch()
+        if self._rest and not self._take_rest(batch, options):
+            return batch
+        ended = asyncio.get_running_loop().create_future()
+
+        def on_news() -> None:
+            if puller.ended and not ended.done():
+                ended.set_result(None)
+
+        puller = Puller(
+            self._js,
+            self._info.stream_name,
+            self._info.name,
+            options.after(len(batch)),
+            pins=self._pins,
+            acks=self._acks,
+            on_news=on_news,
+            on_warning=self._warn,
+        )
+        try:
+            puller.start()
+            await ended
+        except BaseException:
+            self._rest.extend(batch)
+            self._leave(puller)
+            raise
+        batch.extend(puller.ready)
+        return self._checked(batch, puller.error)
+
+    def _checked(self, batch: Batch, error: Error | None) -> Batch:
+        if not batch:
+            if error is not None:
+                raise error
+            self._js.connection.check_open()
+        batch.error = error
+        return batch
+
+    def _take_rest(self, batch: Batch, options: PullOptions) -> bool:
+        """Hand out what cancelled calls left, first; whether to pull for more."""
+        while self._rest and len(batch) < options.max_messages:
+            batch.append(self._rest.popleft())
+        return options.max_bytes is None and len(batch) < options.max_messages
+
+    def _leave(self, puller: Puller) -> None:
+        leaving = puller.leave(self._rest)
+        if leaving is not None:
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+
+    def _warn(self, error: Error) -> None:
+        self._js.connection.tell(ErrorOccurred(error))
+
+
+def _priority(
+    group: str | None, min_pending: int | None, min_ack_pending: int | None, priority: int | None
+) -> Priority:
+    return Priority(group=group, min_pending=min_pending, min_ack_pending=min_ack_pending, priority=priority)

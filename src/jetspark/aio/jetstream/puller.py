@@ -1,0 +1,322 @@
+"""Drives the pull engine on the event loop: a subscription of its own, a timer, the session's changes.
+
+Messages come in reads of the socket. What a read brought is accounted for at its end, as a whole, and moved to `ready`;
+only statuses are looked at one by one, in their place. So nothing here runs for each message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, cast
+
+from jetspark.aio.message import Msg
+from jetspark.flow.pull import End, LookUp, PinIds, PullEngine, PullOptions, SendPull, Warn
+from jetspark.jetstream.api import ConsumerInfoRequest
+from jetspark.jetstream.errors import Error
+from jetspark.jetstream.header_names import PENDING_BYTES, PENDING_MESSAGES, PIN_ID
+from jetspark.wire.messages import Message
+from jetspark.wire.routes import Route
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.api import JetStreamAPI
+
+__all__ = ["Puller", "message_size"]
+
+_NO_LIMIT: Final = 1 << 62
+"""What was pulled is never dropped (R43): the pulls are the limit."""
+
+
+def message_size(message: Message) -> int:
+    """Bytes of a message as the server counts them against `max_bytes` (SIZ-01, SIZ-02)."""
+    return len(message.raw_subject) + len(message.raw_reply) + len(message.raw_header) + len(message.payload)
+
+
+class Puller:
+    """Pulls for one fetch, next or consume.
+
+    Parameters
+    ----------
+    js
+        Context.
+    stream, consumer
+        Names.
+    options
+        From `jetspark.flow.pull`.
+    pins
+        Ids of the handle's pinned clients.
+    acks
+        Whether the consumer wants acknowledgements; without, those of the messages do nothing (ACK-08).
+    on_news
+        Called when messages came, or the end.
+    on_warning
+        Told what the user should know.
+
+    Attributes
+    ----------
+    ready
+        Messages that arrived and were not taken. Who takes them tells so by `report`.
+    taken_size
+        Bytes taken from `ready`; kept by who takes them where the engine counts bytes.
+    ended, error
+        Nothing more will come, and why.
+    """
+
+    def __init__(
+        self,
+        js: JetStreamAPI,
+        stream: str,
+        consumer: str,
+        options: PullOptions,
+        *,
+        pins: PinIds | None = None,
+        acks: bool = True,
+        on_news: Callable[[], None],
+        on_warning: Callable[[Error], None],
+    ) -> None:
+        self.engine = PullEngine(stream, consumer, options, pins)
+        self.ready: deque[Msg] = deque()
+        self.taken_size = 0
+        self.ended = False
+        self.error: Error | None = None
+        self._js = js
+        self._connection = js.connection
+        self._client = js.connection.client
+        self._look_up = ConsumerInfoRequest(stream, consumer)
+        self._group = options.priority.group
+        self._acks = acks
+        self._on_news = on_news
+        self._on_warning = on_warning
+        self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time
+        self._timer: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._route: Route | None = None
+        self._prefix = b""
+        self._counted = self._told = self._told_size = 0
+        self._subject = ""
+        self._frames: deque[bytes] = deque(maxlen=4)  # pulls that may still wait to be sent
+
+    def __repr__(self) -> str:
+        return f"<Puller {self._look_up.stream}/{self._look_up.consumer} {'ended' if self.ended else 'open'}>"
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def start(self, held: deque[Msg] | None = None) -> None:
+        """Subscribe and pull. `held` are messages that an earlier call left; they are taken over.
+
+        Raises
+        ------
+        ConnectionClosedError
+        """
+        client = self._client
+        inbox = client.new_inbox()
+        route = client.subscribe(f"{inbox}.*", limit_msgs=_NO_LIMIT, limit_bytes=_NO_LIMIT)
+        if not self._acks:
+            route.owner = None
+        self._prefix = inbox.encode() + b"."
+        self._route = route
+        route.on_status = self._on_status
+        route.wake = self._on_read
+        route.waiting = True
+        client.dependents.add(self)
+        client.watchers.add(self)
+        if held:
+            self._arrived(held)
+        self.engine.start(self._now(), online=client.outbound.online)
+        self._act()
+
+    def report(self) -> None:
+        """Messages were taken from `ready`, or are waited for."""
+        self._sync()
+        self._act()
+
+    def stop(self, error: Error | None = None) -> None:
+        """End now. What was not taken stays in `ready`."""
+        self.engine.stop(error)
+        self._act()
+
+    def leave(self, rest: deque[Msg]) -> asyncio.Future[None] | None:
+        """End for a caller who was cancelled: what is ready, and what is under way, goes to `rest`.
+
+        Returns what is done when nothing more can come, None where that is so already.
+        """
+        if self.ended or self._route is None:
+            rest.extend(self.ready)
+            return None
+        self.engine.stop()
+        self.engine.take()
+        rest.extend(self.ready)
+        self.ready = rest
+        return self.retire()
+
+    def drain(self) -> None:
+        """Pull no more; what was pulled and is under way still comes, then it ends."""
+        self.engine.drain()
+        if not self.ended:
+            self.retire()
+
+    def retire(self) -> asyncio.Future[None]:
+        """Let the server send nothing more; ends when it has confirmed that, or cannot any more."""
+        done = self._loop.create_future()
+
+        def confirmed(_: Error | None) -> None:
+            self._finish(None)
+            if not done.done():
+                done.set_result(None)
+
+        self._set_timer(None)
+        assert self._route is not None
+        if self._client.retire(self._route) and self._client.outbound.online:
+            self._client.ping(confirmed)
+            self._connection.send_soon()
+        else:
+            confirmed(None)
+        return done
+
+    # -- told by the connection ----------------------------------------------------------------------------------
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        """The session is over, or the user may not publish the pulls."""
+        if subject is None:
+            self._sync()
+            self._client.outbound.withdraw(self._frames)
+            self.engine.disconnected(error)
+        elif subject == self._subject:
+            self.engine.stop(error)
+        self._act()
+
+    def session_restored(self) -> None:
+        """Another session is open."""
+        self._sync()
+        self.engine.reconnected(self._now())
+        self._act()
+
+    def _on_read(self) -> None:
+        """The end of a read that brought messages, or of the subscription."""
+        route = self._route
+        assert route is not None
+        route.waiting = True
+        self._count()
+        if route.ended and not self.ended:
+            self.engine.stop(route.error)
+        self._act()
+        if not self.ended:  # the end is news of its own
+            self._on_news()
+
+    def _on_status(self, message: Message) -> bool:
+        subject = message.raw_subject
+        if not subject.startswith(self._prefix) or (status := message.status) is None:
+            return False
+        self._count()
+        token = subject[len(self._prefix) :]
+        number = int(token) if token.isdigit() else 0
+        self.engine.status(self._now(), number, status.code, status.description, _pending(message))
+        self._act()
+        return True
+
+    # -- counting ------------------------------------------------------------------------------------------------
+
+    def _count(self) -> None:
+        assert self._route is not None
+        fresh = cast("deque[Msg]", self._route.pending)
+        if fresh:
+            self._sync()
+            self._arrived(fresh)
+            fresh.clear()
+            self._route.taken_bytes = self._route.received_bytes
+
+    def _arrived(self, messages: deque[Msg]) -> None:
+        engine = self.engine
+        if self._group is not None and (pin_id := messages[-1].headers.get(PIN_ID)) is not None:
+            engine.pinned(pin_id)
+        size = sum(map(message_size, messages)) if engine.counts_bytes else 0
+        self._counted += len(messages)
+        self.ready.extend(messages)
+        engine.delivered(self._now(), len(messages), size)
+
+    def _sync(self) -> None:
+        """Tell the engine what was taken since it was told last."""
+        count = self._counted - len(self.ready) - self._told
+        if count > 0:
+            size = self.taken_size - self._told_size
+            self._told += count
+            self._told_size += size
+            self.engine.handed_out(self._now(), count, size)
+
+    # -- doing ---------------------------------------------------------------------------------------------------
+
+    def _act(self) -> None:
+        for action in self.engine.take():
+            match action:
+                case SendPull(token, request):
+                    self._send(request.subject(self._js.prefix), request.payload(), token)
+                case Warn(error):
+                    self._on_warning(error)
+                case LookUp():
+                    self._looking = self._loop.create_task(self._ask(), name="jetspark look-up")
+                case End(error):
+                    self._finish(error)
+        if not self.ended:
+            self._set_timer(self.engine.deadline)
+
+    def _send(self, subject: str, payload: bytes, token: int) -> None:
+        outbound = self._client.outbound
+        frame = outbound.encode(subject, payload, self._prefix + b"%d" % token, None)
+        self._subject = subject
+        self._frames.append(frame)
+        outbound.command(frame)
+        self._connection.send_soon()
+
+    def _set_timer(self, when: float | None) -> None:
+        """Call `_tick` at that time or before; an early call does no harm, so a later time needs no new timer."""
+        if self._timer is not None and (when is None or when < self._timer.when()):
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None and when is not None:
+            self._timer = self._loop.call_at(when, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._sync()
+        self.engine.tick(self._now())
+        self._act()
+
+    async def _ask(self) -> None:
+        """Look the consumer up."""
+        failure: Error | None = None
+        try:
+            await self._js.request(self._look_up)
+        except Error as error:
+            failure = error
+        if not self.ended:
+            self._sync()
+            self.engine.looked_up(self._now(), failure)
+            self._act()
+
+    def _finish(self, error: Error | None) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        self.error = error
+        self._set_timer(None)
+        self._client.dependents.discard(self)
+        self._client.watchers.discard(self)
+        route = self._route
+        assert route is not None
+        self._count()
+        route.wake = route.on_status = None
+        if not route.ended:
+            self._client.outbound.command(self._client.routes.remove(route))
+            self._connection.send_soon()
+        self._on_news()
+
+
+def _pending(message: Message) -> tuple[int, int] | None:
+    """What the Nats-Pending headers of a status say, None where they are missing or no numbers."""
+    headers = message.headers
+    try:
+        return int(headers[PENDING_MESSAGES]), int(headers[PENDING_BYTES])
+    except (KeyError, ValueError):
+        return None
