@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src/jetspark/aio/jetstream"
 TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
 
-WRITTEN_BY_HAND: Final = frozenset({"publisher", "results"})
+WRITTEN_BY_HAND: Final = frozenset({"columns", "publisher", "results"})
 """Modules whose blocking form is written by hand, under the same name in the target package."""
 
 INTERNAL: Final = frozenset({"asking", "publish_request"})

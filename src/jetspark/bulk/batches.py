@@ -89,6 +89,11 @@ class Batches(Generic[S]):
         """The rest as a table."""
         return self.to_reader().read_all()
 
+    def interrupt(self) -> None:
+        """Let a thread that waits for a batch go on at once, with an error. The only call for another thread."""
+        if self._connection is not None:
+            self._connection.interrupt()
+
     def close(self) -> None:
         """End it and close its connection. May be repeated."""
         self._rest.close()

@@ -6,6 +6,7 @@ for stays in the socket, and the server's own limits do the rest. That makes it 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import secrets
@@ -103,6 +104,7 @@ class Connection:
 
     def __init__(self, options: ConnectOptions) -> None:
         self.options = options
+        self.interrupted = False
         self._pid = os.getpid()
         self._buffer = np.empty(_FIRST_BUFFER, np.uint8)
         self._filled = 0  # bytes in the buffer
@@ -142,6 +144,14 @@ class Connection:
         self._lost = None
         if opened is not None:
             opened.close()
+
+    def interrupt(self) -> None:
+        """Let the thread that uses the connection go on at once, with an error. The only call for another thread."""
+        self.interrupted = True
+        opened = self._socket
+        if opened is not None:
+            with contextlib.suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
 
     def reconnect(self) -> None:
         """Open the connection again, to any of the servers. Subscriptions are gone."""

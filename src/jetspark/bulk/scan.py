@@ -310,6 +310,7 @@ class Scan:
                     self._drop_source()
                     known = progress is not None
                     passing = is_passing(error) if known else may_answer_later(self._connection, error)
+                    passing = passing and not self._connection.interrupted
                     delay = backoff.next_delay(time.monotonic()) if passing else None
                     if delay is None:
                         raise

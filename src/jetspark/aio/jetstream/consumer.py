@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from jetspark.aio.jetstream.consuming import Consuming
+from jetspark.aio.jetstream.consumer_columns import ConsumerColumns
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 
-class Consumer(Consuming):
+class Consumer(ConsumerColumns):
     """A consumer by its name. Made by `create_consumer`, `consumer` and their like, on a context or a stream."""
 
     def __init__(self, js: ConsumerManager, info: ConsumerInfo) -> None:

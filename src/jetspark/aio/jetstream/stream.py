@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jetspark.aio.jetstream.stream_consumers import StreamConsumers
+from jetspark.aio.jetstream.stream_columns import StreamColumns
 from jetspark.jetstream.api import (
     StreamDeleteRequest,
     StreamInfoRequest,
@@ -17,7 +17,7 @@ from jetspark.jetstream.making import make_config
 __all__ = ["Stream"]
 
 
-class Stream(StreamConsumers):
+class Stream(StreamColumns):
     """A stream by its name. Made by `create_stream`, `stream` and their like, on a context."""
 
     def __repr__(self) -> str:

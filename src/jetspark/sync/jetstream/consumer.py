@@ -9,12 +9,12 @@ from datetime import datetime
 
 from jetspark.aio.jetstream import consumer as aio
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
-from jetspark.sync.blocking import Blocking
+from jetspark.sync.jetstream.consumer_columns import ConsumerColumns
 
 __all__ = ["Consumer"]
 
 
-class Consumer(Blocking):
+class Consumer(ConsumerColumns):
     """A consumer by its name. Made by `create_consumer`, `consumer` and their like, on a context or a stream."""
 
     _inner: aio.Consumer

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from jetspark.aio.jetstream import stream as aio
 from jetspark.jetstream.info import StreamInfo
-from jetspark.sync.jetstream.stream_consumers import StreamConsumers
+from jetspark.sync.jetstream.stream_columns import StreamColumns
 
 __all__ = ["Stream"]
 
 
-class Stream(StreamConsumers):
+class Stream(StreamColumns):
     """A stream by its name. Made by `create_stream`, `stream` and their like, on a context."""
 
     _inner: aio.Stream

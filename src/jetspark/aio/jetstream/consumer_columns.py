@@ -1,0 +1,62 @@
+"""What a consumer delivers as Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jetspark.aio.jetstream.columns import FetchedBatches, fetch_from
+from jetspark.aio.jetstream.consuming import Consuming
+from jetspark.flow.pull import Priority
+
+__all__ = ["ConsumerColumns"]
+
+
+class ConsumerColumns(Consuming):
+    """Fetching into columns."""
+
+    def fetch_arrow(
+        self,
+        max_messages: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        expires: float | None = 30.0,
+        no_wait: bool = False,
+        idle_heartbeat: float | None = None,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> FetchedBatches:
+        """Pull once, into Arrow record batches, which pandas, polars and DuckDB take.
+
+        It pulls over a connection of its own. `ack` of what it returns acknowledges all that was handed out. Needs the
+        `arrow` extra.
+
+        Parameters
+        ----------
+        max_messages, max_bytes, expires, idle_heartbeat, group, min_pending, min_ack_pending, priority
+            As for `fetch`.
+        no_wait
+            Take only what is there.
+        columns
+            Of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None gives all.
+
+        Raises
+        ------
+        ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError
+            While reading; see `jetspark.bulk.fetch`.
+        """
+        place = Priority(group=group, min_pending=min_pending, min_ack_pending=min_ack_pending, priority=priority)
+        return fetch_from(
+            self._js,
+            self._info.stream_name,
+            self._info.name,
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            expires=expires,
+            no_wait=no_wait,
+            idle_heartbeat=idle_heartbeat,
+            priority=place,
+            columns=columns,
+        )

@@ -1,0 +1,71 @@
+"""What a consumer delivers as Arrow columns.
+
+Made by `tools/make_sync.py` from `jetspark.aio.jetstream.consumer_columns`: change that, then `make sync`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jetspark.aio.jetstream import consumer_columns as aio
+from jetspark.sync.jetstream.columns import FetchedBatches
+from jetspark.sync.jetstream.consuming import Consuming
+
+__all__ = ["ConsumerColumns"]
+
+
+class ConsumerColumns(Consuming):
+    """Fetching into columns."""
+
+    _inner: aio.ConsumerColumns
+
+    def fetch_arrow(
+        self,
+        max_messages: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        expires: float | None = 30.0,
+        no_wait: bool = False,
+        idle_heartbeat: float | None = None,
+        group: str | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+        priority: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> FetchedBatches:
+        """Pull once, into Arrow record batches, which pandas, polars and DuckDB take.
+
+        It pulls over a connection of its own. `ack` of what it returns acknowledges all that was handed out. Needs the
+        `arrow` extra.
+
+        Parameters
+        ----------
+        max_messages, max_bytes, expires, idle_heartbeat, group, min_pending, min_ack_pending, priority
+            As for `fetch`.
+        no_wait
+            Take only what is there.
+        columns
+            Of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None gives all.
+
+        Raises
+        ------
+        ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError
+            While reading; see `jetspark.bulk.fetch`.
+        """
+        return FetchedBatches(
+            self._connection,
+            self._run(
+                lambda: self._inner.fetch_arrow(
+                    max_messages,
+                    max_bytes=max_bytes,
+                    expires=expires,
+                    no_wait=no_wait,
+                    idle_heartbeat=idle_heartbeat,
+                    group=group,
+                    min_pending=min_pending,
+                    min_ack_pending=min_ack_pending,
+                    priority=priority,
+                    columns=columns,
+                )
+            ),
+        )

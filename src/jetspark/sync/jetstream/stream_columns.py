@@ -1,0 +1,71 @@
+"""A stream as Arrow columns.
+
+Made by `tools/make_sync.py` from `jetspark.aio.jetstream.stream_columns`: change that, then `make sync`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from jetspark.aio.jetstream import stream_columns as aio
+from jetspark.sync.jetstream.columns import ScannedBatches
+from jetspark.sync.jetstream.stream_consumers import StreamConsumers
+
+__all__ = ["StreamColumns"]
+
+
+class StreamColumns(StreamConsumers):
+    """What a stream gives as columns."""
+
+    _inner: aio.StreamColumns
+
+    def scan(
+        self,
+        *,
+        subjects: Sequence[str] = (),
+        start_sequence: int | None = None,
+        start_time: datetime | int | None = None,
+        end_sequence: int | None = None,
+        end_time: datetime | int | None = None,
+        columns: Sequence[str] | None = None,
+        max_batch_rows: int = 16384,
+    ) -> ScannedBatches:
+        """Read a range of the stream as Arrow record batches, which pandas, polars and DuckDB take.
+
+        It reads over a connection of its own, acknowledges nothing and leaves nothing on the server. Needs the `arrow`
+        extra.
+
+        Parameters
+        ----------
+        subjects
+            Filters, with wildcards; they must not overlap. None reads all subjects.
+        start_sequence, start_time
+            First sequence, or the first message stored at or after a time (`datetime`, or nanoseconds since 1970 UTC).
+            Neither starts with the first message.
+        end_sequence, end_time
+            The sequence, or the time, to stop before. Neither reads up to what is the last message now.
+        columns
+            Of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None gives all.
+        max_batch_rows
+            Most rows of a record batch.
+
+        Raises
+        ------
+        ConfigError, StreamNotFoundError, ConnectError, DataLossError
+            While reading; see `jetspark.bulk.scan`.
+        """
+        return ScannedBatches(
+            self._connection,
+            self._run(
+                lambda: self._inner.scan(
+                    subjects=subjects,
+                    start_sequence=start_sequence,
+                    start_time=start_time,
+                    end_sequence=end_sequence,
+                    end_time=end_time,
+                    columns=columns,
+                    max_batch_rows=max_batch_rows,
+                )
+            ),
+        )
