@@ -21,6 +21,7 @@ from jetspark import aio, sync
 from jetspark.aio.jetstream import JetStream, Stream
 from jetspark.errors import StreamNotFoundError
 from jetspark.jetstream import StorageType
+from jetspark.jetstream.names import API_PREFIX
 from jetspark.server import NatsServer
 from jetspark.wire.messages import Message
 
@@ -151,8 +152,11 @@ class Ground:
         return connection
 
     async def spy(self, *subjects: str) -> Spy:
-        """Look on at what is published to the subjects; by default at the requests of the API."""
-        subscriptions = [await self.admin.subscribe(each) for each in subjects or (f"{self.js.prefix}>",)]
+        """Look on at what is published to the subjects; by default at the requests of the API.
+
+        The server takes a domain out of a request's subject before anybody sees it.
+        """
+        subscriptions = [await self.admin.subscribe(each) for each in subjects or (f"{API_PREFIX}>",)]
         spy = Spy(self, subscriptions)
         for subscription in subscriptions:
             task = asyncio.create_task(_keep(subscription, spy.messages))
@@ -186,13 +190,19 @@ async def _ended(task: asyncio.Task[None]) -> None:
 
 
 @asynccontextmanager
-async def open_ground(front: FrontName, profile: Profile, server: NatsServer, **options: Any) -> AsyncIterator[Ground]:
+async def open_ground(
+    front: FrontName,
+    profile: Profile,
+    server: NatsServer,
+    admin_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> AsyncIterator[Ground]:
     """Connect to a server; for tests with a server of their own. `options` are of the connection under test."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))  # blocking calls wait there
     async with AsyncExitStack() as stack:
         nc = await connect(front, server.url, **{**profile.options, **options})
         stack.push_async_callback(nc.close)
-        admin = await aio.connect(server.url, **profile.admin_options)
+        admin = await aio.connect(server.url, **(profile.admin_options if admin_options is None else admin_options))
         stack.push_async_callback(admin.close)
         contexts = nc.jetstream(domain=profile.domain), admin.jetstream(domain=profile.domain)
         ground = Ground(front, profile, server, nc, contexts[0], admin, contexts[1], stack)
