@@ -40,14 +40,15 @@ class StreamProgress:
     Attributes
     ----------
     start, end
-        Sequences that the batch read, from `start` (included) to `end` (excluded).
+        Sequences that the batch read, from `start` (included) to `end` (excluded). Of the first batch of a query, Spark
+        does not tell the start: None.
     behind
         Sequence behind the last one of the stream when the batch was planned.
     lag
         Sequences that were left.
     """
 
-    start: int
+    start: int | None
     end: int
     behind: int
     lag: int
@@ -192,7 +193,7 @@ def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
     start, end, latest = (_nexts(text) for text in (source.startOffset, source.endOffset, source.latestOffset))
     return {
         stream: StreamProgress(
-            start=start.get(stream, at), end=at, behind=latest.get(stream, at), lag=max(latest.get(stream, at) - at, 0)
+            start=start.get(stream), end=at, behind=latest.get(stream, at), lag=max(latest.get(stream, at) - at, 0)
         )
         for stream, at in end.items()
     }

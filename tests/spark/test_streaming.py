@@ -1,0 +1,138 @@
+"""Streaming queries on Spark itself. Each costs seconds, so there are few, and the logic is tested without them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from tests.spark.support import Nats, running
+
+from jetspark import bulk
+from jetspark.jetstream import RetentionPolicy
+from jetspark.spark import JetStreamListener, QueryProgress, release
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+DEADLINE = 60.0
+
+
+def streamed(spark: SparkSession, nats: Nats, stream: str, **options: str) -> DataFrame:
+    given = {"servers": nats.url, "stream": stream, "startingOffsets": "earliest", **options}
+    return spark.readStream.format("jetstream").options(**given).load()
+
+
+def to_parquet(frame: DataFrame, folder: Path, name: str = "out") -> DataStreamWriter:
+    writer = frame.writeStream.format("parquet").option("path", str(folder / name))
+    return writer.option("checkpointLocation", str(folder / "checkpoint"))
+
+
+def run(writer: DataStreamWriter) -> StreamingQuery:
+    """A run up to what is available."""
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(int(DEADLINE))
+    return query
+
+
+def sequences(spark: SparkSession, folder: Path, name: str = "out") -> list[int]:
+    rows = spark.read.parquet(str(folder / name)).select("sequence").collect()
+    return sorted(row.sequence for row in rows)
+
+
+def rows_of(query: StreamingQuery) -> list[int]:
+    return [progress.numInputRows for progress in query.recentProgress]
+
+
+def connections(nats: Nats) -> int:
+    """Connections of Spark's processes."""
+    found = nats.server.monitor("/connz")["connections"]
+    assert isinstance(found, list)
+    return sum(each.get("name") == "tests-source" for each in found)
+
+
+def test_runs_up_to_what_is_available_read_everything_once_and_release_it(
+    spark: SparkSession, nats: Nats, tmp_path: Path
+) -> None:
+    stream = nats.filled(10, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
+    options = {"commitMode": "purge", "maxOffsetsPerTrigger": "4"}
+    first = run(to_parquet(streamed(spark, nats, stream, **options), tmp_path))
+    assert rows_of(first) == [4, 4, 2]
+    assert sequences(spark, tmp_path) == list(range(1, 11))
+    assert nats.info(stream).state.first_seq == 9  # Spark tells of a commit one batch late
+    given = {"servers": nats.url, "stream": stream, **options}
+    assert release(str(tmp_path / "checkpoint"), given, spark) == {stream: 11}
+    assert nats.info(stream).state.messages == 0
+    nats.publish([f"{stream}.a"] * 3)
+    second = run(to_parquet(streamed(spark, nats, stream, **options), tmp_path))
+    assert rows_of(second) == [3]
+    assert sequences(spark, tmp_path) == list(range(1, 14))
+    assert release(str(tmp_path / "nowhere"), given, spark) is None
+    assert nats.info(stream).state.consumer_count == 0
+
+
+def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "jetspark.spark.listener")
+    told: queue.Queue[QueryProgress] = queue.Queue()
+    with running() as nats, bulk.connect(nats.url) as ear:
+        stream = nats.filled(10)
+        ear.subscribe("told.progress")
+        listener = JetStreamListener(told.put, subject="told.progress", options={"servers": nats.url})
+        spark.streams.addListener(listener)
+        try:
+            frame = streamed(
+                spark, nats, stream, maxOffsetsPerTrigger="6", connectionName="tests-source", includeHeaders="true"
+            )
+            query = to_parquet(frame, tmp_path).queryName("orders").start()
+            batches = [told.get(timeout=DEADLINE), told.get(timeout=DEADLINE)]
+            nats.publish([f"{stream}.a"] * 5)
+            batches.append(told.get(timeout=DEADLINE))
+            before = connections(nats)
+            query.stop()
+            assert query.exception() is None
+            deadline = time.monotonic() + DEADLINE
+            while connections(nats) == before and time.monotonic() < deadline:
+                time.sleep(0.02)  # the workers of the tasks keep theirs
+            assert connections(nats) == before - 1
+        finally:
+            spark.streams.removeListener(listener)
+        assert nats.info(stream).state.consumer_count == 0
+        assert [batch.rows for batch in batches] == [6, 4, 5]
+        assert [batch.lag for batch in batches] == [4, 0, 0]
+        streams = [batch.streams[stream] for batch in batches]
+        assert [(each.start, each.end) for each in streams] == [(None, 7), (7, 11), (11, 16)]
+        assert all(batch.name == "orders" and batch.seconds > 0 and batch.rows_per_second > 0 for batch in batches)
+        table = ear.read(time.monotonic() + DEADLINE)
+        assert table is not None
+        published = json.loads(table.message(0).payload)
+        assert (published["rows"], published["lag"], published["streams"][stream]["behind"]) == (6, 4, 11)
+    assert f"query orders batch 0: 6 rows in {batches[0].seconds:.3f} s" in caplog.text
+    assert f"lag 4: {stream} up to 6 (lag 4)" in caplog.text
+
+
+def test_a_query_says_why_it_fails(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
+    one, other = nats.filled(3), nats.filled(3)
+    run(to_parquet(streamed(spark, nats, one), tmp_path))
+    query = to_parquet(streamed(spark, nats, other), tmp_path).trigger(availableNow=True).start()
+    text = f"the checkpoint is of stream {one}, and option stream says {other}"
+    with pytest.raises(StreamingQueryException, match=text):
+        query.awaitTermination(int(DEADLINE))
+
+
+def test_a_schema_of_ones_own_is_the_projection(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
+    stream = nats.filled(10, ("a", "b"))
+    reader = spark.readStream.format("jetstream").schema("sequence bigint, data string").option("servers", nats.url)
+    frame = (
+        reader.option("subject", f"{stream}.b").option("startingOffsets", "earliest").option("stream", stream).load()
+    )
+    run(to_parquet(frame, tmp_path))
+    rows = spark.read.parquet(str(tmp_path / "out")).orderBy("sequence").collect()
+    assert [(row.sequence, row.data) for row in rows] == [(2, "1"), (4, "3"), (6, "5"), (8, "7"), (10, "9")]
