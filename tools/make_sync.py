@@ -24,13 +24,14 @@ ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src/jetspark/aio/jetstream"
 TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
 
-WRITTEN_BY_HAND: Final = frozenset({"columns", "publisher", "results"})
+WRITTEN_BY_HAND: Final = frozenset({"columns", "consume_context", "publisher", "results"})
 """Modules whose blocking form is written by hand, under the same name in the target package."""
 
-INTERNAL: Final = frozenset({"asking", "publish_request"})
+INTERNAL: Final = frozenset({"asking", "publish_request", "puller"})
 """Modules without classes of the front; what the others take from them is the same on both fronts."""
 
 BY_HAND: Final[dict[str, ByHand]] = {
+    "Consuming": ByHand("jetspark.sync.jetstream.consume_context:StartConsume", frozenset({"consume"})),
     "Publishing": ByHand("jetspark.sync.jetstream.publisher:PublishAsync", frozenset({"publish_async"})),
 }
 """Classes with some methods written by hand: the methods that are left out, and the class of `jetspark.sync` that has

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Protocol, Self, TypeVar, cast
 from weakref import WeakSet
 
 from jetspark.aio import connection as aio
@@ -45,6 +45,23 @@ _STAGED: Final = 1 << 20
 _JOIN_PATIENCE: Final = 5.0
 
 
+class Drainable(Protocol):
+    """What receives messages, as a subscription does."""
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait, and their bytes."""
+
+    def retire(self) -> None:
+        """Let the server send nothing more."""
+
+    def emptied(self, deadline: float) -> bool:
+        """Wait until all that came was taken and handled; whether it was in time."""
+
+    def join(self, timeout: float) -> None:
+        """Wait for the callback's thread to end, unless this is it."""
+
+
 class Connection:
     """Opened by `jetspark.sync.connect`. A context manager that drains at its end."""
 
@@ -54,7 +71,7 @@ class Connection:
         self._staged: list[bytes] = []
         self._staged_size = 0
         self._taking = False
-        self._subscriptions: WeakSet[Subscription] = WeakSet()
+        self._subscriptions: WeakSet[Drainable] = WeakSet()
         self._callback_threads: WeakSet[CallbackThread[Any]] = WeakSet()
         self._closing = threading.Lock()
         self._teller = ThreadPoolExecutor(1, "jetspark events") if on_event is not None else None
@@ -366,6 +383,10 @@ class Connection:
     def relax(self, route: Route) -> None:
         """Messages were taken from a subscription that was full."""
         self._runner.soon(partial(self._inner.relax, route))
+
+    def enlist(self, subscription: Drainable) -> None:
+        """What has to be drained when the connection is; forgotten with its last reference."""
+        self._subscriptions.add(subscription)
 
     def adopt(self, thread: CallbackThread[Any]) -> None:
         """A thread that must end with the connection."""

@@ -34,6 +34,11 @@ class ConsumeContext:
 
     The iteration ends when it was stopped or drained, and raises the error that ended it. A wait that is cancelled
     loses nothing.
+
+    Attributes
+    ----------
+    puller
+        What it drives, for the blocking front.
     """
 
     def __init__(
@@ -48,7 +53,7 @@ class ConsumeContext:
     ) -> None:
         myself = weakref.ref(self)  # weak, so that one who is forgotten stops
         self._connection = js.connection
-        self._puller = Puller(
+        self.puller = Puller(
             js,
             stream,
             consumer,
@@ -58,7 +63,7 @@ class ConsumeContext:
             on_news=partial(_news, myself),
             on_warning=partial(_warned, js.connection, myself),
         )
-        self._popleft = self._puller.ready.popleft
+        self._popleft = self.puller.ready.popleft
         self._left = 1  # messages until the engine wants to know
         self._sizes = options.max_bytes is not None
         self._waiters: list[asyncio.Future[None]] = []
@@ -66,6 +71,7 @@ class ConsumeContext:
         self._on_error: ErrorHandler | None = None
         self._reports: set[asyncio.Task[None]] = set()
         self._where = f"{stream}/{consumer}"
+        self._watcher: Callable[[], None] | None = None
 
     def __repr__(self) -> str:
         return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
@@ -74,30 +80,35 @@ class ConsumeContext:
         """Begin; `consume` calls it."""
         self._connection.check_loop()
         self._on_error = on_error
-        self._puller.start(held)
+        self.puller.start(held)
         loop = asyncio.get_running_loop()
-        weakref.finalize(self, _forgotten, loop, self._puller).atexit = False
+        weakref.finalize(self, _forgotten, loop, self.puller).atexit = False
         self._connection.enlist(self)
         if callback is not None:
             self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
             self._connection.adopt(self._task)
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Let somebody else take the messages, and be called when there are some; for the blocking front."""
+        self._watcher = watcher
+        watcher()
 
     # -- state ---------------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
         """It has ended, and its messages were taken."""
-        return self._puller.ended and not self._puller.ready
+        return self.puller.ended and not self.puller.ready
 
     @property
     def error(self) -> Error | None:
         """What ended it, None while it runs and where it was stopped or drained."""
-        return self._puller.error
+        return self.puller.error
 
     @property
     def pending(self) -> tuple[int, int]:
         """Messages in the buffer, and their bytes of headers and payload."""
-        ready = self._puller.ready
+        ready = self.puller.ready
         return len(ready), sum(len(message.raw_header) + len(message.payload) for message in ready)
 
     # -- messages ------------------------------------------------------------------------------------------------
@@ -116,7 +127,7 @@ class ConsumeContext:
         return message
 
     def _taken(self, message: Msg) -> None:
-        puller = self._puller
+        puller = self.puller
         if self._sizes:
             puller.taken_size += message_size(message)
         puller.report()
@@ -126,7 +137,7 @@ class ConsumeContext:
 
     async def _next(self) -> Msg:
         """Wait for a message."""
-        puller = self._puller
+        puller = self.puller
         self._connection.check_loop()
         puller.report()
         while not puller.ready:
@@ -148,7 +159,9 @@ class ConsumeContext:
 
     def wake(self) -> None:
         """Messages came, or the end."""
-        self._left = 1 if self._puller.ended else min(self._left, self._puller.engine.until_pull)
+        self._left = 1 if self.puller.ended else min(self._left, self.puller.engine.until_pull)
+        if self._watcher is not None:
+            self._watcher()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -167,8 +180,8 @@ class ConsumeContext:
     async def stop(self) -> None:
         """End now. What is in the buffer is dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
         self._connection.check_loop()
-        self._puller.stop()
-        self._puller.ready.clear()
+        self.puller.stop()
+        self.puller.ready.clear()
         self.wake()
         if self._task is not None and self._task is not asyncio.current_task():
             await asyncio.wait([self._task])
@@ -176,18 +189,18 @@ class ConsumeContext:
     async def drain(self) -> None:
         """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44)."""
         self._connection.check_loop()
-        self._puller.drain()
+        self.puller.drain()
 
     async def wait_closed(self) -> None:
         """Wait until it has ended and its messages were taken and handled; raises the error that ended it."""
         self._connection.check_loop()
         await self.emptied(confirm=True)
-        if self._puller.error is not None:
-            raise self._puller.error
+        if self.puller.error is not None:
+            raise self.puller.error
 
     def retire(self) -> None:
         """The connection drains."""
-        self._puller.drain()
+        self.puller.drain()
 
     async def emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (it has confirmed its own end)
         """Wait until all that came was taken and handled."""

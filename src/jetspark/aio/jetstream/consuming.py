@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from jetspark.aio.jetstream.batch import Batch
 from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
 from jetspark.aio.jetstream.puller import Puller
 from jetspark.aio.message import Msg
 from jetspark.flow.pull import (
+    Batch,
+    ConsumeFields,
     PinIds,
-    Priority,
+    PriorityFields,
     PullOptions,
     check_group,
     consume_options,
@@ -53,11 +54,8 @@ class Consuming:
         max_bytes: int | None = None,
         expires: float | None = 30.0,
         idle_heartbeat: float | None = None,
-        group: str | None = None,
-        min_pending: int | None = None,
-        min_ack_pending: int | None = None,
-        priority: int | None = None,
-    ) -> Batch:
+        **priority: Unpack[PriorityFields],
+    ) -> Batch[Msg]:
         """Pull once, and wait until so many messages came or the time is up.
 
         Parameters
@@ -93,15 +91,8 @@ class Consuming:
         ConnectionClosedError
             The connection is closed.
         """
-        place = _priority(group, min_pending, min_ack_pending, priority)
         return await self._fetch(
-            fetch_options(
-                max_messages,
-                max_bytes=max_bytes,
-                expires=expires,
-                idle_heartbeat=idle_heartbeat,
-                priority=place,
-            )
+            fetch_options(max_messages, max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)
         )
 
     async def fetch_bytes(
@@ -110,15 +101,11 @@ class Consuming:
         *,
         expires: float | None = 30.0,
         idle_heartbeat: float | None = None,
-        group: str | None = None,
-        min_pending: int | None = None,
-        min_ack_pending: int | None = None,
-        priority: int | None = None,
-    ) -> Batch:
+        **priority: Unpack[PriorityFields],
+    ) -> Batch[Msg]:
         """As `fetch`, limited by bytes alone (FET-02). A next message that is larger ends it, also an empty one."""
-        place = _priority(group, min_pending, min_ack_pending, priority)
         return await self._fetch(
-            fetch_options(max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, priority=place)
+            fetch_options(max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)
         )
 
     async def fetch_no_wait(
@@ -126,24 +113,17 @@ class Consuming:
         max_messages: int | None = None,
         *,
         max_bytes: int | None = None,
-        group: str | None = None,
-        min_pending: int | None = None,
-        min_ack_pending: int | None = None,
-        priority: int | None = None,
-    ) -> Batch:
+        **priority: Unpack[PriorityFields],
+    ) -> Batch[Msg]:
         """As `fetch`, for what is there now (FET-08)."""
-        place = _priority(group, min_pending, min_ack_pending, priority)
-        return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, no_wait=True, priority=place))
+        return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, no_wait=True, **priority))
 
     async def next(
         self,
         timeout: float | None = 30.0,  # noqa: ASYNC109 (the deadline is part of the call)
         *,
         idle_heartbeat: float | None = None,
-        group: str | None = None,
-        min_pending: int | None = None,
-        min_ack_pending: int | None = None,
-        priority: int | None = None,
+        **priority: Unpack[PriorityFields],
     ) -> Msg:
         """The next message; the pull for it goes out now (FET-09).
 
@@ -159,9 +139,7 @@ class Consuming:
         Error
             As `fetch`.
         """
-        place = _priority(group, min_pending, min_ack_pending, priority)
-        options = fetch_options(1, expires=timeout, idle_heartbeat=idle_heartbeat, priority=place)
-        batch = await self._fetch(options)
+        batch = await self._fetch(fetch_options(1, expires=timeout, idle_heartbeat=idle_heartbeat, **priority))
         if not batch:
             raise NoMessageError(f"{self._info.stream_name}/{self._info.name}: no message within {timeout or 0:g} s")
         return batch[0]
@@ -172,18 +150,8 @@ class Consuming:
         self,
         callback: Callback | None = None,
         *,
-        max_messages: int | None = None,
-        max_bytes: int | None = None,
-        expires: float = 30.0,
-        idle_heartbeat: float | None = None,
-        threshold_messages: int | None = None,
-        threshold_bytes: int | None = None,
-        group: str | None = None,
-        min_pending: int | None = None,
-        min_ack_pending: int | None = None,
-        priority: int | None = None,
-        verify_on_reconnect: bool = False,
         on_error: ErrorHandler | None = None,
+        **options: Unpack[ConsumeFields],
     ) -> ConsumeContext:
         """Pull again and again, so that messages are there before they are asked for.
 
@@ -198,27 +166,14 @@ class Consuming:
         Parameters
         ----------
         callback
-            Called with each message, one after the other, on a task of its own; without it, iterate what is returned.
-            What it raises is told to `on_error`.
-        max_messages
-            Messages in the buffer, which were delivered and wait for you: 500, unless `max_bytes` is given. What waits
-            there longer than the consumer's `ack_wait` is delivered again (R26), so slow handlers want few.
-        max_bytes
-            Limit of the buffer in bytes instead.
-        expires
-            Seconds that the server keeps each pull open, at least 1.
-        idle_heartbeat
-            Seconds of silence after which the server sends a heartbeat: 0.5 to 30, at most half of `expires`, which is
-            the default. Silence for twice that time is told to `on_error`, and a new pull is sent.
-        threshold_messages, threshold_bytes
-            Pull again when less than that is pending. Half of the limit.
-        group, min_pending, min_ack_pending, priority
-            Priority group, and the place within it (ADR-42).
-        verify_on_reconnect
-            Look the consumer up after a reconnect, and end with an error when it is gone, as revision 1 of ADR-37 has
-            it. By default it is not looked up, and one that is made anew under its name is picked up (REC-05, REC-06).
+            Called with each message, one after the other; without it, iterate what is returned. What it raises is told
+            to `on_error`.
         on_error
             Told each warning. By default the connection's event handler is, by `ErrorOccurred`.
+        options
+            `max_messages` or `max_bytes`, `expires`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
+            `verify_on_reconnect`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
+            `jetspark.flow.pull.consume_options`.
 
         Raises
         ------
@@ -227,20 +182,10 @@ class Consuming:
         ConnectionClosedError
             The connection is closed.
         """
-        place = _priority(group, min_pending, min_ack_pending, priority)
-        options = consume_options(
-            max_messages=max_messages,
-            max_bytes=max_bytes,
-            expires=expires,
-            idle_heartbeat=idle_heartbeat,
-            threshold_messages=threshold_messages,
-            threshold_bytes=threshold_bytes,
-            priority=place,
-            verify_on_reconnect=verify_on_reconnect,
-        )
-        check_group(self._info.config, place)
+        wanted = consume_options(**options)
+        check_group(self._info.config, wanted.priority)
         context = ConsumeContext(
-            self._js, self._info.stream_name, self._info.name, options, pins=self._pins, acks=self._acks
+            self._js, self._info.stream_name, self._info.name, wanted, pins=self._pins, acks=self._acks
         )
         held, self._rest = self._rest, deque()
         context.start(held, callback, on_error)
@@ -267,12 +212,12 @@ class Consuming:
     def _acks(self) -> bool:
         return self._info.config.ack_policy is not AckPolicy.NONE
 
-    async def _fetch(self, options: PullOptions) -> Batch:
+    async def _fetch(self, options: PullOptions) -> Batch[Msg]:
         check_group(self._info.config, options.priority)
         self._js.connection.check_loop()
         if self._leaving:
             await asyncio.wait(self._leaving)
-        batch = Batch()
+        batch = Batch[Msg]()
         if self._rest and not self._take_rest(batch, options):
             return batch
         ended = asyncio.get_running_loop().create_future()
@@ -301,7 +246,7 @@ class Consuming:
         batch.extend(puller.ready)
         return self._checked(batch, puller.error)
 
-    def _checked(self, batch: Batch, error: Error | None) -> Batch:
+    def _checked(self, batch: Batch[Msg], error: Error | None) -> Batch[Msg]:
         if not batch:
             if error is not None:
                 raise error
@@ -309,7 +254,7 @@ class Consuming:
         batch.error = error
         return batch
 
-    def _take_rest(self, batch: Batch, options: PullOptions) -> bool:
+    def _take_rest(self, batch: Batch[Msg], options: PullOptions) -> bool:
         """Hand out what cancelled calls left, first; whether to pull for more."""
         while self._rest and len(batch) < options.max_messages:
             batch.append(self._rest.popleft())
@@ -323,9 +268,3 @@ class Consuming:
 
     def _warn(self, error: Error) -> None:
         self._js.connection.tell(ErrorOccurred(error))
-
-
-def _priority(
-    group: str | None, min_pending: int | None, min_ack_pending: int | None, priority: int | None
-) -> Priority:
-    return Priority(group=group, min_pending=min_pending, min_ack_pending=min_ack_pending, priority=priority)

@@ -216,6 +216,11 @@ class Puller:
         self._act()
         return True
 
+    @property
+    def handed(self) -> int:
+        """Messages taken from `ready` so far."""
+        return self._counted - len(self.ready)
+
     # -- counting ------------------------------------------------------------------------------------------------
 
     def _count(self) -> None:
@@ -238,7 +243,7 @@ class Puller:
 
     def _sync(self) -> None:
         """Tell the engine what was taken since it was told last."""
-        count = self._counted - len(self.ready) - self._told
+        count = self.handed - self._told
         if count > 0:
             size = self.taken_size - self._told_size
             self._told += count

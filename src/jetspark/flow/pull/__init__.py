@@ -2,14 +2,18 @@
 
 - `options`: what may be asked for;
 - `engine`: the state machine, with its `actions`;
+- `batch`: what a fetch brings;
 - `pins`, `pacing`: ids of pinned clients, and how long to wait where a pull would be answered at once.
 """
 
 from jetspark.flow.pull.actions import Action, End, LookUp, SendPull, Warn
+from jetspark.flow.pull.batch import Batch
 from jetspark.flow.pull.engine import PullEngine
 from jetspark.flow.pull.options import (
     MAX_BATCH,
+    ConsumeFields,
     Priority,
+    PriorityFields,
     PullOptions,
     check_group,
     consume_options,
@@ -20,10 +24,13 @@ from jetspark.flow.pull.pins import PinIds
 __all__ = [
     "MAX_BATCH",
     "Action",
+    "Batch",
+    "ConsumeFields",
     "End",
     "LookUp",
     "PinIds",
     "Priority",
+    "PriorityFields",
     "PullEngine",
     "PullOptions",
     "SendPull",

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 from jetspark.jetstream.api import PullRequest
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.errors import ConfigError
 
-__all__ = ["MAX_BATCH", "Priority", "PullOptions", "check_group", "consume_options", "fetch_options"]
+__all__ = [
+    "MAX_BATCH",
+    "ConsumeFields",
+    "Priority",
+    "PriorityFields",
+    "PullOptions",
+    "check_group",
+    "consume_options",
+    "fetch_options",
+]
 
 MAX_BATCH: Final = 1_000_000
 """Batch of a pull that is limited by bytes: the server takes a missing one as a single message (FET-02, CNS-03)."""
@@ -26,6 +35,27 @@ SHORTEST_HEARTBEAT: Final = 0.5
 LONGEST_HEARTBEAT: Final = 30.0
 FETCH_HEARTBEAT: Final = 5.0
 """Heartbeat of a fetch that says nothing of it and lasts longer than `DEFAULT_EXPIRES` (FET-03)."""
+
+
+class PriorityFields(TypedDict, total=False):
+    """What each pull may say of its priority group: the fields of `Priority`."""
+
+    group: str | None
+    min_pending: int | None
+    min_ack_pending: int | None
+    priority: int | None
+
+
+class ConsumeFields(PriorityFields, total=False):
+    """Options of `consume`; see `consume_options`."""
+
+    max_messages: int | None
+    max_bytes: int | None
+    expires: float
+    idle_heartbeat: float | None
+    threshold_messages: int | None
+    threshold_bytes: int | None
+    verify_on_reconnect: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +132,7 @@ def fetch_options(
     expires: float | None = DEFAULT_EXPIRES,
     idle_heartbeat: float | None = None,
     no_wait: bool = False,
-    priority: Priority = Priority(),
+    **priority: Unpack[PriorityFields],
 ) -> PullOptions:
     """Options of `fetch`, `fetch_bytes`, `fetch_no_wait` and `next` (FET-01 to FET-09).
 
@@ -130,7 +160,7 @@ def fetch_options(
         expires=None if no_wait else seconds,
         idle_heartbeat=None if no_wait else idle_heartbeat,
         endless=endless,
-        priority=priority,
+        priority=Priority(**priority),
     )
 
 
@@ -142,10 +172,30 @@ def consume_options(
     idle_heartbeat: float | None = None,
     threshold_messages: int | None = None,
     threshold_bytes: int | None = None,
-    priority: Priority = Priority(),
     verify_on_reconnect: bool = False,
+    **priority: Unpack[PriorityFields],
 ) -> PullOptions:
     """Options of `consume` (CNS-01 to CNS-03).
+
+    Parameters
+    ----------
+    max_messages
+        Messages in the buffer, which were delivered and wait: 500, unless `max_bytes` is given. What waits there longer
+        than the consumer's `ack_wait` is delivered again (R26), so slow handlers want few.
+    max_bytes
+        Limit of the buffer in bytes instead, as the server counts them: subject, ack subject, headers and payload.
+    expires
+        Seconds that the server keeps each pull open, at least 1.
+    idle_heartbeat
+        Seconds of silence after which the server sends a heartbeat: 0.5 to 30, at most half of `expires`, which is the
+        default. Silence for twice that time is a warning, and a new pull is sent.
+    threshold_messages, threshold_bytes
+        Pull again when less than that is pending. Half of the limit, rounded up.
+    verify_on_reconnect
+        Look the consumer up after a reconnect, and end with an error when it is gone, as revision 1 of ADR-37 has it.
+        By default it is not looked up, and one that is made anew under its name is picked up (REC-05, REC-06).
+    group, min_pending, min_ack_pending, priority
+        Priority group, and the place within it (ADR-42).
 
     Raises
     ------
@@ -177,7 +227,7 @@ def consume_options(
         threshold_messages=_threshold("messages", threshold_messages, most),
         threshold_bytes=_threshold("bytes", threshold_bytes, max_bytes or 0),
         repeats=True,
-        priority=priority,
+        priority=Priority(**priority),
         verify_on_reconnect=verify_on_reconnect,
     )
 

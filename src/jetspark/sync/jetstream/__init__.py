@@ -5,7 +5,7 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream`: change that, then `m
 
 from __future__ import annotations
 
-from jetspark.flow.publish_window import PublishSettings, PublishStats
+from jetspark.flow.publish_window import PublishSettings, PublishStats, RetryPlan
 from jetspark.sync.jetstream.batch_publisher import BatchPublisher
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.context import JetStream
@@ -22,5 +22,6 @@ __all__ = [
     "PublishSettings",
     "PublishStats",
     "Results",
+    "RetryPlan",
     "Stream",
 ]

@@ -1,0 +1,255 @@
+"""The handle of a running consume on the blocking front: messages are taken by the thread that wants them.
+
+The event loop pulls, and puts what came into a deque; this thread takes from it without asking the loop. Two numbers
+say when the engine has to know of that: `_count`, which only the taking thread writes, and `_tell_at`, which only the
+loop writes. Before it sleeps, the thread raises a flag and looks at the deque once more; the loop appends and then
+looks at the flag. So one of the two always sees the other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+
+from jetspark.aio.jetstream import consume_context as aio
+from jetspark.aio.jetstream import consuming
+from jetspark.aio.jetstream.puller import message_size
+from jetspark.flow.pull import ConsumeFields
+from jetspark.jetstream.errors import Error
+from jetspark.sync.blocking import Blocking
+from jetspark.sync.callbacks import CALLBACK_THREADS, on_thread
+from jetspark.sync.message import Msg
+
+if TYPE_CHECKING:
+    from jetspark.sync.connection import Connection
+
+__all__ = ["Callback", "ConsumeContext", "ErrorHandler", "StartConsume"]
+
+Callback = Callable[[Msg], None]
+"""Takes each message. They run one after the other, in order, on a thread of their own."""
+
+ErrorHandler = Callable[[Exception], None]
+"""Takes each warning, and what a callback raised."""
+
+
+class StartConsume(Blocking):
+    """The call that begins a consume."""
+
+    _inner: consuming.Consuming
+
+    def consume(
+        self,
+        callback: Callback | None = None,
+        *,
+        on_error: ErrorHandler | None = None,
+        **options: Unpack[ConsumeFields],
+    ) -> ConsumeContext:
+        """Pull again and again, so that messages are there before they are asked for.
+
+            with consumer.consume() as messages:
+                for message in messages:
+                    ...
+                    message.ack()
+
+        Parameters and errors are those of the asyncio front's `Consumer.consume`; the callback runs on a thread of its
+        own.
+        """
+        handler = None if on_error is None else on_thread(self._connection, on_error)
+        inner = self._run(lambda: self._inner.consume(on_error=handler, **options))
+        context = ConsumeContext(self._connection, inner)
+        if callback is not None:
+            context.start(callback)
+        return context
+
+
+class ConsumeContext(Blocking):
+    """Made by `Consumer.consume`. An iterator, and a context manager that stops at its end.
+
+    The iteration ends when it was stopped or drained, and raises the error that ended it.
+    """
+
+    _inner: aio.ConsumeContext
+
+    def __init__(self, connection: Connection, inner: Any) -> None:
+        super().__init__(connection, inner)
+        self._puller = self._inner.puller
+        self._popleft = cast("Callable[[], Msg]", self._puller.ready.popleft)
+        self._changed = threading.Condition()
+        self._waiting = False
+        self._posted = False  # the loop is about to look
+        self._count = 0
+        self._tell_at = 1
+        self._sizes = self._puller.engine.counts_bytes
+        self._thread: threading.Thread | None = None
+        self._inner.watch(partial(_woken, weakref.ref(self)))
+        connection.enlist(self)
+
+    def start(self, callback: Callback) -> None:
+        """Hand the messages to a callback; `consume` calls it."""
+        self._thread = threading.Thread(
+            target=self._work, args=(callback,), name=f"{CALLBACK_THREADS} of {self._inner!r}", daemon=True
+        )
+        self._thread.start()
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """It has ended, and its messages were taken."""
+        return self._inner.closed
+
+    @property
+    def error(self) -> Error | None:
+        """What ended it, None while it runs and where it was stopped or drained."""
+        return self._inner.error
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages in the buffer, and their bytes of headers and payload."""
+        return self._inner.pending
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Msg:
+        try:
+            message = self._popleft()
+        except IndexError:
+            message = self._wait()
+        self._count += 1
+        if self._count >= self._tell_at:
+            self._taken(message)
+        return message
+
+    def _taken(self, message: Msg) -> None:
+        if self._sizes:
+            self._puller.taken_size += message_size(message)
+        if self._puller.ended:
+            self._notify()
+        else:
+            self._report()
+
+    def _report(self) -> None:
+        """Let the loop tell the engine what was taken."""
+        if not self._posted:
+            self._posted = True
+            self._connection.soon(self._reported)
+
+    def _reported(self) -> None:
+        self._posted = False
+        self._puller.report()
+        self._tell_at = self._puller.handed + self._puller.engine.until_pull
+
+    def _wait(self) -> Msg:
+        """Wait for a message."""
+        with self._changed:
+            while True:
+                self._waiting = True
+                over = self._puller.ended
+                try:
+                    return self._popleft()
+                except IndexError:
+                    pass
+                if over:
+                    if self._puller.error is not None:
+                        raise self._puller.error
+                    raise StopIteration
+                self._report()
+                self._changed.wait()
+
+    def wake(self) -> None:
+        """Messages came, or the end. On the loop's thread."""
+        puller = self._puller
+        self._tell_at = 0 if puller.ended else min(self._tell_at, puller.handed + puller.engine.until_pull)
+        if self._waiting:
+            self._notify()
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._waiting = False
+            self._changed.notify_all()
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._connection.closed:
+            self.stop()
+
+    def stop(self) -> None:
+        """End now. What is in the buffer is dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
+        self._call(self._inner.stop())
+        self._notify()
+        self.join(None)
+
+    def drain(self) -> None:
+        """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44)."""
+        self._call(self._inner.drain())
+
+    def wait_closed(self) -> None:
+        """Wait until it has ended and its messages were taken and handled; raises the error that ended it."""
+        self.emptied(None)
+        if self._puller.error is not None:
+            raise self._puller.error
+
+    def retire(self) -> None:
+        """The connection drains."""
+        self._call(self._inner.drain())
+
+    def emptied(self, deadline: float | None) -> bool:
+        """Wait until all that came was taken and handled; whether it was in time."""
+        if self._thread is not None:
+            self.join(_left(deadline))
+            return not self._thread.is_alive()
+        with self._changed:
+            while not (over := self._is_over()) and self._changed.wait(_left(deadline)):
+                pass
+        return over
+
+    def _is_over(self) -> bool:
+        self._waiting = True
+        return self.closed
+
+    def join(self, timeout: float | None) -> None:
+        """Wait for the callback's thread to end, unless this is it."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    # -- callback ------------------------------------------------------------------------------------------------
+
+    def _work(self, callback: Callback) -> None:
+        while True:
+            try:
+                message = self.__next__()
+            except StopIteration:
+                return
+            except Error as error:
+                self._tell(error)
+                return
+            try:
+                callback(message)
+            except Exception as error:  # noqa: BLE001 - it may raise anything; the next message is not its business
+                self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        self._connection.soon(partial(self._inner.report, error))
+
+
+def _woken(context: weakref.ref[ConsumeContext]) -> None:
+    if (found := context()) is not None:
+        found.wake()
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(deadline - time.monotonic(), 0)
