@@ -18,7 +18,8 @@ from jetspark.errors import BadHeadersError, BadSubjectError, MaxPayloadError
 from jetspark.jetstream.api import AccountInfoRequest
 from jetspark.spark.message_ids import message_ids
 from jetspark.spark.options import write_options
-from jetspark.spark.writer import JetStreamWriter, PublishedRows, StreamRows, plan_write
+from jetspark.spark.published import PublishedRows, StreamRows
+from jetspark.spark.writer import JetStreamWriter, plan_write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -278,11 +279,11 @@ def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCapt
     assert [record.getMessage() for record in caplog.records] == [
         (
             "write done: stream A: 7 rows, stored at sequences 1 to 6, 1 there already; "
-            "stream B: 1 rows, 1 there already"
+            "stream B: 1 rows, 1 there already; 20 bytes"
         ),
         (
-            "write failed: 1 of 2 tasks were done, and their rows stay (stream A: 2 rows, stored at sequences 1 to 2); "
-            "of the others it is not known"
+            "write failed: 1 of 2 tasks were done, and their rows stay (stream A: 2 rows, stored at sequences 1 to 2; "
+            "10 bytes); of the others it is not known"
         ),
         "write done: no rows",
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from jetspark.jetstream.names import check_consumer_name, check_publish_subject
+from jetspark.jetstream.names import check_consumer_name, check_publish_subject, check_stream_name
 from jetspark.spark.option_values import (
     Position,
     PositionKind,
@@ -42,11 +42,13 @@ class Use(Enum):
     READ = "read"
     READ_STREAM = "streaming read"
     WRITE = "write"
+    WRITE_STREAM = "streaming write"
 
     @property
     def takes(self) -> frozenset[Use]:
         """Uses of the options that mean something here."""
-        return frozenset({Use.BOTH, self, Use.READ if self is Use.READ_STREAM else self})
+        wider = {Use.READ_STREAM: Use.READ, Use.WRITE_STREAM: Use.WRITE}
+        return frozenset({Use.BOTH, self, wider.get(self, self)})
 
 
 @dataclass(frozen=True)
@@ -223,8 +225,8 @@ MAX_BYTES_IN_FLIGHT: Final = Option[int](
 )
 RETRY_TIMEOUT: Final = Option[float](
     "retryTimeout", "duration", read_duration, 30.0, "30s",
-    "How long a task, or the planning, goes on trying when the server is away.", Use.READ,
-    "fetchOffset.numRetries",
+    "How long a task, or the planning, goes on trying when the server is away. A write does so where its rows have "
+    "message ids.", kafka="fetchOffset.numRetries",
 )
 
 MAX_OFFSETS_PER_TRIGGER: Final = Option[int | None](
@@ -281,6 +283,25 @@ ACK_TIMEOUT: Final = Option[float](
     "ackTimeout", "duration", read_duration, 5.0, "5s", "Longest wait for an acknowledgement.", Use.WRITE,
     "kafka.delivery.timeout.ms",
 )
+EXPECTED_STREAM: Final = Option[str | None](
+    "expectedStream", "name", check_stream_name, None, NONE,
+    "The stream that all rows are meant for; a row whose subject is another stream's is refused.", Use.WRITE,
+)
+ATOMIC: Final = Option[bool](
+    "atomic", "true or false", read_flag, False, "false",
+    "Publish the rows of a task in atomic batches of 1,000, each of which is stored as a whole or not at all. The "
+    "stream must allow them.", Use.WRITE, "kafka.transactional.id",
+)
+PROGRESS_STREAM: Final = Option[str | None](
+    "progressStream", "name", check_stream_name, None, NONE,
+    "Stream that holds how far each task has come, made when it is not there. With it a micro-batch that is run again "
+    "stores no row twice, however late that is.", Use.WRITE_STREAM,
+)
+MAX_REPLAY_DELAY: Final = Option[float](
+    "maxReplayDelay", "duration", read_duration, 3600.0, "1h",
+    "How late a micro-batch may be run again: the longest time that the query is down. A stream that recognises "
+    "repeats for less is warned of, unless there is a `progressStream`.", Use.WRITE_STREAM,
+)
 
 OPTIONS: Final[tuple[Option[object], ...]] = (
     SERVERS, USER, PASSWORD, TOKEN, CREDENTIALS, CREDENTIALS_TEXT, NKEY_SEED,
@@ -291,7 +312,7 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     INCLUDE_HEADERS, FAIL_ON_DATA_LOSS, ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
     COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
-    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT,
+    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, ATOMIC, PROGRESS_STREAM, MAX_REPLAY_DELAY,
 )
 """All options, in the order of the documentation."""
 # fmt: on

@@ -31,6 +31,7 @@ __all__ = [
     "contradiction",
     "either_read_options",
     "make_read_options",
+    "make_write_options",
     "read_options",
     "server_options",
     "write_options",
@@ -49,6 +50,16 @@ _OTHER_NAMES: Final = {
     "filtersubjects": table.SUBJECT,
     "url": table.SERVERS,
 }
+_SPARKS_OWN: Final = frozenset(
+    {
+        "checkpointlocation",
+        "queryname",
+        "asyncprogresstrackingenabled",
+        "asyncprogresstrackingcheckpointintervalms",
+        "_asyncprogresstrackingoverridesinksupportcheck",
+    }
+)
+"""What Spark reads of the options of `writeStream`, and hands over with ours."""
 _EARLIEST: Final = Position(PositionKind.EARLIEST)
 _LATEST: Final = Position(PositionKind.LATEST)
 _LOGINS: Final = (table.USER, table.TOKEN, table.CREDENTIALS, table.CREDENTIALS_TEXT, table.NKEY_SEED)
@@ -139,6 +150,12 @@ class WriteOptions:
         Most messages without acknowledgement.
     ack_timeout
         Seconds to wait for an acknowledgement.
+    retry_timeout
+        Seconds that a task goes on trying when the server is away.
+    expected_stream
+        Stream that all rows are meant for; None takes any.
+    atomic
+        Publish in atomic batches.
     """
 
     server: ServerOptions
@@ -146,6 +163,9 @@ class WriteOptions:
     dedup: bool
     max_pending: int
     ack_timeout: float
+    retry_timeout: float
+    expected_stream: str | None
+    atomic: bool
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -190,7 +210,11 @@ def make_read_options(given: Given, start: Position) -> ReadOptions:
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """Check the options of a batch write. Raises ConfigError."""
-    given = Given(options, Use.WRITE)
+    return make_write_options(Given(options, Use.WRITE))
+
+
+def make_write_options(given: Given) -> WriteOptions:
+    """Check the options of a write. Raises ConfigError."""
     subjects = given[table.SUBJECT]
     if len(subjects) > 1:
         raise ConfigError(f"option subject names {len(subjects)} subjects; all rows can be published to one only")
@@ -202,6 +226,9 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         dedup=given[table.DEDUP] == "auto",
         max_pending=given[table.MAX_PENDING_ACKS],
         ack_timeout=given[table.ACK_TIMEOUT],
+        retry_timeout=given[table.RETRY_TIMEOUT],
+        expected_stream=given[table.EXPECTED_STREAM],
+        atomic=given[table.ATOMIC],
     )
 
 
@@ -258,6 +285,8 @@ class Given:
         self.use = use
         self._values: dict[str, object] = {}
         for name in options:  # no value in a local variable: Spark can print those with a traceback
+            if use is Use.WRITE_STREAM and name.lower() in _SPARKS_OWN:
+                continue
             option = _BY_NAME.get(name.lower())
             if option is None:
                 raise ConfigError(_unknown(name, use))

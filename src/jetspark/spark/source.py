@@ -13,6 +13,8 @@ from jetspark.spark.reader import FilteringReader, JetStreamReader
 from jetspark.spark.schema import read_schema
 from jetspark.spark.stream_options import stream_read_options
 from jetspark.spark.stream_reader import JetStreamStreamReader
+from jetspark.spark.stream_write_options import stream_write_options
+from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
 from jetspark.spark.writer import JetStreamWriter, plan_write
 
 __all__ = ["JetStreamDataSource"]
@@ -21,7 +23,7 @@ _FILTERING_PLANNER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class JetStreamDataSource(DataSource):
-    """Streams of NATS JetStream as tables: batch reads and writes. Options: `jetspark.spark.option_table`."""
+    """Streams of NATS JetStream as tables, batch and streaming. Options: `jetspark.spark.option_table`."""
 
     @classmethod
     def name(cls) -> str:
@@ -47,6 +49,10 @@ class JetStreamDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> JetStreamWriter:
         """Return the writer of a batch. Raises ConfigError as `reader` does, and for the mode `overwrite`."""
         return plan_write(schema, write_options(Sealed(self.options)), overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> JetStreamStreamWriter:  # noqa: N802
+        """Return the writer of a micro-batch. Raises ConfigError as `writer` does."""
+        return plan_stream_write(schema, stream_write_options(Sealed(self.options)), overwrite)
 
 
 def _is_filtering_planner() -> bool:

@@ -1,0 +1,232 @@
+"""How far each task of a streaming query has come, written down in JetStream: one record for each query and partition.
+
+A stream recognises a repeated message id only within its duplicate window. A micro-batch that is run again later than
+that, because the query was down for longer, would store its rows twice. The record closes that hole. A task begins by
+reading it, and writes down that it has begun; when all its rows are stored, it writes down that it is done, with a
+digest of the ids of each record batch. So a task that finds that an earlier run has begun knows from when on rows of
+its own may be there (`replay` looks for them), and where the earlier run was done, it sees which rows need no look.
+
+Records are written with the sequence that they replace, so that two attempts of one task cannot overwrite one another
+unseen. A record of a later micro-batch means that this task's batch is over: such an attempt, which Spark has given up,
+ends with an error before its first row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from jetspark.jetstream import header_names as names
+from jetspark.jetstream.api import MessageGetRequest, Request, StreamCreateRequest, StreamInfoRequest
+from jetspark.jetstream.config import StorageType, StreamConfig
+from jetspark.jetstream.errors import (
+    APIError,
+    ConfigError,
+    Error,
+    MessageNotFoundError,
+    StreamNotFoundError,
+    WrongLastSequenceError,
+)
+from jetspark.jetstream.names import subject_matches
+from jetspark.spark.options import ServerOptions
+
+if TYPE_CHECKING:
+    from jetspark.bulk import Connection
+
+__all__ = ["BatchIsOverError", "ProgressStream", "TaskName", "TaskRecord"]
+
+R = TypeVar("R")
+
+_SUBJECTS: Final = "$JETSPARK"
+_VERSION: Final = 1
+_MOST_MARKS: Final = 20_000
+_MOST_TRIES: Final = 10
+_REPLICAS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TaskName:
+    """What a task writes: a partition of a micro-batch of a query. A repeated task has the same name.
+
+    Attributes
+    ----------
+    query
+        Id of the query, which it keeps as long as its checkpoint.
+    batch, partition
+        Numbers of the micro-batch and the partition.
+    """
+
+    query: str
+    batch: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.query}-{self.batch}-{self.partition}"
+
+
+class BatchIsOverError(Error, RuntimeError):
+    """A task of a micro-batch after which another one has begun: Spark has given it up, and it must store nothing."""
+
+
+class _Record(msgspec.Struct):
+    version: int
+    batch: int
+    done: bool = False
+    since_ns: int = 0
+    """When the first attempt began; 0 in its own record, whose time it is."""
+    marks: list[str] = []
+
+
+class ProgressStream:
+    """The stream that holds the records."""
+
+    def __init__(self, name: str, server: ServerOptions) -> None:
+        self.name = name
+        self.server = server
+
+    def subject(self, task: TaskName) -> str:
+        """Subject of a task's record."""
+        return f"{_SUBJECTS}.{self.name}.{task.query}.{task.partition}"
+
+    def prepare(self, connection: Connection) -> None:
+        """See that the stream is there, and fit for it.
+
+        Raises
+        ------
+        ConfigError
+            It does not take the subjects, or keeps more than one message of each.
+        """
+        try:
+            config = self._ask(connection, StreamInfoRequest(self.name)).config
+        except StreamNotFoundError:
+            self._make(connection)
+            return
+        ours = f"{_SUBJECTS}.{self.name}.query.0"
+        if config.max_msgs_per_subject != 1 or not any(subject_matches(each, ours) for each in config.subjects or ()):
+            raise ConfigError(
+                f"option progressStream: stream {self.name} is there already and does not fit: it must have the "
+                f"subject {_SUBJECTS}.{self.name}.> and max_msgs_per_subject 1"
+            )
+
+    def _make(self, connection: Connection) -> None:
+        config = StreamConfig(
+            name=self.name,
+            description="how far the tasks of streaming queries have come",
+            subjects=[f"{_SUBJECTS}.{self.name}.>"],
+            max_msgs_per_subject=1,
+            storage=StorageType.FILE,
+            allow_direct=True,
+            num_replicas=_REPLICAS if connection.server_info.cluster else 1,
+        )
+        try:
+            self._ask(connection, StreamCreateRequest(config))
+        except APIError:
+            if config.num_replicas == 1:
+                raise
+            config.num_replicas = 1  # the cluster has not as many servers to spare
+            self._ask(connection, StreamCreateRequest(config))
+
+    def _ask(self, connection: Connection, request: Request[R]) -> R:
+        return connection.request(request, timeout=self.server.request_timeout, prefix=self.server.api)
+
+    def read(self, connection: Connection, subject: str) -> tuple[_Record | None, int, int]:
+        """The record of a subject, its sequence and its time (nanoseconds since 1970); None, 0, 0 without one."""
+        try:
+            stored = self._ask(connection, MessageGetRequest(self.name, last_by_subj=subject))
+        except MessageNotFoundError:
+            return None, 0, 0
+        try:
+            record = msgspec.json.decode(stored.payload, type=_Record)
+        except msgspec.DecodeError as problem:
+            raise ConfigError(f"stream {self.name}: {subject} holds no record of a task: {problem}") from None
+        return record, stored.sequence, stored.timestamp_ns
+
+
+class TaskRecord:
+    """The record of one task.
+
+    Attributes
+    ----------
+    since_ns
+        When an earlier run of the task began (nanoseconds since 1970); None when there was none.
+    marks
+        Digests of the record batches of an earlier run that was done.
+    """
+
+    def __init__(self, stream: ProgressStream, task: TaskName) -> None:
+        self._stream = stream
+        self._task = task
+        self._subject = stream.subject(task)
+        self._sequence = 0
+        self._retry_timeout = 0.0
+        self.since_ns: int | None = None
+        self.marks: list[str] = []
+
+    def begin(self, connection: Connection, retry_timeout: float) -> None:
+        """Find out whether the task ran before, and write down that it runs.
+
+        Raises
+        ------
+        BatchIsOverError
+            A later micro-batch of the query has begun.
+        """
+        self._retry_timeout = retry_timeout
+        record = self._look(connection)
+        if record is None or not record.done:  # the record of a run that was done stays
+            self._write(connection, _Record(_VERSION, self._task.batch, since_ns=self.since_ns or 0))
+
+    def finish(self, connection: Connection, marks: list[str]) -> None:
+        """Write down that all rows are stored. Raises BatchIsOverError as `begin` does."""
+        record = self._look(connection)  # which also knows when the first attempt began, by the server's clock
+        marks = marks if len(marks) <= _MOST_MARKS else []
+        if record is not None and record.done and record.marks == marks:
+            return
+        self._write(connection, _Record(_VERSION, self._task.batch, True, self.since_ns or 0, marks))
+
+    def _look(self, connection: Connection) -> _Record | None:
+        """The record of an earlier run of this task, None when there is none."""
+        record, self._sequence, stored_ns = self._stream.read(connection, self._subject)
+        if record is None or record.batch < self._task.batch:
+            return None
+        if record.batch > self._task.batch:
+            raise BatchIsOverError(
+                f"micro-batch {self._task.batch} of query {self._task.query} is over: number {record.batch} has begun, "
+                "so this task, which Spark has given up, stores nothing more"
+            )
+        self.since_ns = record.since_ns or stored_ns
+        self.marks = record.marks
+        return record
+
+    def _write(self, connection: Connection, record: _Record) -> None:
+        import pyarrow as pa
+
+        from jetspark.bulk import PublishRefusedError, publish
+
+        payload = msgspec.json.encode(record)
+        for _ in range(_MOST_TRIES):
+            expected = [(names.EXPECTED_LAST_SUBJECT_SEQUENCE, str(self._sequence))]
+            headers = pa.array([expected], pa.map_(pa.string(), pa.string()))
+            row = pa.record_batch({"data": [payload], "headers": headers})
+            try:
+                report = publish(
+                    connection,
+                    row,
+                    subject=self._subject,
+                    ack_timeout=self._stream.server.request_timeout,
+                    expected_stream=self._stream.name,
+                    retry_timeout=self._retry_timeout,
+                )
+            except PublishRefusedError as refused:
+                if not isinstance(refused.error, WrongLastSequenceError):
+                    raise
+                there = self._look(connection)
+                if there is not None and (there.done or not record.done):
+                    return  # ours, whose answer got lost, or that of another attempt, which says as much
+            else:
+                self._sequence = report.last_sequence or 0
+                return
+        raise ConfigError(
+            f"stream {self._stream.name}: {self._subject} changes under our hands; who else writes there?"
+        )

@@ -1,0 +1,66 @@
+"""What batch and streaming writes have in common: Spark's record batches as ours, and how they are published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jetspark.spark.options import WriteOptions
+from jetspark.spark.schema import WriteColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jetspark.bulk import Connection, PublishReport
+
+__all__ = ["publish_rows", "written_rows"]
+
+
+def written_rows(
+    batches: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str, *, lasting: bool
+) -> Iterator[pa.RecordBatch]:
+    """The batches with our columns only, under our names, and ids for the rows that have none.
+
+    Parameters
+    ----------
+    prefix
+        What the ids begin with: job and partition.
+    lasting
+        The ids must outlive the session, see `message_ids`.
+    """
+    import pyarrow as pa
+
+    from jetspark.spark.message_ids import add_message_ids
+
+    names = list(columns.positions)
+    row = 0
+    for batch in batches:
+        arrays = [batch.column(at) for at in columns.positions.values()]
+        ours = pa.RecordBatch.from_arrays(arrays, names)
+        yield add_message_ids(prefix, row, ours, lasting=lasting) if options.dedup else ours
+        row += len(batch)
+
+
+def publish_rows(connection: Connection, rows: Iterator[pa.RecordBatch], options: WriteOptions) -> PublishReport:
+    """Publish them as the options say. Only rows with ids are sent again when the connection was lost."""
+    from jetspark.bulk import publish, publish_atomic
+
+    retry_timeout = options.retry_timeout if options.dedup else 0.0
+    if options.atomic:
+        return publish_atomic(
+            connection,
+            rows,
+            subject=options.subject,
+            ack_timeout=options.ack_timeout,
+            expected_stream=options.expected_stream,
+            retry_timeout=retry_timeout,
+        )
+    return publish(
+        connection,
+        rows,
+        subject=options.subject,
+        max_pending=options.max_pending,
+        ack_timeout=options.ack_timeout,
+        expected_stream=options.expected_stream,
+        retry_timeout=retry_timeout,
+    )

@@ -1,0 +1,144 @@
+"""What an earlier run of a task has stored, so that a repeated one leaves it out, however late it comes.
+
+Where the earlier run was done, the digests of its record batches tell which of them need not be looked at. What is left
+is looked for in the streams themselves: they hold the message ids among the headers, and all of this task were stored
+after its first run began. Rows that consumers or limits have removed since cannot be found; the stream's own duplicate
+window, and the record of a run that was done, still know them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jetspark import bulk
+from jetspark.bulk import Connection
+from jetspark.flow.ranges import is_passing
+from jetspark.jetstream.api import StreamInfoRequest, StreamNamesRequest
+from jetspark.jetstream.errors import Error
+from jetspark.jetstream.header_names import MSG_ID
+from jetspark.jetstream.names import subject_matches
+from jetspark.spark.connections import lend
+from jetspark.spark.message_ids import effective_ids
+from jetspark.spark.options import WriteOptions
+
+__all__ = ["Replay", "mark_of"]
+
+_log: Final = logging.getLogger(__name__)
+
+_SLACK_NS: Final = 60 * 1_000_000_000
+"""The clocks of two servers may differ by so much."""
+
+
+def mark_of(batch: pa.RecordBatch) -> str:
+    """Digest of the ids of a record batch."""
+    return blake2b("\n".join(effective_ids(batch).to_pylist()).encode(), digest_size=8).hexdigest()
+
+
+class Replay:
+    """Leaves out rows that an earlier run has stored.
+
+    Parameters
+    ----------
+    prefix
+        What the ids of this task begin with; None where rows have ids of their own.
+    since_ns
+        When the earlier run began, None when there was none.
+    marks
+        Digests of its record batches if it was done.
+
+    Attributes
+    ----------
+    marks
+        Digests of the record batches of this run.
+    skipped
+        Rows left out.
+    """
+
+    def __init__(self, options: WriteOptions, prefix: str | None, since_ns: int | None, marks: Sequence[str]) -> None:
+        self._options = options
+        self._prefix = prefix
+        self._since_ns = since_ns
+        self._earlier = marks
+        self._filters: dict[str, Sequence[str]] = {}  # of the streams that were looked at, their subjects
+        self._stored: pa.StringArray | None = None
+        self.marks: list[str] = []
+        self.skipped = 0
+
+    def rest(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows that are not stored yet, in their order."""
+        for number, batch in enumerate(batches):
+            self.marks.append(mark_of(batch))
+            if self._since_ns is None:
+                yield batch
+            elif self._earlier[number : number + 1] == [self.marks[-1]]:
+                self.skipped += len(batch)
+            else:
+                left = self._without_stored(batch)
+                self.skipped += len(batch) - len(left)
+                if len(left):
+                    yield left
+
+    def _without_stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        subjects = [self._options.subject] if self._options.subject else pc.unique(batch.column("subject")).to_pylist()
+        self._look_for(subject for subject in subjects if subject)
+        if self._stored is None or not len(self._stored):
+            return batch
+        return batch.filter(pc.invert(pc.is_in(effective_ids(batch), self._stored)))
+
+    def _look_for(self, subjects: Iterable[str]) -> None:
+        """Read the ids of the streams that take these subjects; each stream once."""
+        unknown = [subject for subject in subjects if not self._is_known(subject)]
+        if not unknown:
+            return
+        # The rows are published on the worker's connection at the same time, so this is another one.
+        with lend(self._options.server.connect, self._options.retry_timeout) as connection:
+            for subject in unknown:
+                if not self._is_known(subject):
+                    for stream in self._streams_of(connection, subject):
+                        if stream not in self._filters:
+                            self._read_ids(connection, stream)
+
+    def _is_known(self, subject: str) -> bool:
+        return any(subject_matches(each, subject) for filters in self._filters.values() for each in filters)
+
+    def _streams_of(self, connection: Connection, subject: str) -> Sequence[str]:
+        if self._options.expected_stream is not None:
+            return [self._options.expected_stream]
+        server = self._options.server
+        request = StreamNamesRequest(subject_filter=subject)
+        return connection.request(request, timeout=server.request_timeout, prefix=server.api).items
+
+    def _read_ids(self, connection: Connection, stream: str) -> None:
+        server, since_ns = self._options.server, self._since_ns or 0
+        try:
+            info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+            found = [] if self._stored is None else [self._stored]
+            with bulk.scan(
+                connection,
+                stream,
+                start_time=max(since_ns - _SLACK_NS, 0),
+                columns=["headers"],
+                timeout=server.request_timeout,
+                retry_timeout=self._options.retry_timeout,
+                prefix=server.api,
+            ) as batches:
+                found += [self._ids_of(batch) for batch in batches]
+        except Error as error:
+            if is_passing(error):
+                raise
+            _log.warning("what stream %s has of an earlier run cannot be looked up: %s", stream, error)
+            self._filters[stream] = (">",)  # asking again would say the same
+            return
+        self._filters[stream] = info.config.subjects or ()
+        self._stored = pa.concat_arrays(found) if found else pa.array([], pa.string())
+
+    def _ids_of(self, batch: pa.RecordBatch) -> pa.StringArray:
+        lists = pc.map_lookup(batch.column("headers"), MSG_ID, "first")
+        ids = pc.drop_null(pc.list_flatten(lists))
+        return ids if self._prefix is None else ids.filter(pc.starts_with(ids, self._prefix))

@@ -1,0 +1,145 @@
+"""Streaming writes: micro-batches that Spark may run twice, whose rows are stored once.
+
+Spark runs a micro-batch again when the query was stopped before it had written down that it was done, and a task when
+an attempt failed; an attempt that it has given up may still be running then. All of them give a row the same message
+id: query, micro-batch, partition and row number, which come from the task's own properties, and a hash of the content
+for plans that give rows in another order the second time (see `message_ids`). The stream drops what it has.
+
+It does so within its duplicate window only. Where a micro-batch may be run again later than that, a warning says so,
+or a stream of progress records sees to it (`progress`, `replay`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from jetspark.jetstream.errors import ConfigError, ProtocolError
+from jetspark.spark.connections import lend
+from jetspark.spark.duplicate_window import WindowCheck
+from jetspark.spark.progress import ProgressStream, TaskName, TaskRecord
+from jetspark.spark.published import PublishedRows, told, total
+from jetspark.spark.publishing import publish_rows, written_rows
+from jetspark.spark.schema import WriteColumns, write_columns
+from jetspark.spark.stream_write_options import StreamWriteOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jetspark.bulk import Connection
+
+__all__ = ["JetStreamStreamWriter", "plan_stream_write"]
+
+_log: Final = logging.getLogger(__name__)
+
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+
+
+def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite: bool) -> JetStreamStreamWriter:
+    """Check what can be checked before a micro-batch runs. Spark asks for each of them, and once more to commit it.
+
+    Raises
+    ------
+    ConfigError
+        The output mode is `complete`, the rows lack a column, or the progress stream does not fit.
+    ConnectError, AuthenticationError, TLSError
+        The server is needed for that, and cannot be reached or does not take us.
+    """
+    if overwrite:
+        raise ConfigError(
+            "output mode complete: a stream can only be appended to; use output mode append, or write the changed rows "
+            "from foreachBatch"
+        )
+    columns = write_columns(schema, options.write.subject)
+    write, check = options.write, WindowCheck(options)
+    if options.progress_stream is not None or check.is_due():
+        with lend(write.server.connect, write.retry_timeout) as connection:
+            if options.progress_stream is not None:
+                ProgressStream(options.progress_stream, write.server).prepare(connection)
+            check.before(connection)
+    return JetStreamStreamWriter(options, columns)
+
+
+class JetStreamStreamWriter(DataSourceStreamArrowWriter):
+    """Publishes the rows of a micro-batch. Made on the driver for each of them, and sent to every task."""
+
+    def __init__(self, options: StreamWriteOptions, columns: WriteColumns) -> None:
+        self._options = options
+        self._columns = columns
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> PublishedRows:
+        """Publish the rows of a task and return what was stored."""
+        return self.publish(_current_task(), iterator)
+
+    def publish(self, task: TaskName, batches: Iterator[pa.RecordBatch]) -> PublishedRows:
+        """Publish the rows of a task that has this name.
+
+        Raises
+        ------
+        BatchIsOverError
+            The query is further than this task's micro-batch.
+        """
+        first = next(batches, None)
+        if first is None:  # a shuffle leaves many tasks without a row
+            return PublishedRows(task.partition, 0)
+        write = self._options.write
+        rows = written_rows(_chain(first, batches), self._columns, write, str(task), lasting=True)
+        with lend(write.server.connect, write.retry_timeout) as connection:
+            if self._options.progress_stream is None:
+                done = PublishedRows.of(task.partition, publish_rows(connection, rows, write))
+                WindowCheck(self._options).after(connection, done.streams)
+            else:
+                done = self._publish_recorded(connection, task, rows)
+        _log.info("query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, told(done))
+        return done
+
+    def _publish_recorded(
+        self, connection: Connection, task: TaskName, rows: Iterator[pa.RecordBatch]
+    ) -> PublishedRows:
+        from jetspark.spark.replay import Replay
+
+        write = self._options.write
+        assert self._options.progress_stream is not None
+        record = TaskRecord(ProgressStream(self._options.progress_stream, write.server), task)
+        record.begin(connection, write.retry_timeout)
+        replay = Replay(write, None if "msg_id" in self._columns else str(task), record.since_ns, record.marks)
+        report = publish_rows(connection, replay.rest(rows), write)
+        record.finish(connection, replay.marks)
+        return PublishedRows.of(task.partition, report, replay.skipped)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Tell what the micro-batch has stored."""
+        _log.info("batch %d done: %s", batchId, told(total(messages)))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Tell what stays of a micro-batch that failed: a stream takes nothing back."""
+        done = [message for message in messages if message is not None]
+        _log.warning(
+            "batch %d failed: %d of %d tasks were done (%s); of the others it is not known. Their rows stay, and keep "
+            "their message ids when the batch is run again",
+            batchId,
+            len(done),
+            len(messages),
+            told(total(messages)),
+        )
+
+
+def _current_task() -> TaskName:
+    context = TaskContext.get()
+    if context is None:
+        raise ConfigError("a streaming write runs in a task of Spark only")
+    query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+    if query is None or batch is None:
+        raise ProtocolError(f"Spark does not say which micro-batch this is: {_QUERY} {query}, {_BATCH} {batch}")
+    return TaskName(query, int(batch), context.partitionId())
+
+
+def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

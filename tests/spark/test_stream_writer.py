@@ -1,0 +1,382 @@
+"""Micro-batches that are written twice, in another order, by given-up attempts, long after: each row is stored once."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+from tests.spark.support import Nats, running
+
+from jetspark import bulk
+from jetspark.bulk import PublishRefusedError
+from jetspark.errors import BadSubjectError, ConfigError, ConnectError, ProtocolError, WrongStreamError
+from jetspark.jetstream import RetentionPolicy
+from jetspark.jetstream.api import MessageDeleteRequest, MessageGetRequest
+from jetspark.spark import duplicate_window
+from jetspark.spark.progress import BatchIsOverError, TaskName
+from jetspark.spark.published import PublishedRows, StreamRows
+from jetspark.spark.stream_write_options import stream_write_options
+from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
+
+ROWS = StructType().add("subject", "string").add("data", "binary")
+WITH_IDS = StructType().add("subject", "string").add("data", "binary").add("msg_id", "string")
+SHORT = timedelta(milliseconds=100)
+QUERY = "5a1ab67e-6a32-4b02-9d2d-5a1ab67e6a32"
+
+
+def task(batch: int = 0, partition: int = 0) -> TaskName:
+    return TaskName(QUERY, batch, partition)
+
+
+def writer(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStreamStreamWriter:
+    return plan_stream_write(schema, stream_write_options({"servers": nats.url, **options}), overwrite=False)
+
+
+def batches(stream: str, numbers: Iterable[int], size: int = 100, ids: str | None = None) -> list[pa.RecordBatch]:
+    rows = list(numbers)
+    made = []
+    for part in (rows[at : at + size] for at in range(0, len(rows), size)):
+        columns = {"subject": [f"{stream}.{number % 2}" for number in part], "data": [b"%d" % each for each in part]}
+        if ids is not None:
+            columns["msg_id"] = [f"{ids}{number}" for number in part]
+        made.append(pa.record_batch(columns))
+    return made
+
+
+def until(parts: list[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
+    yield from parts[:count]
+    raise ConnectionResetError("the task is lost")
+
+
+def data(nats: Nats, stream: str) -> list[int]:
+    found = [row["data"] for row in nats.rows(stream, "data")]
+    return [int(each) for each in found if isinstance(each, bytes)]
+
+
+def forget(nats: Nats, stream: str) -> None:
+    """Wait until the stream takes a message id that it had again."""
+    probe = pa.record_batch({"subject": [f"{stream}.probe"], "data": ["0"], "msg_id": ["probe"]})
+    bulk.publish(nats.connection, probe)
+    deadline = time.monotonic() + 10
+    while (report := bulk.publish(nats.connection, probe)).duplicates:
+        assert time.monotonic() < deadline
+    for sequence in range(nats.info(stream).state.last_seq, 0, -1):
+        subject = nats.connection.request(MessageGetRequest(stream, seq=sequence)).subject
+        if not subject.endswith("probe"):
+            break
+        nats.connection.request(MessageDeleteRequest(stream, sequence))
+    assert report.count == 1
+
+
+# -- within the duplicate window -------------------------------------------------------------------------------------
+
+
+def test_a_micro_batch_that_is_written_again_is_stored_once(nats: Nats) -> None:
+    stream = nats.stream()
+    first = writer(nats).publish(task(), iter(batches(stream, range(500))))
+    assert (first.partition, first.skipped, first.retries) == (0, 0, 0)
+    assert first.streams == {stream: StreamRows(500, 0, 1, 500)}
+    assert first.bytes > 500 * 50
+    again = writer(nats).publish(task(), iter(batches(stream, range(500), size=70)))  # a restart, with other batches
+    assert again.streams == {stream: StreamRows(500, 500, None, None)}
+    other = writer(nats).publish(task(1), iter(batches(stream, range(500))))  # the next micro-batch: as it comes
+    assert other.streams[stream].duplicates == 0
+    assert data(nats, stream) == [*range(500), *range(500)]
+    ids = [str(row["headers"]) for row in nats.rows(stream, "headers")]
+    assert len(set(ids)) == 1000
+    assert f"('Nats-Msg-Id', ['{QUERY}-0-0-7-" in ids[7]
+
+
+def test_rows_that_come_in_another_order_are_not_lost(nats: Nats) -> None:
+    stream = nats.stream()
+    writer(nats).publish(task(), iter(batches(stream, range(500))))
+    writer(nats).publish(task(), iter(batches(stream, [*range(250), *reversed(range(250, 1000))])))
+    found = data(nats, stream)
+    assert set(found) == set(range(1000))
+    assert found.count(10) == 1
+
+
+def test_an_attempt_that_was_given_up_stores_nothing_twice(nats: Nats) -> None:
+    stream = nats.stream()
+    parts = batches(stream, range(1000))
+    zombie = iter(parts)
+    ahead = [next(zombie) for _ in range(3)]
+    with pytest.raises(ConnectionResetError):
+        writer(nats).publish(task(), until(parts, 5))
+    writer(nats).publish(task(), iter(parts))
+    late = writer(nats).publish(task(), iter([*ahead, *zombie]))
+    assert late.streams[stream].duplicates == 1000
+    assert data(nats, stream) == list(range(1000))
+
+
+def test_ids_of_ones_own_go_before_and_rows_without_get_one(nats: Nats) -> None:
+    stream = nats.stream()
+    part = pa.record_batch(
+        {
+            "subject": [f"{stream}.a"] * 3,
+            "data": [b"1", b"2", b"3"],
+            "msg_id": pa.array(["mine", None, "yours"]),
+        }
+    )
+    for partition in (0, 1):
+        writer(nats, WITH_IDS).publish(task(partition=partition), iter([part]))
+    assert data(nats, stream) == [1, 2, 3, 2]
+    assert "mine" in str(nats.rows(stream, "headers")[0])
+
+
+def test_atomic_batches_are_stored_once_as_well(nats: Nats) -> None:
+    stream = nats.stream(allow_atomic=True)
+    made = writer(nats, atomic="true")
+    with pytest.raises(ConnectionResetError):
+        made.publish(task(), until(batches(stream, range(3000)), 25))
+    assert data(nats, stream) == list(range(2000))
+    done = made.publish(task(), iter(batches(stream, range(3000))))
+    assert (done.streams[stream].count, done.streams[stream].duplicates) == (3000, 2000)
+    assert data(nats, stream) == list(range(3000))
+
+
+def test_a_task_without_rows_does_not_even_connect() -> None:
+    options = stream_write_options({"servers": "nats://127.0.0.1:1", "retryTimeout": "1ms"})
+    made = plan_stream_write(ROWS, options, overwrite=False)
+    assert made.publish(task(partition=7), iter([])) == PublishedRows(7, 0)
+    with pytest.raises(ConnectError):
+        made.publish(task(), iter(batches("S", range(1))))
+
+
+# -- beyond it -------------------------------------------------------------------------------------------------------
+
+
+def recorded(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStreamStreamWriter:
+    return writer(nats, schema, progressStream="SPARK_PROGRESS", **options)
+
+
+def test_without_a_record_a_late_repeat_is_stored_twice(nats: Nats) -> None:
+    """What the record is for: this is the hole that it closes."""
+    stream = nats.stream(duplicate_window=SHORT)
+    for _ in range(2):
+        writer(nats).publish(task(), iter(batches(stream, range(10))))
+        forget(nats, stream)
+    assert data(nats, stream) == [*range(10), *range(10)]
+
+
+@pytest.mark.parametrize("schema", [ROWS, WITH_IDS])
+def test_with_a_record_a_late_repeat_is_stored_once(nats: Nats, schema: StructType) -> None:
+    stream = nats.stream(duplicate_window=SHORT)
+    ids = None if schema is ROWS else f"{stream}-"
+    query = task(partition=1 if ids else 2)
+    done = recorded(nats, schema).publish(query, iter(batches(stream, range(1000), ids=ids)))
+    assert (done.streams[stream].count, done.skipped) == (1000, 0)
+    forget(nats, stream)
+    again = recorded(nats, schema).publish(query, iter(batches(stream, range(1000), ids=ids)))
+    assert (again.streams, again.skipped) == ({}, 1000)
+    cut = recorded(nats, schema).publish(query, iter(batches(stream, range(1000), size=70, ids=ids)))
+    assert (cut.streams, cut.skipped) == ({}, 1000)  # other record batches: looked up in the stream
+    assert data(nats, stream) == list(range(1000))
+
+
+@pytest.mark.parametrize("atomic", ["true", "false"])
+def test_with_a_record_a_task_that_was_lost_goes_on_where_it_was(nats: Nats, atomic: str) -> None:
+    stream = nats.stream(duplicate_window=SHORT, allow_atomic=True)
+    parts = batches(stream, range(3000))
+    query = task(3, partition=4 if atomic == "true" else 5)
+    with pytest.raises(ConnectionResetError):
+        recorded(nats, atomic=atomic).publish(query, until(parts, 25))
+    forget(nats, stream)
+    there = len(data(nats, stream))
+    assert there
+    done = recorded(nats, atomic=atomic).publish(query, iter(parts))
+    assert done.skipped == there
+    assert sorted(data(nats, stream)) == list(range(3000))
+    forget(nats, stream)
+    assert recorded(nats).publish(query, iter(parts)).skipped == 3000
+
+
+def test_with_a_record_rows_that_consumers_have_taken_do_not_come_again(nats: Nats) -> None:
+    stream = nats.stream(duplicate_window=SHORT, retention=RetentionPolicy.WORK_QUEUE)
+    query = task(partition=6)
+    recorded(nats).publish(query, iter(batches(stream, range(300))))
+    forget(nats, stream)
+    nats.purge(stream)
+    done = recorded(nats).publish(query, iter(batches(stream, range(300))))
+    assert (done.streams, done.skipped) == ({}, 300)
+    assert nats.info(stream).state.messages == 0
+
+
+def test_with_a_record_an_attempt_of_a_batch_that_is_over_stores_nothing(nats: Nats) -> None:
+    stream = nats.stream()
+    recorded(nats).publish(task(1, partition=7), iter(batches(stream, range(10))))
+    recorded(nats).publish(task(2, partition=7), iter(batches(stream, range(10, 20))))
+    with pytest.raises(BatchIsOverError, match=f"micro-batch 1 of query {QUERY} is over: number 2 has begun"):
+        recorded(nats).publish(task(1, partition=7), iter(batches(stream, range(20, 30))))
+
+    def overtaken() -> Iterator[pa.RecordBatch]:
+        yield from batches(stream, range(30, 35))
+        recorded(nats).publish(task(4, partition=7), iter(batches(stream, range(35, 40))))
+
+    with pytest.raises(BatchIsOverError, match="number 4 has begun"):
+        recorded(nats).publish(task(3, partition=7), overtaken())
+    assert sorted(data(nats, stream)) == [*range(20), *range(30, 40)]
+
+
+def test_two_attempts_of_one_task_may_run_at_the_same_time(nats: Nats) -> None:
+    stream = nats.stream()
+
+    def beside() -> Iterator[pa.RecordBatch]:
+        yield from batches(stream, range(100))
+        done = recorded(nats).publish(task(partition=8), iter(batches(stream, range(200))))
+        assert done.streams[stream].count + done.skipped == 200
+        yield from batches(stream, range(100, 200))
+
+    done = recorded(nats).publish(task(partition=8), beside())
+    assert done.streams[stream].count == 200
+    assert sorted(data(nats, stream)) == list(range(200))
+    records = [row for row in nats.rows("SPARK_PROGRESS", "subject", "data") if f"{QUERY}.8" in str(row["subject"])]
+    assert len(records) == 1  # one for each partition, however many batches
+    assert b'"done":true' in records[0]["data"]  # type: ignore[operator]  # bytes
+
+
+def test_a_stream_that_cannot_be_looked_into_is_told(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+    stream = nats.stream(duplicate_window=SHORT, retention=RetentionPolicy.WORK_QUEUE, allow_direct=False)
+    query = task(partition=9)
+    with pytest.raises(ConnectionResetError):
+        recorded(nats).publish(query, until(batches(stream, range(300)), 2))
+    recorded(nats).publish(query, iter(batches(stream, range(300))))
+    assert f"what stream {stream} has of an earlier run cannot be looked up" in caplog.text
+    assert nats.info(stream).state.messages >= 300
+
+
+# -- what is told, and what is refused -------------------------------------------------------------------------------
+
+
+def test_a_window_that_may_be_too_short_is_told_once_with_both_figures(
+    nats: Nats, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicate_window, "_checked", set())
+    stream = nats.stream(duplicate_window=timedelta(minutes=5))
+    said = f"stream {stream} recognises repeats for 5m0s (duplicate_window), and a micro-batch may be run again up to "
+    for options in ({"subject": f"{stream}.0"}, {"expectedStream": stream}):
+        for _ in range(2):
+            writer(nats, **options)
+        assert caplog.text.count(f"{said}1h0m0s later") == 1
+        caplog.clear()
+    for _ in range(2):
+        writer(nats, maxReplayDelay="10m").publish(task(), iter(batches(stream, range(1))))
+    assert caplog.text.count(f"{said}10m0s later") == 1
+    caplog.clear()
+    for options in ({"maxReplayDelay": "5m"}, {"dedup": "off"}, {"progressStream": "SPARK_PROGRESS"}):
+        writer(nats, expectedStream=stream, **options).publish(task(5), iter(batches(stream, range(1))))
+    assert caplog.text == ""
+
+
+def test_a_row_of_another_stream_is_refused(nats: Nats) -> None:
+    one, two = nats.stream(), nats.stream()
+    with pytest.raises(PublishRefusedError) as caught:
+        writer(nats, expectedStream=one).publish(task(), iter(batches(two, range(10))))
+    assert isinstance(caught.value.error, WrongStreamError)
+
+
+def test_a_row_that_cannot_be_sent_is_shown(nats: Nats) -> None:
+    stream = nats.stream()
+    rows = pa.record_batch({"subject": [f"{stream}.good", "a b"], "data": [b"good", b"lost"]})
+    for options in ({}, {"progressStream": "SPARK_PROGRESS"}):
+        with pytest.raises(BadSubjectError, match=r"row 1 \(subject 'a b', .*data b'lost'"):
+            writer(nats, **options).publish(task(6), iter([rows]))
+    assert nats.rows(stream) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"progressStream": "P", "dedup": "off"}, "options progressStream and dedup = off contradict each other"),
+        ({"progressStream": "a.b"}, "option progressStream is 'a.b'"),
+        ({"expectedStream": "a b"}, "option expectedStream is 'a b'"),
+        ({"maxReplayDelay": "soon"}, "option maxReplayDelay is 'soon'"),
+        ({"atomic": "yes"}, "option atomic is 'yes'"),
+        ({"progresStream": "P"}, "there is no option 'progresStream'; did you mean progressStream?"),
+        ({"subject": "a,b"}, "names 2 subjects"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        stream_write_options(options)
+
+
+def test_spark_s_own_options_are_not_ours() -> None:
+    stream_write_options({"checkpointlocation": "/tmp/x", "queryname": "q", "asyncProgressTrackingEnabled": "false"})
+
+
+def test_only_append_is_taken(nats: Nats) -> None:
+    with pytest.raises(ConfigError, match="output mode complete"):
+        plan_stream_write(ROWS, stream_write_options({"servers": nats.url}), overwrite=True)
+    with pytest.raises(ConfigError, match="no column data"):
+        writer(nats, StructType().add("subject", "string"))
+    with pytest.raises(ConfigError, match="in a task of Spark only"):
+        writer(nats).write(iter([]))
+
+
+def test_a_progress_stream_that_is_something_else_is_refused(nats: Nats) -> None:
+    stream = nats.filled(1)
+    with pytest.raises(
+        ConfigError, match=rf"stream {stream} is there already and does not fit: .*\$JETSPARK\.{stream}"
+    ):
+        writer(nats, progressStream=stream)
+    odd = nats.stream("ODD", subjects=["$JETSPARK.ODD.>"], max_msgs_per_subject=1)
+    nats.publish([f"$JETSPARK.ODD.{QUERY}.0"], [b"not json"])
+    with pytest.raises(ConfigError, match="holds no record of a task"):
+        writer(nats, progressStream=odd).publish(task(), iter(batches(stream, range(1))))
+
+
+def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "jetspark.spark")
+    made = writer(nats)
+    one = PublishedRows(0, 10, {"A": StreamRows(5, 1, 3, 6)}, retries=2, skipped=3)
+    made.commit([one, PublishedRows(1, 0)], 17)
+    made.abort([one, None], 18)
+    text = (
+        "stream A: 5 rows, stored at sequences 3 to 6, 1 there already; 3 rows left out that an earlier run had "
+        "stored; 2 rows sent again; 10 bytes"
+    )
+    assert [record.getMessage() for record in caplog.records] == [
+        f"batch 17 done: {text}",
+        (
+            f"batch 18 failed: 1 of 2 tasks were done ({text}); of the others it is not known. Their rows stay, and "
+            "keep their message ids when the batch is run again"
+        ),
+    ]
+
+
+def test_a_server_that_is_away_for_a_moment_is_waited_for() -> None:
+    with running() as nats:
+        stream = nats.stream()
+        made = recorded(nats, retryTimeout="20s")
+        made.publish(task(), iter(batches(stream, range(100))))
+
+        def restarting() -> Iterator[pa.RecordBatch]:
+            yield from batches(stream, range(100, 600))
+            nats.server.restart()
+            yield from batches(stream, range(600, 1000))
+
+        made.publish(task(1), restarting())
+        nats.connection.reconnect()
+        assert sorted(data(nats, stream)) == list(range(1000))
+
+
+def test_spark_without_the_properties_is_told(monkeypatch: pytest.MonkeyPatch, nats: Nats) -> None:
+    class Context:
+        """A task's context that tells nothing: what another Spark may be like."""
+
+        @classmethod
+        def get(cls) -> Context:
+            return cls()
+
+        def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
+            return None
+
+    monkeypatch.setattr("jetspark.spark.stream_writer.TaskContext", Context)
+    with pytest.raises(ProtocolError, match="Spark does not say which micro-batch this is"):
+        writer(nats).write(iter([]))
