@@ -12,7 +12,6 @@ from tests.bulk.streams import Streams
 from jetspark import ConnectOptions, bulk
 from jetspark.bulk import Connection, FetchedBatches, ScannedBatches
 from jetspark.errors import ConfigError, DisconnectedError, NoRespondersError, StatusError
-from jetspark.flow.pull import Priority
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
 from jetspark.jetstream.config import PriorityPolicy
@@ -138,8 +137,7 @@ def test_a_consumer_that_goes_before_the_ack_is_told(connection: Connection, str
 def test_the_id_of_a_pinned_client_is_learned(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(5)
     made(streams, stream, pinned=True)
-    place = Priority(group="g")
-    with bulk.fetch(connection, stream, "c", max_messages=5, priority=place) as fetched:
+    with bulk.fetch(connection, stream, "c", max_messages=5, group="g") as fetched:
         assert numbers(list(fetched)) == [1, 2, 3, 4, 5]
     groups = info(streams, stream).priority_groups
     assert groups is not None

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,11 @@ import pyarrow as pa
 from jetspark.bulk.columns import read_acks, scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer import ENOUGH, ConsumerRun
-from jetspark.flow.pull import End, Priority, PullEngine, SendPull, fetch_options
+from jetspark.flow.pull import End, PriorityFields, PullEngine, SendPull, fetch_options
 from jetspark.jetstream import AckPolicy
 from jetspark.jetstream.ack import ACK
 from jetspark.jetstream.api import ConsumerInfoRequest
-from jetspark.jetstream.errors import NoRespondersError, RequestTimeoutError
+from jetspark.jetstream.errors import DisconnectedError, NoRespondersError, RequestTimeoutError
 from jetspark.jetstream.header_names import PIN_ID
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire.headers import parse, parse_status
@@ -30,7 +31,6 @@ from jetspark.wire.vector.words import contents, gather_spans
 
 __all__ = ["Fetch", "fetch"]
 
-ANY: Final = Priority()
 _FAR: Final = 3600.0
 
 
@@ -44,10 +44,10 @@ def fetch(
     expires: float | None = 30.0,
     no_wait: bool = False,
     idle_heartbeat: float | None = None,
-    priority: Priority = ANY,
     columns: Sequence[str] | None = None,
     timeout: float = 5.0,
     prefix: str = API_PREFIX,
+    **priority: Unpack[PriorityFields],
 ) -> Fetch:
     """Fetch messages from a pull consumer as Arrow record batches (ADR-37, FET-01 to FET-09).
 
@@ -65,14 +65,14 @@ def fetch(
         Take only what is there.
     idle_heartbeat
         Seconds of silence after which the server sends a heartbeat; twice that without one ends it with an error.
-    priority
-        Place within the consumer's priority group.
     columns
         As for `scan`.
     timeout
         Seconds for a request to the server.
     prefix
         Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
+    group, min_pending, min_ack_pending, priority
+        Place within a priority group; see `jetspark.flow.pull.Priority`.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def fetch(
         expires=expires,
         no_wait=no_wait,
         idle_heartbeat=idle_heartbeat,
-        priority=priority,
+        **priority,
     )
     engine = PullEngine(stream, consumer, options)
     return Fetch(connection, stream, consumer, engine, scan_schema(columns), timeout, prefix)
@@ -218,7 +218,8 @@ class Fetch:
                     yield run.batch(self.schema)
         finally:
             if not self._connection.closed:
-                self._connection.unsubscribe(self._sid)
+                with suppress(DisconnectedError):
+                    self._connection.unsubscribe(self._sid)
 
     def _act(self) -> bool:
         """Do what the engine wants; whether it has ended."""

@@ -85,10 +85,9 @@ class _Batches(Generic[B]):
     async def close(self) -> None:
         """End it and close its connection; a read that is under way ends. May be repeated."""
         self._closed = True
-        self.batches.interrupt()
-        if self._busy is not None:
+        if self._busy is not None and not self._busy.done():
+            self.batches.interrupt()
             await asyncio.wait([self._busy])
-            self._busy.exception()  # nobody is left to hear of it
         await asyncio.to_thread(self.batches.close)
 
     async def _next(self) -> pa.RecordBatch | None:
@@ -105,12 +104,19 @@ class _Batches(Generic[B]):
 
     async def _start(self, work: Callable[[], object]) -> asyncio.Future[Any]:
         """Run it in a thread, after what a cancelled call has left running there."""
-        if self._closed:
-            raise ConnectionClosedError("the record batches were closed")
         if self._busy is not None:
             await asyncio.wait([self._busy])
+        if self._closed:
+            raise ConnectionClosedError("the record batches were closed")
         self._busy = asyncio.ensure_future(asyncio.to_thread(work))
+        self._busy.add_done_callback(_heard)
         return self._busy
+
+
+def _heard(busy: asyncio.Future[Any]) -> None:
+    """Whoever asked for it may be gone, and nobody left to hear of its error."""
+    if not busy.cancelled():
+        busy.exception()
 
 
 class ScannedBatches(_Batches["bulk.ScannedBatches"]):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from jetspark.aio.jetstream.columns import FetchedBatches, fetch_from
 from jetspark.aio.jetstream.consuming import Consuming
-from jetspark.flow.pull import Priority
+from jetspark.flow.pull import PriorityFields
 
 __all__ = ["ConsumerColumns"]
 
@@ -22,11 +23,8 @@ class ConsumerColumns(Consuming):
         expires: float | None = 30.0,
         no_wait: bool = False,
         idle_heartbeat: float | None = None,
-        group: str | None = None,
-        min_pending: int | None = None,
-        min_ack_pending: int | None = None,
-        priority: int | None = None,
         columns: Sequence[str] | None = None,
+        **priority: Unpack[PriorityFields],
     ) -> FetchedBatches:
         """Pull once, into Arrow record batches, which pandas, polars and DuckDB take.
 
@@ -47,7 +45,6 @@ class ConsumerColumns(Consuming):
         ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError
             While reading; see `jetspark.bulk.fetch`.
         """
-        place = Priority(group=group, min_pending=min_pending, min_ack_pending=min_ack_pending, priority=priority)
         return fetch_from(
             self._js,
             self._info.stream_name,
@@ -57,6 +54,6 @@ class ConsumerColumns(Consuming):
             expires=expires,
             no_wait=no_wait,
             idle_heartbeat=idle_heartbeat,
-            priority=place,
             columns=columns,
+            **priority,
         )

@@ -6,8 +6,10 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream.consumer_columns`: cha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from jetspark.aio.jetstream import consumer_columns as aio
+from jetspark.flow.pull import PriorityFields
 from jetspark.sync.jetstream.columns import FetchedBatches
 from jetspark.sync.jetstream.consuming import Consuming
 
@@ -27,11 +29,8 @@ class ConsumerColumns(Consuming):
         expires: float | None = 30.0,
         no_wait: bool = False,
         idle_heartbeat: float | None = None,
-        group: str | None = None,
-        min_pending: int | None = None,
-        min_ack_pending: int | None = None,
-        priority: int | None = None,
         columns: Sequence[str] | None = None,
+        **priority: Unpack[PriorityFields],
     ) -> FetchedBatches:
         """Pull once, into Arrow record batches, which pandas, polars and DuckDB take.
 
@@ -61,11 +60,8 @@ class ConsumerColumns(Consuming):
                     expires=expires,
                     no_wait=no_wait,
                     idle_heartbeat=idle_heartbeat,
-                    group=group,
-                    min_pending=min_pending,
-                    min_ack_pending=min_ack_pending,
-                    priority=priority,
                     columns=columns,
+                    **priority,
                 )
             ),
         )
