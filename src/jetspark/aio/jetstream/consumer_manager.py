@@ -192,7 +192,10 @@ class ConsumerManager(JetStreamAPI):
         ----------
         seq
             Sequence to go on at; None is the one behind the ack floor, so that what is not acknowledged comes again.
+        timeout
+            Seconds, for each of the two requests that this takes; None takes `timeout` of the context.
         """
+        await self.consumer_info(stream, name, timeout=timeout)  # the server is silent where there is no consumer
         return await self.request(ConsumerResetRequest(stream, name, seq), timeout)
 
     def consumers(self, stream: str) -> Listing[ConsumerInfo]:

@@ -144,6 +144,8 @@ class ConsumerManager(JetStreamAPI):
         ----------
         seq
             Sequence to go on at; None is the one behind the ack floor, so that what is not acknowledged comes again.
+        timeout
+            Seconds, for each of the two requests that this takes; None takes `timeout` of the context.
         """
         return self._call(self._inner.reset_consumer(stream, name, seq, timeout=timeout))
 

@@ -1,0 +1,307 @@
+"""Consumers: made, changed, found, listed, paused, deleted; from the context and from the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.fronts import PROFILES, FrontName, Ground, open_ground
+
+from jetspark import aio
+from jetspark.aio.jetstream import Consumer, JetStream, Stream
+from jetspark.errors import (
+    APIError,
+    ConfigError,
+    ConsumerCreateError,
+    ConsumerDoesNotExistError,
+    ConsumerExistsError,
+    ConsumerNameInUseError,
+    ConsumerNotFoundError,
+    InvalidPriorityGroupError,
+    MaximumConsumersError,
+    NotPullConsumerError,
+    RequestTimeoutError,
+    StreamNotFoundError,
+)
+from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy
+from jetspark.server import NatsServer
+
+_ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
+
+
+class Side:
+    """The consumer operations of the context, or those of the stream (STM-01), under the same names."""
+
+    def __init__(self, js: JetStream, stream: Stream, side: str) -> None:
+        self.stream = stream
+        self._js = js
+        self._side = side
+
+    def __getattr__(self, name: str) -> Any:
+        if self._side == "stream":
+            return getattr(self.stream, name)
+        return lambda *args, **kwargs: getattr(self._js, name)(self.stream.name, *args, **kwargs)
+
+
+@pytest.fixture(params=["context", "stream"])
+async def side(ground: Ground, request: pytest.FixtureRequest) -> Side:
+    return Side(ground.js, await ground.stream(), request.param)
+
+
+@pytest.mark.conformance("MGT-07", "STM-01")
+async def test_a_consumer_is_made_from_a_configuration_or_its_fields(side: Side) -> None:
+    config = ConsumerConfig(durable_name="one", filter_subject=f"{side.stream.name}.a", ack_wait=timedelta(seconds=3))
+    one = await side.create_consumer(config)
+    assert isinstance(one, aio.jetstream.Consumer)
+    assert (one.name, one.stream_name) == ("one", side.stream.name)
+    assert one.cached_info.config.ack_wait == timedelta(seconds=3)
+    assert one.cached_info.config.ack_policy is AckPolicy.EXPLICIT
+    other = await side.create_consumer(config, durable_name="other", ack_policy="all")
+    assert other.cached_info.config.filter_subject == f"{side.stream.name}.a"
+    assert other.cached_info.config.ack_policy is AckPolicy.ALL
+    with pytest.raises(ConfigError, match="filter_subject"):
+        await side.create_consumer(filter_subjects="a")
+    with pytest.raises(ConfigError, match="have to be equal"):
+        await side.create_consumer(name="a", durable_name="b")
+
+
+@pytest.mark.conformance("MGT-07", "STM-01")
+async def test_the_same_consumer_again_is_no_error_and_another_one_is(side: Side) -> None:
+    made = await side.create_consumer(durable_name="C")
+    again = await side.create_consumer(durable_name="C")
+    assert again.cached_info.created == made.cached_info.created
+    with pytest.raises(ConsumerExistsError) as caught:
+        await side.create_consumer(durable_name="C", max_deliver=3)
+    assert caught.value.err_code == 10148
+    assert (await made.info()).config.max_deliver == -1
+
+
+@pytest.mark.conformance("MGT-08", "STM-01")
+async def test_an_update_changes_the_consumer_or_says_why_not(side: Side) -> None:
+    with pytest.raises(ConsumerDoesNotExistError) as missing:
+        await side.update_consumer(durable_name="C")
+    assert missing.value.err_code == 10149
+    with pytest.raises(ConfigError, match="name of the consumer"):
+        await side.update_consumer(max_deliver=3)
+    made = await side.create_consumer(durable_name="C")
+    changed = await side.update_consumer(made.cached_info.config, max_deliver=3)
+    assert changed.cached_info.config.max_deliver == 3
+    with pytest.raises(ConsumerCreateError) as forbidden:
+        await side.update_consumer(durable_name="C", deliver_policy=DeliverPolicy.NEW)
+    assert (forbidden.value.code, forbidden.value.err_code) == (500, 10012)
+
+
+@pytest.mark.conformance("MGT-08")
+@_ONE_SERVER
+async def test_a_bound_push_consumer_keeps_its_deliver_subject(ground: Ground, js: JetStream) -> None:
+    stream = await ground.stream()
+    inbox = ground.admin.new_inbox()
+    await ground.admin.subscribe(inbox)
+    await ground.admin.flush()
+    made = await js.create_consumer(stream.name, durable_name="C", deliver_subject=inbox)
+    assert (await made.info()).push_bound
+    with pytest.raises(ConsumerNameInUseError) as caught:
+        await js.update_consumer(stream.name, made.cached_info.config, deliver_subject=ground.admin.new_inbox())
+    assert caught.value.err_code == 10013
+
+
+@pytest.mark.conformance("MGT-09", "STM-01")
+async def test_create_or_update_does_what_is_needed(ground: Ground, side: Side) -> None:
+    spy = await ground.spy(f"$JS.API.CONSUMER.CREATE.{side.stream.name}.>")
+    made = await side.create_or_update_consumer(durable_name="C")
+    changed = await side.create_or_update_consumer(durable_name="C", max_deliver=3)
+    assert changed.cached_info.created == made.cached_info.created
+    assert changed.cached_info.config.max_deliver == 3
+    assert all(b'"action"' not in message.payload for message in await spy.wait(2))
+
+
+@pytest.mark.conformance("MGT-09", "STM-01")
+async def test_a_consumer_without_name_gets_one(side: Side) -> None:
+    calls: list[Callable[[], Coroutine[object, object, Consumer]]] = [
+        side.create_consumer,
+        side.create_or_update_consumer,
+    ]
+    made = [await call() for call in (*calls, *calls)]
+    assert len({consumer.name for consumer in made}) == 4
+    assert sorted(await side.consumer_names().all()) == sorted(consumer.name for consumer in made)
+    assert made[0].cached_info.config.durable_name is None
+    assert made[0].cached_info.config.inactive_threshold == timedelta(seconds=5)
+
+
+@pytest.mark.conformance("MGT-10", "STM-01")
+@pytest.mark.parametrize(
+    ("fields", "err_code"),
+    [
+        ({"filter_subject": "a", "filter_subjects": ["b"]}, 10136),
+        ({"filter_subjects": ["{}.a", "{}.>"]}, 10138),
+        ({"filter_subjects": ["{}.a", ""]}, 10139),
+    ],
+)
+@_ONE_SERVER
+async def test_filters_that_make_no_sense_are_refused(side: Side, fields: dict[str, Any], err_code: int) -> None:
+    name = side.stream.name
+    given = {
+        key: [each.format(name) for each in value] if isinstance(value, list) else value.format(name)
+        for key, value in fields.items()
+    }
+    for call in (side.create_consumer, side.create_or_update_consumer):
+        with pytest.raises(APIError) as caught:
+            await call(durable_name="C", **given)
+        assert caught.value.err_code == err_code
+
+
+@pytest.mark.conformance("MGT-10")
+@_ONE_SERVER
+async def test_a_stream_takes_no_more_consumers_than_it_may_have(ground: Ground, js: JetStream) -> None:
+    stream = await ground.stream(max_consumers=1)
+    await stream.create_consumer(durable_name="one")
+    with pytest.raises(MaximumConsumersError) as caught:
+        await js.create_consumer(stream.name, durable_name="two")
+    assert caught.value.err_code == 10026
+
+
+@pytest.mark.conformance("MGT-11", "STM-01")
+async def test_a_consumer_is_found_by_its_name(ground: Ground, side: Side) -> None:
+    await side.create_consumer(durable_name="C")
+    handle = await side.consumer("C")
+    await ground.fill(f"{side.stream.name}.a", b"1")
+    assert handle.cached_info.num_pending == 0
+    assert (await handle.info()).num_pending == 1
+    assert handle.cached_info.num_pending == 1
+    assert (await side.consumer_info("C")).num_pending == 1
+
+
+@pytest.mark.conformance("MGT-11", "STM-01")
+async def test_a_consumer_that_is_not_there_is_not_found(side: Side) -> None:
+    made = await side.create_consumer(durable_name="C")
+    await made.delete()
+    later = datetime.now(UTC) + timedelta(hours=1)
+    calls: list[Callable[[], Coroutine[object, object, object]]] = [
+        lambda: side.consumer("C"),
+        lambda: side.consumer_info("C"),
+        lambda: side.delete_consumer("C"),
+        lambda: side.pause_consumer("C", later),
+        lambda: side.resume_consumer("C"),
+        lambda: side.unpin_consumer("C", "g"),
+        lambda: side.reset_consumer("C"),
+        made.info,
+        made.delete,
+    ]
+    for call in calls:
+        with pytest.raises(ConsumerNotFoundError) as caught:
+            await call()
+        assert caught.value.err_code == 10014
+    await side.stream.delete()
+    for call in calls[:3]:
+        with pytest.raises(StreamNotFoundError) as gone:
+            await call()
+        assert gone.value.err_code == 10059
+    with pytest.raises(StreamNotFoundError):
+        await side.create_consumer(durable_name="C")
+
+
+@pytest.mark.conformance("MGT-11", "STM-01")
+async def test_a_push_consumer_has_no_handle_to_pull_by(side: Side) -> None:
+    await side.create_consumer(durable_name="C", deliver_subject="somewhere")
+    with pytest.raises(NotPullConsumerError) as caught:
+        await side.consumer("C")
+    assert isinstance(caught.value, TypeError)
+    assert (await side.consumer_info("C")).config.deliver_subject == "somewhere"
+    await side.delete_consumer("C")
+
+
+@pytest.mark.conformance("MGT-11", "STM-01")
+async def test_a_consumer_pauses_and_goes_on(side: Side) -> None:
+    until = datetime.now(UTC) + timedelta(hours=1)
+    handle = await side.create_consumer(durable_name="C")
+    paused = await side.pause_consumer("C", until)
+    assert (paused.paused, paused.pause_until) == (True, until)
+    assert timedelta(minutes=59) < paused.pause_remaining <= timedelta(hours=1)
+    assert (await handle.info()).paused
+    resumed = await side.resume_consumer("C")
+    assert (resumed.paused, resumed.pause_until) == (False, None)
+    assert not (await handle.info()).paused
+    assert (await handle.pause(until)).paused
+    assert not (await handle.pause(datetime(2000, 1, 1, tzinfo=UTC))).paused
+    assert not (await handle.resume()).paused
+
+
+@pytest.mark.conformance("STM-01")
+async def test_a_consumer_goes_back_to_a_sequence(ground: Ground, side: Side) -> None:
+    handle = await side.create_consumer(durable_name="C", ack_policy="none")
+    await ground.fill(f"{side.stream.name}.a", *(b"%d" % number for number in range(6)))
+    inbox = ground.admin.new_inbox()
+    taken = await ground.admin.subscribe(inbox, max_msgs=4)
+    await ground.admin.publish(f"{ground.admin_js.prefix}CONSUMER.MSG.NEXT.{side.stream.name}.C", b"4", reply=inbox)
+    assert [message.payload async for message in taken] == [b"0", b"1", b"2", b"3"]
+    assert (await handle.info()).num_pending == 2
+    assert (await side.reset_consumer("C", 2)).num_pending == 5
+    assert (await handle.reset(5)).num_pending == 2
+    assert handle.cached_info.num_pending == 2
+
+
+@pytest.mark.conformance("STM-01")
+async def test_a_pinned_client_is_released(ground: Ground, side: Side) -> None:
+    handle = await side.create_consumer(
+        durable_name="C",
+        priority_groups=["g"],
+        priority_policy=PriorityPolicy.PINNED_CLIENT,
+        priority_timeout=timedelta(minutes=1),
+    )
+    await ground.fill(f"{side.stream.name}.a", b"1", b"2")
+    next_message = f"{ground.admin_js.prefix}CONSUMER.MSG.NEXT.{side.stream.name}.C"
+    first = await ground.admin.request(next_message, b'{"batch":1,"group":"g"}', own_inbox=True)
+    (group,) = (await handle.info()).priority_groups or []
+    assert group.pinned_client_id == first.headers["Nats-Pin-Id"]
+    await side.unpin_consumer("C", "g")
+    (group,) = (await handle.info()).priority_groups or []
+    assert group.pinned_client_id == ""
+    await handle.unpin("g")
+    with pytest.raises(InvalidPriorityGroupError):
+        await side.unpin_consumer("C", "other")
+
+
+@pytest.mark.conformance("MGT-06", "STM-01")
+async def test_consumers_are_listed_as_iterators_and_at_once(side: Side) -> None:
+    names = ["A", "B", "C"]
+    for name in names:
+        await side.create_consumer(durable_name=name)
+    assert sorted([name async for name in side.consumer_names()]) == names
+    assert sorted(await side.consumer_names().all()) == names
+    assert sorted([info.name async for info in side.consumers()]) == names
+    assert sorted(info.name for info in await side.consumers().all()) == names
+
+
+async def test_r37_a_user_who_may_make_only_one_kind_of_consumer_makes_it(front: FrontName) -> None:
+    """R37: the filter is part of the subject of CREATE, so that permissions can tell who may read what."""
+    allowed = ["$JS.API.CONSUMER.CREATE.S.*.s.a", "$JS.API.STREAM.INFO.S"]
+    alice = {"user": "alice", "password": "wonder", "permissions": {"publish": allowed, "subscribe": "_INBOX.>"}}
+    admin = {"user": "admin", "password": "rabbit"}
+    with NatsServer(config={"authorization": {"users": [alice, admin]}}) as server:
+        options = {"user": "alice", "password": "wonder"}
+        async with open_ground(front, PROFILES["default"], server, admin_options=admin, **options) as ground:
+            await ground.admin_js.create_stream(name="S", subjects=["s.>"])
+            stream = await ground.js.stream("S")
+            made = await stream.create_consumer(filter_subject="s.a")
+            assert made.cached_info.config.filter_subject == "s.a"
+            assert (await stream.create_or_update_consumer(durable_name="d", filter_subject="s.a")).name == "d"
+            with pytest.raises(PermissionError):
+                await stream.create_consumer(filter_subject="s.b")
+
+
+@_ONE_SERVER
+async def test_a_call_takes_a_time_out_of_its_own(ground: Ground) -> None:
+    await ground.spy("NOBODY.>")
+    js = ground.nc.jetstream(prefix="NOBODY", timeout=30)
+    calls: list[Coroutine[object, object, object]] = [
+        js.create_consumer("S", timeout=0.05),
+        js.consumer("S", "C", timeout=0.05),
+        js.delete_consumer("S", "C", timeout=0.05),
+        js.account_info(timeout=0.05),
+        js.create_or_update_stream(name="S", timeout=0.05),
+    ]
+    for call in calls:
+        with pytest.raises(RequestTimeoutError, match=r"0\.05 s"):
+            await call
