@@ -4,9 +4,11 @@ from jetspark.aio.jetstream.batch_publisher import BatchPublisher
 from jetspark.aio.jetstream.consumer import Consumer
 from jetspark.aio.jetstream.context import JetStream
 from jetspark.aio.jetstream.publisher import PubAckFuture
+from jetspark.aio.jetstream.pull_subscription import PullSubscription
+from jetspark.aio.jetstream.push_subscription import PushSubscription
 from jetspark.aio.jetstream.results import Listing, Results
 from jetspark.aio.jetstream.stream import Stream
-from jetspark.flow.publish_window import PublishSettings, PublishStats
+from jetspark.flow.publish_window import PublishSettings, PublishStats, RetryPlan
 
 __all__ = [
     "BatchPublisher",
@@ -16,6 +18,9 @@ __all__ = [
     "PubAckFuture",
     "PublishSettings",
     "PublishStats",
+    "PullSubscription",
+    "PushSubscription",
     "Results",
+    "RetryPlan",
     "Stream",
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from jetspark.aio.jetstream.publishing import Publishing
 from jetspark.aio.jetstream.stream_manager import StreamManager
+from jetspark.aio.jetstream.subscribing import Subscribing
 from jetspark.jetstream.account import AccountInfo
 from jetspark.jetstream.api import AccountInfoRequest
 
 __all__ = ["JetStream"]
 
 
-class JetStream(StreamManager, Publishing):
+class JetStream(StreamManager, Publishing, Subscribing):
     """JetStream over a connection. Made by `Connection.jetstream`; it holds nothing that has to be closed.
 
     Its parts are the classes that it derives from; each has a module of its own.

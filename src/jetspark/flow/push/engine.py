@@ -102,6 +102,10 @@ class PushEngine:
         self._gaps = GapDetector(0)
         self._broken = False
 
+    def cut_off(self) -> None:
+        """The consumer is of no more use, whatever it still sends."""
+        self._broken = self._ordered
+
     def cut(self, last: Message | None) -> None:
         """Of the last messages to be handed on, only those up to `last` were (None: none of them), for want of room."""
         self._last_reply = last.raw_reply if last is not None else self._reply_before

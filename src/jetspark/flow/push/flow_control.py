@@ -40,6 +40,11 @@ class FlowControl:
             subjects.append(self._waiting.popleft()[1])
         return subjects
 
+    def session_lost(self) -> None:
+        """Answers may have been lost with the session: a question that comes again is answered again."""
+        self._last = self._waiting[-1][1] if self._waiting else b""
+
     def forget(self) -> None:
         """The consumer is another one: nobody waits for these answers."""
         self._waiting.clear()
+        self._last = b""

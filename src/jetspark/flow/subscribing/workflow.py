@@ -184,8 +184,7 @@ def renew(binding: Binding, new_inbox: Callable[[], str]) -> Generator[Step, Any
 def unsubscribe(binding: Binding) -> Generator[Step, Any, None]:
     """End a subscription at once; a consumer that it made goes too, and if that fails the caller hears of it."""
     yield Unsubscribe()
-    if binding.created:
-        yield ConsumerDeleteRequest(binding.stream, binding.consumer)
+    yield from _delete(binding)
 
 
 def drain(binding: Binding) -> Generator[Step, Any, Error | None]:
@@ -194,12 +193,22 @@ def drain(binding: Binding) -> Generator[Step, Any, Error | None]:
     Returns why the consumer could not be deleted, which is for the error callback, not for the caller (UNS-04).
     """
     yield Drain()
-    if binding.created:
-        try:
-            yield ConsumerDeleteRequest(binding.stream, binding.consumer)
-        except Error as error:
-            return error
+    try:
+        yield from _delete(binding)
+    except Error as error:
+        return error
     return None
+
+
+def _delete(binding: Binding) -> Generator[Step, Any, None]:
+    """Delete what was made. An ordered subscription may just be between two consumers: then there is none."""
+    if binding.created:
+        name = binding.ordered.name if binding.ordered is not None else binding.consumer
+        try:
+            yield ConsumerDeleteRequest(binding.stream, name)
+        except ConsumerNotFoundError:
+            if binding.ordered is None:
+                raise
 
 
 def _find_stream(subject: str) -> Generator[Step, Any, str]:

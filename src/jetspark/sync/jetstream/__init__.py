@@ -10,6 +10,8 @@ from jetspark.sync.jetstream.batch_publisher import BatchPublisher
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.jetstream.publisher import PubAckFuture
+from jetspark.sync.jetstream.pull_subscription import PullSubscription
+from jetspark.sync.jetstream.push_subscription import PushSubscription
 from jetspark.sync.jetstream.results import Listing, Results
 from jetspark.sync.jetstream.stream import Stream
 
@@ -21,6 +23,8 @@ __all__ = [
     "PubAckFuture",
     "PublishSettings",
     "PublishStats",
+    "PullSubscription",
+    "PushSubscription",
     "Results",
     "RetryPlan",
     "Stream",

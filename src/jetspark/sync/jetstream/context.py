@@ -9,11 +9,12 @@ from jetspark.aio.jetstream import context as aio
 from jetspark.jetstream.account import AccountInfo
 from jetspark.sync.jetstream.publishing import Publishing
 from jetspark.sync.jetstream.stream_manager import StreamManager
+from jetspark.sync.jetstream.subscribing import Subscribing
 
 __all__ = ["JetStream"]
 
 
-class JetStream(StreamManager, Publishing):
+class JetStream(StreamManager, Publishing, Subscribing):
     """JetStream over a connection. Made by `Connection.jetstream`; it holds nothing that has to be closed.
 
     Its parts are the classes that it derives from; each has a module of its own.

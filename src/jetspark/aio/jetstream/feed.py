@@ -1,0 +1,452 @@
+"""Feeds a push subscription: between the route that the server delivers to and the one that the user takes from.
+
+What a read of the socket brought is looked at as a whole by the engine (`jetspark.flow.push`) and moved on in one go,
+so taking a message costs what it costs in a core subscription. Behind the back of the user the first route may become
+another one: an ordered subscription gets its next consumer on a new inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from jetspark.aio.jetstream.driving import drive
+from jetspark.aio.jetstream.silence import SilenceWatch
+from jetspark.flow.push import (
+    ALARM_FACTOR,
+    Action,
+    Alert,
+    Deliver,
+    FlowControl,
+    FlowRequest,
+    GapDetector,
+    HeartbeatMonitor,
+    PushEngine,
+    Reset,
+    ResetBackoff,
+    is_passing,
+)
+from jetspark.flow.push.resetting import TRY_TIMEOUT
+from jetspark.flow.subscribing import Binding, Step, Subscribe, Unsubscribe, renew
+from jetspark.jetstream.api import ConsumerInfoRequest
+from jetspark.jetstream.errors import ConsumerNotFoundError, Error, MissedHeartbeatError
+from jetspark.jetstream.times import duration_ns
+from jetspark.wire.events import ErrorOccurred
+from jetspark.wire.messages import Message
+from jetspark.wire.routes import Overflow, Route
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.api import JetStreamAPI
+
+__all__ = ["FeedOptions", "PushFeed"]
+
+T = TypeVar("T")
+
+_NO_LIMIT: Final = 1 << 62
+_PENDING_BYTES: Final = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedOptions:
+    """How a push subscription is fed."""
+
+    pending_messages: int | None = None
+    """Messages that may wait; None for as many as the connection's options say or may be unacknowledged, if more."""
+    pending_bytes: int | None = None
+    """Their bytes; None for 256 MiB."""
+    overflow: Overflow = "drop"
+    """What happens when more comes."""
+    manage_status: bool = True
+    """Statuses are handled here, not handed to the user."""
+    alarm_factor: float = ALARM_FACTOR
+    """Heartbeat intervals without a sign of life before an alarm."""
+    max_reset_attempts: int | None = None
+    """Tries in a row to give an ordered subscription its next consumer; None for no limit."""
+
+
+class PushFeed:
+    """See the module.
+
+    Attributes
+    ----------
+    route
+        What the user takes from.
+    binding
+        Stream and consumer.
+    mark
+        How many messages have to be taken before the next answer to flow control; None when none is waited for.
+    resetting
+        An ordered subscription is between two consumers.
+    """
+
+    def __init__(self, js: JetStreamAPI, options: FeedOptions) -> None:
+        self._js = js
+        self._connection = js.connection
+        self._client = js.connection.client
+        self._options = options
+        self._loop = asyncio.get_running_loop()
+        self._inner: Route | None = None
+        self._engine = PushEngine("")
+        self._flow = FlowControl()
+        self._silence = SilenceWatch(None, self._excused, self._alarm)
+        self._reset: asyncio.Task[None] | None = None
+        self._online = asyncio.Event()
+        self._asked = False
+        self.mark: int | None = None
+        self.binding: Binding
+        self.route: Route
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        workflow: Generator[Step, Any, T],
+        timeout: float | None = None,  # noqa: ASYNC109 (of each request)
+        act: Callable[[Step], Coroutine[Any, Any, None]] | None = None,
+    ) -> T:
+        """Drive a workflow on this subscription. `act` does the steps that are no requests, where we do not."""
+        return await drive(workflow, partial(self._js.request, timeout=timeout), act or self._act, self._spawn)
+
+    async def open(self, workflow: Generator[Step, Any, Binding]) -> None:
+        """Subscribe; whatever goes wrong, no subscription is left."""
+        try:
+            self.binding = await self.run(workflow)
+        except BaseException:
+            self._hang_up()
+            raise
+        self.route = self._make_route()
+        self._set_engine()
+        self._online.set()
+        self._client.dependents.add(self)
+        self._client.watchers.add(self)
+        self._begin()
+
+    def limit(self, max_msgs: int) -> None:
+        """End after that many messages in all."""
+        self.route.max_msgs = max_msgs
+        if self.route.received >= max_msgs:
+            self.close()
+
+    def retire(self) -> None:
+        """Let the server send nothing more."""
+        self._stop_watching()
+        if self._inner is not None and self._client.retire(self._inner):
+            self._connection.send_soon()
+
+    def finish(self) -> None:
+        """Nothing more is under way: hand on the rest and end."""
+        if self._inner is not None:
+            self._absorb()
+        self.close()
+
+    def close(self, error: Error | None = None) -> None:
+        """End. What was not taken stays."""
+        self._stop_watching()
+        self._hang_up()
+        self._client.dependents.discard(self)
+        self._client.watchers.discard(self)
+        self.route.end(error)
+
+    @property
+    def resetting(self) -> bool:
+        """An ordered subscription is between two consumers."""
+        return self._reset is not None
+
+    @property
+    def sid(self) -> int:
+        """Id of the present subscription on the connection."""
+        return self._inner.sid if self._inner is not None else self.route.sid
+
+    # -- steps of the workflows ----------------------------------------------------------------------------------
+
+    async def _act(self, step: Step) -> None:
+        if isinstance(step, Subscribe):
+            self._inner = self._client.subscribe(
+                step.subject, step.queue, limit_msgs=_NO_LIMIT, limit_bytes=_NO_LIMIT, overflow="pause"
+            )
+            self._connection.send_soon()
+        elif isinstance(step, Unsubscribe):
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        """End the present subscription of the server."""
+        inner, self._inner = self._inner, None
+        if inner is not None:
+            inner.wake = inner.on_status = None
+            if not inner.ended:
+                self._client.unsubscribe(inner)
+                self._connection.send_soon()
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Run what nobody waits for; its errors are nobody's business."""
+
+        async def run() -> None:
+            with suppress(Error):
+                await coroutine
+
+        self._connection.adopt(self._loop.create_task(run()))
+
+    # -- set up --------------------------------------------------------------------------------------------------
+
+    def _make_route(self) -> Route:
+        """The route to take from. It has an id of its own, which the server never hears of."""
+        config, options = self.binding.config, self._options
+        messages = options.pending_messages
+        if messages is None:
+            messages = max(self._connection.options.pending_messages, config.max_ack_pending or 0)
+        size = _PENDING_BYTES if options.pending_bytes is None else options.pending_bytes
+        return Route(
+            self._client.routes.next_sid(),
+            self.binding.deliver_subject.encode(),
+            self.binding.deliver_group.encode(),
+            limit_msgs=messages if messages > 0 else _NO_LIMIT,
+            limit_bytes=size if size > 0 else _NO_LIMIT,
+            overflow=options.overflow,
+        )
+
+    def _set_engine(self) -> None:
+        binding = self.binding
+        alone = self._options.manage_status and not binding.deliver_group
+        self._engine = PushEngine(
+            self._name,
+            gaps=GapDetector(0 if binding.created else None) if alone else None,
+            control=alone,
+            ordered=binding.ordered is not None,
+        )
+        interval = binding.config.idle_heartbeat
+        if alone and interval:
+            monitor = HeartbeatMonitor(duration_ns(interval) / 1e9, self._options.alarm_factor)
+            self._silence = SilenceWatch(monitor, self._excused, self._alarm)
+
+    def _excused(self) -> bool:
+        return bool(self._client.congested)
+
+    @property
+    def _name(self) -> str:
+        return f"consumer {self.binding.consumer!r} of stream {self.binding.stream!r}"
+
+    def _begin(self) -> None:
+        """Take what the present consumer has sent already, and what comes."""
+        inner = self._inner
+        assert inner is not None, "bound without a subscription"
+        early = list(inner.pending)
+        inner.pending.clear()
+        if not self.binding.acknowledged:
+            inner.owner = None
+            for message in early:
+                message.owner = None
+        self.route.subject = inner.subject
+        self._resume()
+        inner.wake = self._read
+        if self._options.manage_status:
+            inner.on_status = self._on_status
+        for message in early:
+            if inner.on_status is None or not message.raw_header or message.payload or not self._on_status(message):
+                inner.pending.append(message)
+        self._read()
+
+    # -- what comes ----------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """The end of a read that brought messages, or of the subscription."""
+        inner = self._inner
+        if inner is None:
+            return
+        self._absorb()
+        if inner.ended and inner is self._inner:
+            self.close(inner.error)
+            if self._client.closed:
+                self.route.discard()
+        inner.waiting = True
+
+    def _absorb(self) -> None:
+        """Hand on the messages that came."""
+        inner = self._inner
+        assert inner is not None, "nothing comes without a subscription"
+        if inner.pending:
+            messages = list(inner.pending)
+            inner.pending.clear()
+            size = inner.received_bytes - inner.taken_bytes
+            inner.taken_bytes += size
+            self._seen()
+            for action in self._engine.receive(messages):
+                if isinstance(action, Deliver):
+                    self._deliver(action.messages, size if action.messages is messages else None)
+                else:
+                    self._perform(action)
+
+    def _on_status(self, message: Message) -> bool:
+        status = message.status
+        if status is None:
+            return False
+        self._absorb()
+        self._seen()
+        for action in self._engine.receive_status(message, status):
+            self._perform(action)
+        return True
+
+    def _perform(self, action: Action) -> None:
+        if isinstance(action, FlowRequest):
+            self._flow.request(action.subject, self.route.received - self.route.dropped)
+            self._answer()
+        elif isinstance(action, Alert):
+            self._connection.tell(ErrorOccurred(action.error))
+        elif isinstance(action, Reset):
+            self.begin_reset()
+
+    def _deliver(self, messages: list[Message], size: int | None) -> None:
+        """Let the user have the messages, as far as there is room."""
+        route = self.route
+        if route.max_msgs and route.received + len(messages) >= route.max_msgs:
+            messages, size = messages[: route.max_msgs - route.received], None
+        if size is None:
+            size = sum(len(each.raw_header) + len(each.payload) for each in messages)
+        if len(route.pending) + len(messages) <= route.limit_msgs and route.pending_bytes + size <= route.limit_bytes:
+            route.pending.extend(messages)
+            route.received += len(messages)
+            route.received_bytes += size
+        else:
+            self._squeeze(messages)
+        route.alarm()
+        if route.max_msgs and route.received >= route.max_msgs:
+            self.close()
+
+    def _squeeze(self, messages: list[Message]) -> None:
+        """Let the user have what there is room for. An ordered subscription reads the rest again when there is room."""
+        route, kept = self.route, None
+        ordered = self.binding.ordered is not None and route.overflow == "drop"
+        for message in messages:
+            route.received += 1
+            if not route.full or (not ordered and self._client.full(route)):
+                kept = message
+                route.pending.append(message)
+                route.received_bytes += len(message.raw_header) + len(message.payload)
+                continue
+            route.dropped += 1
+            if ordered:
+                self._engine.cut(kept)
+                route.slow = route.watched = True
+                self._silence.pause()
+                return
+
+    # -- what goes -----------------------------------------------------------------------------------------------
+
+    @property
+    def handed_out(self) -> int:
+        """Messages that the user has taken. May be read from any thread; then it may be a little behind."""
+        route = self.route
+        return route.received - route.dropped - len(route.pending)
+
+    def taken(self) -> None:
+        """A message was taken while somebody wanted to know."""
+        route = self.route
+        if self.mark is not None and self.handed_out >= self.mark:
+            self._answer()
+        if route.slow and route.relaxed:
+            self._connection.relax(route)
+            route.slow = False
+            if self._engine.broken:
+                self.begin_reset()
+            self._watch()
+
+    def _answer(self) -> None:
+        """Answer the flow-control requests that the user has got to."""
+        for subject in self._flow.due(self.handed_out):
+            if self._connection.connected:  # else the server asks anew
+                self._connection.answer(subject, b"")
+        self.mark = self._flow.mark
+        self._watch()
+
+    def _watch(self) -> None:
+        route = self.route
+        route.watched = self.mark is not None or route.slow or route.ended
+
+    # -- silence and loss ----------------------------------------------------------------------------------------
+
+    def fail(self, error: Error, subject: str | None = None) -> None:  # noqa: ARG002 (told to all who depend on it)
+        """The session is over, and silence no news."""
+        if subject is None:
+            self._online.clear()
+            self._flow.session_lost()
+            self._silence.pause()
+
+    def session_restored(self) -> None:
+        """Another session is open. What an ordered consumer sent meanwhile is lost, and mostly the consumer too."""
+        self._online.set()
+        if self.binding.ordered is not None:
+            if not self.route.slow:
+                self.begin_reset()
+        else:
+            self._resume()
+
+    def _seen(self) -> None:
+        self._silence.seen()
+        self._asked = False
+
+    def _resume(self) -> None:
+        if self._online.is_set():
+            self._silence.resume()
+
+    def _alarm(self, seconds: float) -> None:
+        """The server has been silent for so long."""
+        if self.binding.ordered is not None:
+            self.begin_reset()
+            return
+        error = MissedHeartbeatError(f"{self._name}: neither a message nor a heartbeat came within {seconds:g} s")
+        self._connection.tell(ErrorOccurred(error))
+        if not self._asked:
+            self._asked = True
+            self._spawn(self._ask())
+
+    async def _ask(self) -> None:
+        """A consumer that was deleted says nothing: see whether it is still there."""
+        try:
+            await self._js.request(ConsumerInfoRequest(self.binding.stream, self.binding.consumer))
+        except ConsumerNotFoundError as error:
+            self._connection.tell(ErrorOccurred(error))
+
+    def _stop_watching(self) -> None:
+        self._silence.stop()
+        self._flow.forget()
+        self.mark = None
+        reset, self._reset = self._reset, None
+        if reset is not None and reset is not asyncio.current_task():
+            reset.cancel()
+
+    # -- the next consumer of an ordered subscription ------------------------------------------------------------
+
+    def begin_reset(self) -> None:
+        """Make the next consumer, unless that is under way."""
+        if self._reset is None and not self.route.ended:
+            self._engine.cut_off()
+            self._flow.forget()
+            self.mark = None
+            self._silence.pause()
+            self._reset = self._loop.create_task(self._renew(), name=f"jetspark reset of {self._name}")
+            self._connection.adopt(self._reset)
+
+    async def _renew(self) -> None:
+        ordered = self.binding.ordered
+        assert ordered is not None, "only ordered subscriptions are renewed"
+        ordered.last_sequence = self._engine.last_sequence
+        backoff = ResetBackoff(self._options.max_reset_attempts)
+        while True:
+            await self._online.wait()
+            try:
+                self.binding = await self.run(renew(self.binding, self._client.new_inbox), TRY_TIMEOUT)
+            except Error as error:
+                delay = backoff.failed() if is_passing(error) else None
+                if delay is None:
+                    self._connection.tell(ErrorOccurred(error))
+                    self.close(error)
+                    return
+                await asyncio.sleep(delay)
+            else:
+                break
+        self._reset = None
+        self._engine.renewed(self._name)
+        self._begin()

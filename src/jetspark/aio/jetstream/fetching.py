@@ -1,0 +1,209 @@
+"""Does what a fetch of `jetspark.flow.pull_subscribe` asks for: opens a pull, waits for what it brings, ends it.
+
+Each pull has an inbox of its own, which is given up with it: so the server drops what nobody waits for any more
+(PUL-09), and a status can belong to no other pull. What the server had sent before it heard of the end is kept for the
+next fetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from jetspark.flow.pull_subscribe import Action, Ended, Event, Fetch, Gather, Messages, Pull, TimeUp, Wait
+from jetspark.jetstream.errors import DisconnectedError, Error, SubscriptionClosedError
+from jetspark.wire.messages import Message
+from jetspark.wire.routes import Route
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.api import JetStreamAPI
+
+__all__ = ["Fetcher"]
+
+_NO_LIMIT: Final = 1 << 62
+
+
+class Fetcher:
+    """One call of `fetch`.
+
+    Parameters
+    ----------
+    new_inbox
+        Makes the inbox of a pull.
+    acks
+        The messages are to be acknowledged.
+    on_late
+        Takes what a pull brought behind its end.
+    """
+
+    def __init__(
+        self, js: JetStreamAPI, new_inbox: Callable[[], str], on_late: Callable[[list[Message]], None], *, acks: bool
+    ) -> None:
+        self._js = js
+        self._connection = js.connection
+        self._client = js.connection.client
+        self._new_inbox = new_inbox
+        self._on_late = on_late
+        self._acks = acks
+        self._loop = asyncio.get_running_loop()
+        self._route: Route | None = None
+        self._subject = ""
+        self._frame = b""
+        self._left = 0
+        self._events: deque[Event] = deque()
+        self._news: asyncio.Future[None] | None = None
+
+    async def run(self, workflow: Fetch) -> Error | None:
+        """Run it to its end. Whatever ends it, nothing is left open and nothing that came is lost."""
+        event: Event | None = None
+        self._client.dependents.add(self)
+        try:
+            while True:
+                event = await self._do(workflow.send(event))
+        except StopIteration as end:
+            problem: Error | None = end.value
+            return problem
+        finally:
+            self._end_pull()
+            self._client.dependents.discard(self)
+
+    async def _do(self, action: Action) -> Event | None:
+        match action:
+            case Pull(request):
+                self._end_pull()
+                self._open(request.subject(self._js.prefix), request.payload(), request.batch)
+                return None
+            case Wait(until):
+                return await self._wait(until)
+            case Gather():
+                return await self._gather()
+
+    def close(self) -> None:
+        """The subscription ends: the fetch returns what it has."""
+        self._tell(Ended(SubscriptionClosedError("the pull subscription has ended")))
+
+    # -- told by the connection ----------------------------------------------------------------------------------
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        """The session is over, or the user may not publish the pulls."""
+        if subject is None or subject == self._subject:
+            self._tell(Ended(error))
+
+    # -- pulls ---------------------------------------------------------------------------------------------------
+
+    def _open(self, subject: str, payload: bytes, batch: int) -> None:
+        inbox = self._new_inbox()
+        route = self._client.subscribe(inbox, limit_msgs=_NO_LIMIT, limit_bytes=_NO_LIMIT)
+        if not self._acks:
+            route.owner = None
+        route.on_status = self._on_status
+        route.wake = self._on_read
+        route.waiting = True
+        self._route, self._subject, self._left = route, subject, batch
+        outbound = self._client.outbound
+        self._frame = outbound.encode(subject, payload, inbox.encode(), None)
+        outbound.publish(self._frame)
+        self._connection.send_now()
+
+    def _end_pull(self) -> None:
+        """Give up the inbox. While the pull may still be served, what is under way is waited for in the background."""
+        route, self._route = self._route, None
+        if route is None:
+            return
+        self._client.outbound.withdraw((self._frame,))
+        self._absorb(route)
+        late = [message for event in self._events if isinstance(event, Messages) for message in event.messages]
+        self._events.clear()
+        if late:
+            self._on_late(late)
+        route.on_status = _is_status
+        route.wake = None
+        if self._left > 0 and self._client.outbound.online and self._client.retire(route):
+            self._client.ping(partial(_finish, self._client.routes.remove, route, self._on_late))
+        else:
+            self._client.unsubscribe(route)
+        self._connection.send_soon()
+
+    async def _gather(self) -> Messages:
+        """Let the server send nothing more, and take what it had sent."""
+        route = self._route
+        assert route is not None, "no pull is open"
+        if self._left > 0 and self._client.outbound.online and self._client.retire(route):
+            confirmed = self._loop.create_future()
+            self._client.ping(partial(_settle, confirmed))
+            self._connection.send_soon()
+            await confirmed
+            self._left = 0
+        self._absorb(route)
+        messages = [message for event in self._events if isinstance(event, Messages) for message in event.messages]
+        self._events.clear()
+        return Messages(messages)
+
+    # -- what comes ----------------------------------------------------------------------------------------------
+
+    async def _wait(self, until: float | None) -> Event:
+        while not self._events:
+            if until is not None and self._loop.time() >= until:
+                return TimeUp()
+            self._news = news = self._loop.create_future()
+            timer = None if until is None else self._loop.call_at(until, _settle, news)
+            try:
+                await news
+            finally:
+                self._news = None
+                if timer is not None:
+                    timer.cancel()
+        return self._events.popleft()
+
+    def _on_read(self) -> None:
+        route = self._route
+        if route is not None:
+            self._absorb(route)
+            if route.ended:
+                self._tell(Ended(route.error or DisconnectedError("the connection was closed")))
+            route.waiting = True
+
+    def _on_status(self, message: Message) -> bool:
+        status = message.status
+        if status is None:
+            return False
+        assert self._route is not None, "a status of a pull that is over"
+        self._absorb(self._route)
+        if status.code >= 200:  # not a heartbeat: the pull is over
+            self._left = 0
+        self._tell(status)
+        return True
+
+    def _absorb(self, route: Route) -> None:
+        if route.pending:
+            messages = list(route.pending)
+            route.pending.clear()
+            self._left -= len(messages)
+            self._tell(Messages(messages))
+
+    def _tell(self, event: Event) -> None:
+        self._events.append(event)
+        if self._news is not None:
+            _settle(self._news)
+
+
+def _settle(future: asyncio.Future[None], _: Error | None = None) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _is_status(message: Message) -> bool:
+    """Statuses of a pull that is over are nobody's business."""
+    return message.status is not None
+
+
+def _finish(
+    remove: Callable[[Route], bytes], route: Route, on_late: Callable[[list[Message]], None], _: Error | None
+) -> None:
+    """The server has confirmed that nothing more comes to a pull that is over, or cannot any more."""
+    remove(route)
+    if route.pending:
+        on_late(list(route.pending))

@@ -1,0 +1,266 @@
+"""A pull subscription: asks a consumer for messages when it is asked for some (ADR-13)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, cast
+
+from jetspark.aio.jetstream.driving import drive
+from jetspark.aio.jetstream.fetching import Fetcher
+from jetspark.aio.message import Msg
+from jetspark.flow.pull_subscribe import FetchOptions, fetch
+from jetspark.flow.subscribing import Binding, Step, drain, unsubscribe
+from jetspark.jetstream.api import ConsumerInfoRequest
+from jetspark.jetstream.errors import (
+    ConnectionClosedError,
+    DisconnectedError,
+    DrainTimeoutError,
+    Error,
+    SubscriptionClosedError,
+)
+from jetspark.jetstream.info import ConsumerInfo
+from jetspark.wire.events import ErrorOccurred
+from jetspark.wire.messages import Message
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.api import JetStreamAPI
+
+__all__ = ["PullSubscription"]
+
+
+class PullSubscription:
+    """Made by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
+
+        for message in await subscription.fetch(10, timeout=1):
+            await message.ack()
+
+    A context manager unsubscribes at its end.
+    """
+
+    def __init__(self, js: JetStreamAPI, binding: Binding) -> None:
+        self._js = js
+        self._connection = js.connection
+        self._binding = binding
+        self._inbox = js.connection.new_inbox()
+        self._pulls = 0
+        self._buffer: deque[Message] = deque()
+        self._problem: Error | None = None
+        self._fetchers: set[Fetcher] = set()
+        self._delivered = 0
+        self._ending = self._closed = False
+        self._empty: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<PullSubscription to {self.consumer!r} of {self.stream!r}{', closed' if self.closed else ''}>"
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream."""
+        return self._binding.stream
+
+    @property
+    def consumer(self) -> str:
+        """Name of the consumer."""
+        return self._binding.consumer
+
+    @property
+    def created(self) -> bool:
+        """The consumer was made by this subscription, and is deleted with it."""
+        return self._binding.created
+
+    @property
+    def initial_pending(self) -> int:
+        """Messages that the consumer had to deliver when the subscription began (CRE-09)."""
+        return self._binding.pending
+
+    @property
+    def closed(self) -> bool:
+        """It has ended; nothing more is pulled."""
+        return self._ending or self._closed
+
+    @property
+    def pending_msgs(self) -> int:
+        """Messages that came too late for their fetch, and wait for the next one."""
+        return len(self._buffer)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of headers and payload of those messages."""
+        return sum(len(message.raw_header) + len(message.payload) for message in self._buffer)
+
+    @property
+    def delivered(self) -> int:
+        """Messages handed out so far."""
+        return self._delivered
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.closed and not self._connection.closed:
+            await self.unsubscribe()
+
+    async def fetch(
+        self,
+        batch: int = 1,
+        timeout: float | None = 5.0,  # noqa: ASYNC109 (the deadline is part of the call)
+        heartbeat: float | None = None,
+    ) -> list[Msg]:
+        """Fetch messages: what is there already, or else wait for something (ADR-13).
+
+        It returns as soon as it has anything, so mostly not the whole batch. Calls may run side by side.
+
+        Parameters
+        ----------
+        batch
+            Most messages.
+        timeout
+            Seconds to wait for the first one; None waits for ever, by one pull after the other.
+        heartbeat
+            Let the server give a sign of life after so many seconds of silence; less than half of `timeout`. Then a
+            server, or consumer, that is gone is noticed after two of them.
+
+        Raises
+        ------
+        ConfigError
+            The arguments make no sense; nothing was sent.
+        NoMessageError
+            No message in time.
+        StatusError
+            The consumer is gone (ConsumerDeletedError, NoConsumerResponseError), pushes (ConsumerIsPushError), or
+            allows less than that (PullLimitExceededError, which names the limit). An error that came behind messages
+            is raised by the next call.
+        MissedHeartbeatError
+            Neither a message nor a heartbeat came.
+        DisconnectedError
+            The session was lost before a message came.
+        SubscriptionClosedError, ConnectionClosedError
+            It has ended.
+        """
+        self._connection.check_loop()
+        options = FetchOptions(self.stream, self.consumer, batch, timeout, heartbeat)
+        self._check_fetch()
+        got: list[Message] = [self._buffer.popleft() for _ in range(min(batch, len(self._buffer)))]
+        if not (self._ending and got):
+            await self._fetch(options, got)
+        self._delivered += len(got)
+        self._look_empty()
+        return cast("list[Msg]", got)
+
+    async def _fetch(self, options: FetchOptions, got: list[Message]) -> None:
+        fetcher = Fetcher(self._js, self._new_inbox, self._keep, acks=self._binding.acknowledged)
+        self._fetchers.add(fetcher)
+        try:
+            self._problem = await fetcher.run(fetch(options, got, asyncio.get_running_loop().time))
+        except BaseException:
+            if not self._closed:
+                self._buffer.extendleft(reversed(got))
+            raise
+        finally:
+            self._fetchers.discard(fetcher)
+
+    def _check_fetch(self) -> None:
+        self._connection.check_open()
+        if self._closed or (self._ending and not self._buffer):
+            raise SubscriptionClosedError(f"{self!r} has ended")
+        problem, self._problem = self._problem, None
+        if problem is not None and not self._buffer:
+            raise problem
+
+    def _keep(self, late: list[Message]) -> None:
+        """What came too late for its fetch."""
+        if not self._closed:
+            self._buffer.extend(late)
+
+    def _new_inbox(self) -> str:
+        self._pulls += 1
+        return f"{self._inbox}.{self._pulls}"
+
+    async def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
+        """Configuration and state of the consumer.
+
+        Raises
+        ------
+        ConsumerNotFoundError
+            It is gone (10014).
+        """
+        return await self._js.request(ConsumerInfoRequest(self.stream, self.consumer), timeout)
+
+    async def unsubscribe(self) -> None:
+        """End the subscription now. A consumer that it made is deleted (UNS-01). Open fetches return what they have.
+
+        Raises
+        ------
+        SubscriptionClosedError
+            It has ended before.
+        ConsumerNotFoundError, APIError, RequestTimeoutError
+            The consumer could not be deleted. The subscription has ended all the same.
+        """
+        self._check_open()
+        await drive(unsubscribe(self._binding), self._js.request, self._end)
+
+    async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Pull no more, and end when the messages that wait were fetched. A consumer that it made is deleted then.
+
+        Should that fail, it is told as an event (UNS-04). Open fetches return what they have.
+
+        Parameters
+        ----------
+        timeout
+            Seconds until all must be fetched; None is the connection's `drain_timeout`.
+
+        Raises
+        ------
+        SubscriptionClosedError
+            It has ended before.
+        DrainTimeoutError
+            The rest was dropped.
+        """
+        self._check_open()
+        seconds = self._connection.options.drain_timeout if timeout is None else timeout
+        self._stop_fetching()
+        try:
+            async with asyncio.timeout(seconds):
+                problem = await drive(drain(self._binding), self._js.request, self._emptied)
+        except TimeoutError:
+            left = len(self._buffer)
+            await self._end()
+            raise DrainTimeoutError(f"{self!r} was not drained within {seconds:g} s; {left} messages dropped") from None
+        await self._end()
+        if problem is not None:
+            self._connection.tell(ErrorOccurred(problem))
+
+    # -- inner ---------------------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        self._connection.check_loop()
+        self._connection.check_open()
+        if self.closed:
+            raise SubscriptionClosedError(f"{self!r} has ended")
+
+    def _stop_fetching(self) -> None:
+        self._ending = True
+        for fetcher in list(self._fetchers):
+            fetcher.close()
+
+    async def _end(self, _: Step | None = None) -> None:
+        self._stop_fetching()
+        self._closed = True
+        self._buffer.clear()
+
+    async def _emptied(self, _: Step) -> None:
+        """Wait until nothing more is under way, and all that came was fetched."""
+        with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
+            await self._connection.confirm(None)
+        if self._buffer:
+            self._empty = asyncio.get_running_loop().create_future()
+            await self._empty
+
+    def _look_empty(self) -> None:
+        if self._empty is not None and not self._buffer and not self._empty.done():
+            self._empty.set_result(None)

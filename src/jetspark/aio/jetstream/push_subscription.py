@@ -1,0 +1,316 @@
+"""A push subscription: a consumer sends its messages, this hands them out (ADR-15)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from jetspark.aio.jetstream.feed import PushFeed
+from jetspark.aio.message import Msg
+from jetspark.aio.subscription import Subscription
+from jetspark.flow.subscribing import Step, drain, unsubscribe
+from jetspark.jetstream.ack import ACK
+from jetspark.jetstream.api import ConsumerInfoRequest
+from jetspark.jetstream.errors import (
+    ConnectionClosedError,
+    ConsumerResettingError,
+    DisconnectedError,
+    DrainTimeoutError,
+    Error,
+    SubscriptionClosedError,
+)
+from jetspark.jetstream.info import ConsumerInfo
+from jetspark.wire.events import ErrorOccurred
+from jetspark.wire.routes import Route
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.api import JetStreamAPI
+
+__all__ = ["PushCallback", "PushSubscription"]
+
+PushCallback = Callable[[Msg], Awaitable[None] | None]
+"""Takes each message. They run one after the other, in order."""
+
+
+class PushSubscription(Subscription):
+    """Made by `JetStream.subscribe` and `subscribe_bind`.
+
+        async for message in subscription:
+            await message.ack()
+
+    Heartbeats, flow control, gaps and other statuses are taken care of; what the user should know of them is told as an
+    event of the connection. A context manager unsubscribes at its end.
+    """
+
+    def __init__(self, js: JetStreamAPI, feed: PushFeed, callback: PushCallback | None, *, auto_ack: bool) -> None:
+        self._js = js
+        self._feed = feed
+        self._retired = self._over = False
+        super().__init__(js.connection, feed.route, _acking(js, callback) if callback and auto_ack else callback)
+        js.connection.enlist(self)
+
+    def __repr__(self) -> str:
+        return f"<PushSubscription to {self.consumer!r} of {self.stream!r}{', closed' if self.closed else ''}>"
+
+    @property
+    def called_back(self) -> bool:
+        """A callback takes the messages."""
+        return self._task is not None
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream."""
+        return self._feed.binding.stream
+
+    @property
+    def consumer(self) -> str:
+        """Name of the consumer; of an ordered subscription, of the present one."""
+        return self._feed.binding.consumer
+
+    @property
+    def created(self) -> bool:
+        """The consumer was made by this subscription, and is deleted with it."""
+        return self._feed.binding.created
+
+    @property
+    def initial_pending(self) -> int:
+        """Messages that the consumer had to deliver when the subscription began (CRE-09)."""
+        return self._feed.binding.pending
+
+    @property
+    def subject(self) -> str:
+        """The deliver subject."""
+        return self._route.subject.decode()
+
+    @property
+    def queue(self) -> str:
+        """Queue group, empty if none."""
+        return self._route.queue.decode()
+
+    @property
+    def sid(self) -> int:
+        """Its id on the connection; an ordered subscription gets another one with each consumer."""
+        return self._feed.sid
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more will come; messages may still wait."""
+        return self._route.ended
+
+    @property
+    def error(self) -> Error | None:
+        """Why the server, or the loss of the connection, ended it."""
+        return self._route.error
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait, and their bytes of headers and payload."""
+        return len(self._route.pending), self._route.pending_bytes
+
+    @property
+    def pending_msgs(self) -> int:
+        """Messages that wait."""
+        return len(self._route.pending)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of headers and payload of the messages that wait."""
+        return self._route.pending_bytes
+
+    @property
+    def delivered(self) -> int:
+        """Messages that came so far. Statuses are none, and messages that an ordered subscription skipped neither."""
+        return self._route.received - self._route.dropped
+
+    @property
+    def received(self) -> int:
+        """Messages that came so far, those dropped included."""
+        return self._route.received
+
+    @property
+    def dropped(self) -> int:
+        """Messages dropped because the subscription was full. An ordered subscription reads them again."""
+        return self._route.dropped
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.closed and not self._connection.closed:
+            await self.unsubscribe()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Msg:
+        return await super().__anext__()
+
+    async def next_msg(self, timeout: float | None = None) -> Msg:  # noqa: ASYNC109 (the deadline is part of the call)
+        """The next message, in the order of arrival.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait; None waits for ever, 0 takes only what is there.
+
+        Raises
+        ------
+        NoMessageError
+            None came in time.
+        SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
+            None will come any more.
+        """
+        return await super().next_msg(timeout)
+
+    async def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
+        """Configuration and state of the consumer.
+
+        Raises
+        ------
+        ConsumerNotFoundError
+            It is gone (10014).
+        ConsumerResettingError
+            The ordered subscription is between two consumers; ask again.
+        """
+        if self._feed.resetting:
+            raise ConsumerResettingError(f"{self!r} is making its next consumer; ask again")
+        return await self._js.request(ConsumerInfoRequest(self.stream, self.consumer), timeout)
+
+    async def unsubscribe(self, max_msgs: int = 0) -> None:
+        """End the subscription now and drop what waits. A consumer that it made is deleted (UNS-01).
+
+        Parameters
+        ----------
+        max_msgs
+            End after that many messages in all instead. The consumer then stays, until its `inactive_threshold`.
+
+        Raises
+        ------
+        SubscriptionClosedError
+            It has ended before.
+        ConsumerNotFoundError, APIError, RequestTimeoutError
+            The consumer could not be deleted. The subscription has ended all the same.
+        """
+        self._check()
+        if max_msgs:
+            self._feed.limit(max_msgs)
+        else:
+            await self._feed.run(unsubscribe(self._feed.binding), act=self._end)
+
+    async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """End the subscription without losing a message: those that came are still handed out, and can be acked.
+
+        A consumer that it made is deleted when the last one was (UNS-03). Should that fail, it is told as an event.
+        Without a callback somebody else has to take the messages meanwhile.
+
+        Parameters
+        ----------
+        timeout
+            Seconds until all must be taken; None is the connection's `drain_timeout`.
+
+        Raises
+        ------
+        SubscriptionClosedError
+            It has ended before.
+        DrainTimeoutError
+            The rest was dropped.
+        """
+        self._check()
+        seconds = self._connection.options.drain_timeout if timeout is None else timeout
+        self.retire()
+        try:
+            async with asyncio.timeout(seconds):
+                await self.emptied(confirm=True)
+        except TimeoutError:
+            left = len(self._route.pending)
+            try:
+                await self._feed.run(unsubscribe(self._feed.binding), act=self._end)
+            except Error as error:
+                self._connection.tell(ErrorOccurred(error))
+            raise DrainTimeoutError(
+                f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
+            ) from None
+
+    def retire(self) -> None:
+        """Tell the server to send nothing more."""
+        self._retired = True
+        self._feed.retire()
+
+    async def emptied(self, *, confirm: bool) -> None:
+        """Wait until all that came was taken and handled; then the consumer goes, if this subscription made it."""
+        if self._over:
+            return
+
+        async def handled(_: Step) -> None:
+            if confirm:
+                with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
+                    await self._connection.confirm(None)
+            self._feed.finish()
+            await super(PushSubscription, self).emptied(confirm=False)
+            self._over = True
+
+        problem = await self._feed.run(drain(self._feed.binding), act=handled)
+        if problem is not None:
+            self._connection.tell(ErrorOccurred(problem))
+
+    async def _end(self, _: Step) -> None:
+        """End now; nobody wants what waits."""
+        self._retired = self._over = True
+        self._feed.close()
+        self._route.discard()
+
+    def _check(self) -> None:
+        self._connection.check_loop()
+        self._connection.check_open()
+        if self.closed or self._retired:
+            raise SubscriptionClosedError(f"the subscription to {self.subject!r} has ended")
+
+    # -- for the blocking front ----------------------------------------------------------------------------------
+
+    @property
+    def route(self) -> Route:
+        """What the messages are taken from."""
+        return self._route
+
+    @property
+    def wants_taken(self) -> bool:
+        """Whether `taken` has something to do. May be asked from any thread."""
+        route, mark = self._route, self._feed.mark
+        return (
+            (mark is not None and self._feed.handed_out >= mark)
+            or (route.slow and route.relaxed)
+            or (route.ended and not route.pending)
+        )
+
+    def taken(self) -> None:
+        """A message was taken while somebody wanted to know."""
+        self._feed.taken()
+        super()._taken()
+
+    def look_empty(self) -> None:
+        """What waited may have been discarded."""
+        if self._empty is not None and not self._route.pending and not self._empty.done():
+            self._empty.set_result(None)
+
+    def _taken(self) -> None:
+        self.taken()
+
+
+def _acking(js: JetStreamAPI, callback: PushCallback) -> PushCallback:
+    """The callback, and an acknowledgement when it returns; not when it raises, nor when it has settled the message."""
+
+    async def call(message: Msg) -> None:
+        result = callback(message)
+        if result is not None:
+            await result
+        if not message.settled:
+            message.check_ackable()
+            js.connection.answer(message.raw_reply, ACK)
+            message.settle()
+
+    return call

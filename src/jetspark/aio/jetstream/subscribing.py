@@ -1,0 +1,311 @@
+"""Subscriptions of the classic kind (ADR-15): push, queue, ordered, pull."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from jetspark.aio.jetstream.api import JetStreamAPI
+from jetspark.aio.jetstream.driving import drive
+from jetspark.aio.jetstream.feed import FeedOptions, PushFeed
+from jetspark.aio.jetstream.pull_subscription import PullSubscription
+from jetspark.aio.jetstream.push_subscription import PushCallback, PushSubscription
+from jetspark.flow.push import ALARM_FACTOR
+from jetspark.flow.subscribing import Binding, SubscribeOptions, merged, subscribe
+from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
+from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.names import new_name
+from jetspark.wire.routes import Overflow
+
+__all__ = ["Subscribing"]
+
+
+class Subscribing(JetStreamAPI):
+    """What a context does with subscriptions."""
+
+    async def subscribe(
+        self,
+        subject: str = "",
+        queue: str = "",
+        *,
+        cb: PushCallback | None = None,
+        durable: str | None = None,
+        stream: str | None = None,
+        config: ConsumerConfig | None = None,
+        manual_ack: bool = False,
+        ordered_consumer: bool = False,
+        idle_heartbeat: float | timedelta | None = None,
+        flow_control: bool | None = None,
+        deliver_policy: DeliverPolicy | None = None,
+        headers_only: bool | None = None,
+        inactive_threshold: float | timedelta | None = None,
+        pending_msgs_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
+        overflow: Overflow = "drop",
+        heartbeat_alarm_factor: float = ALARM_FACTOR,
+        manage_status: bool = True,
+        skip_consumer_lookup: bool = False,
+        max_reset_attempts: int | None = None,
+    ) -> PushSubscription:
+        """Subscribe to a push consumer: to the durable one of that name, or to a new one (ADR-15).
+
+        Parameters
+        ----------
+        subject
+            Subject to receive. It finds the stream, unless `stream` names it, and is the filter of a new consumer.
+        queue
+            Queue group: each message goes to one of its members. Without `durable` it is the durable name, too.
+        cb
+            Called with each message, one after the other. Without it, iterate the subscription or call `next_msg`.
+        durable
+            Name of a consumer that outlives the subscription. Without it, and without a queue, the consumer is new, and
+            goes when nobody listens for `inactive_threshold` (5 s).
+        stream
+            Name of the stream.
+        config
+            Configuration of a new consumer. What it sets must agree with a consumer that exists.
+        manual_ack
+            Leave acknowledging to `cb`. Otherwise a message is acknowledged when `cb` returns without having done that;
+            if it raises, the message is not.
+        ordered_consumer
+            Every message once and in order, without acknowledgement: after a gap, a silence or a loss of the session
+            the subscription makes its next consumer behind the last good message (ADR-17).
+        idle_heartbeat, inactive_threshold
+            Seconds or a `timedelta`; as in the configuration.
+        flow_control, deliver_policy, headers_only
+            As in the configuration.
+        pending_msgs_limit, pending_bytes_limit
+            What may wait here; 0 or less for no limit. By default as many messages as the connection's options say, or
+            may be unacknowledged if that is more, and 256 MiB.
+        overflow
+            When more comes: `drop` drops it and tells `SlowConsumer`, and the server delivers it again unless the ack
+            policy is none; `pause` reads nothing more from the server for a while. An ordered subscription loses
+            nothing either way.
+        heartbeat_alarm_factor
+            Heartbeat intervals of silence, after which `MissedHeartbeatError` is told as an event; again each such
+            period.
+        manage_status
+            False hands heartbeats, flow control requests and all other statuses over as messages (`Msg.status`), to be
+            answered by the user. Gaps and silence are not watched then.
+        skip_consumer_lookup
+            Do not ask for the consumer first: for users who may not.
+        max_reset_attempts
+            Tries in a row to make the next consumer of an ordered subscription; None for no limit.
+
+        Raises
+        ------
+        ConfigError, BadNameError, BadSubjectError
+            The options make no sense; nothing was sent.
+        NoMatchingStreamError
+            No stream, or more than one, stores the subject.
+        BindingError
+            The consumer exists, and is bound, or is another one than that; the subclass tells what differs.
+        APIError
+            The server refuses to make the consumer.
+        """
+        feed = PushFeed(
+            self,
+            _feed_options(
+                ordered_consumer,
+                pending_messages=pending_msgs_limit,
+                pending_bytes=pending_bytes_limit,
+                overflow=overflow,
+                manage_status=manage_status,
+                alarm_factor=heartbeat_alarm_factor,
+                max_reset_attempts=max_reset_attempts,
+            ),
+        )
+        chosen = merged(
+            config,
+            idle_heartbeat=_duration(idle_heartbeat),
+            flow_control=flow_control,
+            deliver_policy=deliver_policy,
+            headers_only=headers_only,
+            inactive_threshold=_duration(inactive_threshold),
+        )
+        options = SubscribeOptions(
+            subject=subject,
+            queue=queue,
+            durable=durable,
+            stream=stream,
+            ordered=ordered_consumer,
+            skip_lookup=skip_consumer_lookup,
+            config=chosen,
+        )
+        await feed.open(subscribe(options, self._connection.new_inbox, new_name))
+        return PushSubscription(self, feed, cb, auto_ack=not manual_ack and feed.binding.acknowledged)
+
+    async def subscribe_bind(
+        self,
+        stream: str,
+        config: ConsumerConfig | None = None,
+        consumer: str | None = None,
+        *,
+        subject: str = "",
+        queue: str = "",
+        cb: PushCallback | None = None,
+        manual_ack: bool = False,
+        pending_msgs_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
+        overflow: Overflow = "drop",
+        heartbeat_alarm_factor: float = ALARM_FACTOR,
+        manage_status: bool = True,
+        skip_consumer_lookup: bool = False,
+    ) -> PushSubscription:
+        """Subscribe to a push consumer that exists; it is never made, changed or deleted (BND-01).
+
+        Parameters
+        ----------
+        stream, consumer
+            Names of the stream and of the consumer; the latter may stand in `config`.
+        config
+            What is set in it must agree with the consumer. `ConsumerInfo.config` always does.
+        subject
+            Must be the consumer's filter, when given.
+        skip_consumer_lookup
+            Do not ask for the consumer: `config` then has to give its deliver subject.
+
+        Raises
+        ------
+        ConfigError, BadNameError
+            The options make no sense; nothing was sent.
+        ConsumerNotFoundError, StreamNotFoundError
+            There is no such consumer (10014), or stream (10059).
+        BindingError
+            The consumer is bound, or is another one than that; the subclass tells what differs.
+        """
+        feed = PushFeed(
+            self,
+            _feed_options(
+                ordered=False,
+                pending_messages=pending_msgs_limit,
+                pending_bytes=pending_bytes_limit,
+                overflow=overflow,
+                manage_status=manage_status,
+                alarm_factor=heartbeat_alarm_factor,
+            ),
+        )
+        options = SubscribeOptions(
+            subject=subject,
+            queue=queue,
+            stream=stream,
+            consumer=_named(consumer, config),
+            skip_lookup=skip_consumer_lookup,
+            config=config or ConsumerConfig(),
+        )
+        await feed.open(subscribe(options, self._connection.new_inbox, new_name))
+        return PushSubscription(self, feed, cb, auto_ack=not manual_ack and feed.binding.acknowledged)
+
+    async def pull_subscribe(
+        self,
+        subject: str = "",
+        durable: str | None = None,
+        *,
+        stream: str | None = None,
+        config: ConsumerConfig | None = None,
+        skip_consumer_lookup: bool = False,
+    ) -> PullSubscription:
+        """Pull from the durable consumer of that name, or from a new one (ADR-13).
+
+        Parameters
+        ----------
+        subject
+            Subject to receive. It finds the stream, unless `stream` names it, and is the filter of a new consumer.
+        durable
+            Name of a consumer that outlives the subscription. Without it the consumer is new, and goes when nobody
+            pulled from it for `inactive_threshold` (5 s).
+        stream
+            Name of the stream.
+        config
+            Configuration of a new consumer. What it sets must agree with a consumer that exists.
+        skip_consumer_lookup
+            Do not ask for the consumer first.
+
+        Raises
+        ------
+        ConfigError, BadNameError, BadSubjectError
+            The options make no sense; nothing was sent.
+        NoMatchingStreamError
+            No stream, or more than one, stores the subject.
+        BindingError
+            The consumer exists and is another one than that; the subclass tells what differs.
+        APIError
+            The server refuses to make the consumer.
+        """
+        return await self._pull(
+            SubscribeOptions(
+                subject=subject,
+                durable=durable,
+                stream=stream,
+                pull=True,
+                skip_lookup=skip_consumer_lookup,
+                config=config or ConsumerConfig(),
+            )
+        )
+
+    async def pull_subscribe_bind(
+        self,
+        consumer: str | None = None,
+        stream: str | None = None,
+        *,
+        subject: str = "",
+        config: ConsumerConfig | None = None,
+        skip_consumer_lookup: bool = False,
+    ) -> PullSubscription:
+        """Pull from a consumer that exists; it is never made, changed or deleted.
+
+        Where nobody answers the question for the consumer, as with an account that imports no more than the pulls, it
+        goes on without (BND-03).
+
+        Parameters
+        ----------
+        consumer, stream
+            Names of the consumer and of its stream.
+        subject
+            Must be the consumer's filter, when given.
+        config
+            What is set in it must agree with the consumer.
+        skip_consumer_lookup
+            Do not ask for the consumer.
+
+        Raises
+        ------
+        ConfigError, BadNameError
+            The options make no sense; nothing was sent.
+        ConsumerNotFoundError, StreamNotFoundError
+            There is no such consumer (10014), or stream (10059).
+        BindingError
+            The consumer is another one than that; the subclass tells what differs.
+        """
+        return await self._pull(
+            SubscribeOptions(
+                subject=subject,
+                stream=stream,
+                consumer=_named(consumer, config),
+                pull=True,
+                skip_lookup=skip_consumer_lookup,
+                config=config or ConsumerConfig(),
+            )
+        )
+
+    async def _pull(self, options: SubscribeOptions) -> PullSubscription:
+        workflow = subscribe(options, self._connection.new_inbox, new_name)
+        binding: Binding = await drive(workflow, self.request)
+        return PullSubscription(self, binding)
+
+
+def _feed_options(ordered: bool, *, manage_status: bool, **options: object) -> FeedOptions:
+    if ordered and not manage_status:
+        raise ConfigError("an ordered subscription lives by its statuses; it cannot hand them over")
+    return FeedOptions(manage_status=manage_status, **options)  # type: ignore[arg-type]  # as named there
+
+
+def _named(consumer: str | None, config: ConsumerConfig | None) -> str:
+    """The name to bind to, which may stand in the configuration."""
+    name = consumer or (config and (config.name or config.durable_name))
+    if not name:
+        raise ConfigError("binding needs the name of a consumer")
+    return name
+
+
+def _duration(seconds: float | timedelta | None) -> timedelta | None:
+    return timedelta(seconds=seconds) if isinstance(seconds, (int, float)) else seconds

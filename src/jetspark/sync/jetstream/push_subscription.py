@@ -1,0 +1,202 @@
+"""A push subscription: a consumer sends its messages, this hands them out (ADR-15).
+
+Made by `tools/make_sync.py` from `jetspark.aio.jetstream.push_subscription`: change that, then `make sync`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from jetspark.aio.jetstream import push_subscription as aio
+from jetspark.jetstream.errors import (
+    Error,
+)
+from jetspark.jetstream.info import ConsumerInfo
+from jetspark.sync.blocking import Blocking
+from jetspark.sync.message import Msg
+from jetspark.sync.push import PushReading
+from jetspark.wire.routes import Route
+
+__all__ = ["PushCallback", "PushSubscription"]
+
+PushCallback = Callable[[Msg], None]
+"""Takes each message. They run one after the other, in order."""
+
+
+class PushSubscription(PushReading, Blocking):
+    """Made by `JetStream.subscribe` and `subscribe_bind`.
+
+        for message in subscription:
+            message.ack()
+
+    Heartbeats, flow control, gaps and other statuses are taken care of; what the user should know of them is told as an
+    event of the connection. A context manager unsubscribes at its end.
+    """
+
+    _inner: aio.PushSubscription
+
+    @property
+    def called_back(self) -> bool:
+        """A callback takes the messages."""
+        return self._inner.called_back
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream."""
+        return self._inner.stream
+
+    @property
+    def consumer(self) -> str:
+        """Name of the consumer; of an ordered subscription, of the present one."""
+        return self._inner.consumer
+
+    @property
+    def created(self) -> bool:
+        """The consumer was made by this subscription, and is deleted with it."""
+        return self._inner.created
+
+    @property
+    def initial_pending(self) -> int:
+        """Messages that the consumer had to deliver when the subscription began (CRE-09)."""
+        return self._inner.initial_pending
+
+    @property
+    def subject(self) -> str:
+        """The deliver subject."""
+        return self._inner.subject
+
+    @property
+    def queue(self) -> str:
+        """Queue group, empty if none."""
+        return self._inner.queue
+
+    @property
+    def sid(self) -> int:
+        """Its id on the connection; an ordered subscription gets another one with each consumer."""
+        return self._inner.sid
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more will come; messages may still wait."""
+        return self._inner.closed
+
+    @property
+    def error(self) -> Error | None:
+        """Why the server, or the loss of the connection, ended it."""
+        return self._inner.error
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait, and their bytes of headers and payload."""
+        return self._inner.pending
+
+    @property
+    def pending_msgs(self) -> int:
+        """Messages that wait."""
+        return self._inner.pending_msgs
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of headers and payload of the messages that wait."""
+        return self._inner.pending_bytes
+
+    @property
+    def delivered(self) -> int:
+        """Messages that came so far. Statuses are none, and messages that an ordered subscription skipped neither."""
+        return self._inner.delivered
+
+    @property
+    def received(self) -> int:
+        """Messages that came so far, those dropped included."""
+        return self._inner.received
+
+    @property
+    def dropped(self) -> int:
+        """Messages dropped because the subscription was full. An ordered subscription reads them again."""
+        return self._inner.dropped
+
+    def __enter__(self) -> Self:
+        self._call(self._inner.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._call(self._inner.__aexit__(kind, error, trace))
+
+    def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:
+        """Configuration and state of the consumer.
+
+        Raises
+        ------
+        ConsumerNotFoundError
+            It is gone (10014).
+        ConsumerResettingError
+            The ordered subscription is between two consumers; ask again.
+        """
+        return self._call(self._inner.consumer_info(timeout=timeout))
+
+    def unsubscribe(self, max_msgs: int = 0) -> None:
+        """End the subscription now and drop what waits. A consumer that it made is deleted (UNS-01).
+
+        Parameters
+        ----------
+        max_msgs
+            End after that many messages in all instead. The consumer then stays, until its `inactive_threshold`.
+
+        Raises
+        ------
+        SubscriptionClosedError
+            It has ended before.
+        ConsumerNotFoundError, APIError, RequestTimeoutError
+            The consumer could not be deleted. The subscription has ended all the same.
+        """
+        self._call(self._inner.unsubscribe(max_msgs))
+
+    def drain(self, timeout: float | None = None) -> None:
+        """End the subscription without losing a message: those that came are still handed out, and can be acked.
+
+        A consumer that it made is deleted when the last one was (UNS-03). Should that fail, it is told as an event.
+        Without a callback somebody else has to take the messages meanwhile.
+
+        Parameters
+        ----------
+        timeout
+            Seconds until all must be taken; None is the connection's `drain_timeout`.
+
+        Raises
+        ------
+        SubscriptionClosedError
+            It has ended before.
+        DrainTimeoutError
+            The rest was dropped.
+        """
+        self._call(self._inner.drain(timeout))
+
+    def retire(self) -> None:
+        """Tell the server to send nothing more."""
+        self._run(lambda: self._inner.retire())
+
+    def emptied(self, *, confirm: bool) -> None:
+        """Wait until all that came was taken and handled; then the consumer goes, if this subscription made it."""
+        self._call(self._inner.emptied(confirm=confirm))
+
+    @property
+    def route(self) -> Route:
+        """What the messages are taken from."""
+        return self._inner.route
+
+    @property
+    def wants_taken(self) -> bool:
+        """Whether `taken` has something to do. May be asked from any thread."""
+        return self._inner.wants_taken
+
+    def taken(self) -> None:
+        """A message was taken while somebody wanted to know."""
+        self._run(lambda: self._inner.taken())
+
+    def look_empty(self) -> None:
+        """What waited may have been discarded."""
+        self._run(lambda: self._inner.look_empty())

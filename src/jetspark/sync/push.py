@@ -1,0 +1,98 @@
+"""Takes the messages of a push subscription in the thread that wants them, as for any subscription of this front."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from jetspark.aio.jetstream.push_subscription import PushSubscription
+from jetspark.sync.blocking import Blocking
+from jetspark.sync.message import Msg
+from jetspark.sync.subscription import Subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jetspark.sync.connection import Connection
+
+__all__ = ["PushReading"]
+
+
+class PushReading(Blocking):
+    """What of a push subscription is not carried over to the event loop."""
+
+    _inner: PushSubscription
+
+    def __init__(self, connection: Connection, inner: Any) -> None:
+        super().__init__(connection, inner)
+        self._reader = None if self._inner.called_back else _Reader(connection, self._inner)
+        self._drained = _Drained(connection, self._inner)
+        connection.enlist(self._drained)
+
+    def __iter__(self) -> Iterator[Msg]:
+        return self if self._reader is None else self._reader
+
+    def __next__(self) -> Msg:
+        return self.next_msg()
+
+    def next_msg(self, timeout: float | None = None) -> Msg:
+        """The next message, in the order of arrival.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait; None waits for ever, 0 takes only what is there.
+
+        Raises
+        ------
+        NoMessageError
+            None came in time.
+        SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
+            None will come any more.
+        """
+        if self._reader is None:
+            return self._call(self._inner.next_msg(timeout))  # type: ignore[return-value]  # of this front's class
+        return self._reader.next_msg(timeout)
+
+
+class _Reader(Subscription):
+    """The subscription that the messages are taken from. What happens to it is told to the one on the event loop."""
+
+    def __init__(self, connection: Connection, inner: PushSubscription) -> None:
+        super().__init__(connection, inner.route, None)
+        self._inner = inner
+
+    def wake(self) -> None:
+        super().wake()
+        self._inner.look_empty()
+
+    def _taken(self) -> None:
+        if self._inner.wants_taken:
+            self._connection.soon(self._inner.taken)
+
+
+class _Drained:
+    """What a connection knows of a push subscription when it drains."""
+
+    def __init__(self, connection: Connection, inner: PushSubscription) -> None:
+        self._connection = connection
+        self._inner = inner
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        return self._inner.pending
+
+    def retire(self) -> None:
+        self._connection.run(self._inner.retire)
+
+    def emptied(self, deadline: float) -> bool:
+        left = max(deadline - time.monotonic(), 0)
+        try:
+            self._connection.call(asyncio.wait_for(self._inner.emptied(confirm=False), left))
+        except TimeoutError:
+            return False
+        return True
+
+    def join(self, timeout: float) -> None:
+        """The callback's thread is the connection's business."""
