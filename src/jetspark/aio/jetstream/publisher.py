@@ -132,6 +132,8 @@ class Publisher:
         future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
         if self._timer is None:
             self._wake_at(future.deadline)
+        if self._route.ended:  # while it waited
+            self._ended()
         return future
 
     async def wait_for_room(self) -> None:

@@ -89,6 +89,8 @@ class Publisher(aio.Publisher):
             future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
         if self._timer is None:
             self._front.soon(self._look_after)
+        if self._route.ended:  # meanwhile, and so the loop may have looked before this one was there
+            self._front.soon(self._ended)
         self._front.settle()
         return future
 

@@ -1,0 +1,381 @@
+"""Publishes whose acknowledgements are awaited later (PUB-10 to PUB-12)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any, cast
+
+import pytest
+from tests.api.publishing.support import until
+from tests.fronts import Ground, eventually
+
+from jetspark.aio.jetstream import PubAckFuture, PublishSettings, RetryPlan
+from jetspark.errors import (
+    ConfigError,
+    ConnectionClosedError,
+    Error,
+    NoStreamResponseError,
+    PermissionsViolationError,
+    PublishTimeoutError,
+    TooManyStalledError,
+    WrongLastSequenceError,
+)
+from jetspark.jetstream import PubAck
+
+ONE_PROFILE = pytest.mark.parametrize("profile", ["default"], indirect=True)
+
+
+def _context(ground: Ground, **settings: Any) -> Any:
+    return ground.nc.jetstream(domain=ground.profile.domain, publishing=PublishSettings(**settings))
+
+
+def _subscriptions(ground: Ground) -> list[str]:
+    """Subjects that the server knows for the connection under test."""
+    found = ground.server.monitor("/connz", subs="1")
+    mine = next(
+        each
+        for each in cast("list[dict[str, Any]]", found["connections"])
+        if each["cid"] == ground.nc.server_info.client_id
+    )
+    return list(mine.get("subscriptions_list", ()))
+
+
+@pytest.mark.conformance("PUB-10")
+async def test_a_thousand_publishes_have_futures_of_their_own_and_one_subscription(ground: Ground) -> None:
+    stream = await ground.stream()
+    before = set(_subscriptions(ground))
+    futures = [await ground.js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(1000)]
+    await ground.js.publish_async_completed(5)
+    fresh = set(_subscriptions(ground)) - before
+    assert len(fresh) == 1
+    assert fresh.pop().endswith(".*")
+    assert [future.result().seq for future in futures] == list(range(1, 1001))
+    assert {future.result().stream for future in futures} == {stream.name}
+    assert all(future.done() and future.exception() is None for future in futures)
+    assert ground.js.publish_async_pending == 0
+    stats = ground.js.publish_async_stats
+    assert (stats.published, stats.acknowledged, stats.failed, stats.strays) == (1000, 1000, 0, 0)
+
+
+@pytest.mark.conformance("PUB-10")
+async def test_a_future_is_awaited_as_often_as_wanted_and_by_several(ground: Ground) -> None:
+    stream = await ground.stream()
+    future = await ground.js.publish_async(f"{stream.name}.a")
+    acks = await asyncio.gather(*(_ack(future) for _ in range(3)))
+    assert acks == [PubAck(stream=stream.name, seq=1, domain=ground.profile.domain or "")] * 3
+    assert await future == future.result() == acks[0]
+
+
+async def _ack(future: PubAckFuture) -> PubAck:
+    return await future
+
+
+@pytest.mark.conformance("PUB-10")
+async def test_acknowledgements_of_several_streams_find_their_publishes(ground: Ground) -> None:
+    streams = [await ground.stream() for _ in range(20)]
+    futures = [await ground.js.publish_async(f"{stream.name}.a") for _ in range(5) for stream in streams]
+    acks = [await future for future in futures]
+    assert [(ack.stream, ack.seq) for ack in acks] == [(s.name, seq) for seq in range(1, 6) for s in streams]
+
+
+@pytest.mark.conformance("PUB-10")
+async def test_duplicates_are_told_by_their_acknowledgements(ground: Ground) -> None:
+    stream = await ground.stream()
+    futures = [await ground.js.publish_async(f"{stream.name}.a", msg_id=f"m{number % 3}") for number in range(9)]
+    acks = [await future for future in futures]
+    assert [ack.seq for ack in acks] == [1, 2, 3] * 3
+    assert [ack.duplicate for ack in acks] == [False] * 3 + [True] * 6
+
+
+async def test_r46_an_error_reaches_the_future_it_belongs_to(ground: Ground) -> None:
+    stream = await ground.stream()
+    header = {"Nats-Expected-Last-Sequence": "99"}
+    futures = [
+        await ground.js.publish_async(f"{stream.name}.a", headers=header if number == 2 else None)
+        for number in range(5)
+    ]
+    await ground.js.publish_async_completed(5)
+    failed = [future.exception() for future in futures]
+    assert [type(error) for error in failed] == [
+        *[type(None)] * 2,
+        WrongLastSequenceError,
+        *[type(None)] * 2,
+    ]
+    for _ in range(2):
+        with pytest.raises(WrongLastSequenceError):
+            await futures[2]
+    with pytest.raises(WrongLastSequenceError):
+        futures[2].result()
+    assert ground.js.publish_async_stats.failed == 1
+
+
+@pytest.mark.conformance("PUB-11")
+async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
+    js = _context(ground, max_pending=10)
+    stream = await ground.stream()
+    futures = []
+    for _ in range(500):
+        futures.append(await js.publish_async(f"{stream.name}.a"))
+        assert js.publish_async_pending <= 10
+    await js.publish_async_completed(5)
+    assert [future.result().seq for future in futures] == list(range(1, 501))
+
+
+@pytest.mark.conformance("PUB-11")
+async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground: Ground) -> None:
+    js = _context(ground, max_pending=10, ack_timeout=1.0)
+    stream = await ground.stream(no_ack=True)
+    loop = asyncio.get_running_loop()
+    futures = [await js.publish_async(f"{stream.name}.a") for _ in range(10)]
+    assert js.publish_async_pending == 10
+    begin = loop.time()
+    with pytest.raises(TooManyStalledError, match="10 publishes") as caught:
+        await js.publish_async(f"{stream.name}.a")
+    assert 0.2 <= loop.time() - begin < 0.6
+    assert isinstance(caught.value, TimeoutError)
+    with pytest.raises(PublishTimeoutError, match="10 publishes are not acknowledged"):
+        await js.publish_async_completed(0.05)
+    assert js.publish_async_pending == 10
+    await js.publish_async_completed(5)
+    assert all(isinstance(future.exception(), PublishTimeoutError) for future in futures)
+    assert (await stream.info()).state.messages == 10  # the one that stalled was not sent
+
+
+@pytest.mark.conformance("PUB-11")
+@ONE_PROFILE
+async def test_the_usual_limit_is_four_thousand(ground: Ground) -> None:
+    stream = await ground.stream(no_ack=True)
+    js = _context(ground, ack_timeout=1.0)
+    for _ in range(4000):
+        await js.publish_async(f"{stream.name}.a")
+    assert js.publish_async_pending == 4000
+    with pytest.raises(TooManyStalledError):
+        await js.publish_async(f"{stream.name}.a")
+    await js.publish_async_completed(5)
+
+
+@pytest.mark.conformance("PUB-12")
+async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_slot(ground: Ground) -> None:
+    js = _context(ground, max_pending=2, ack_timeout=0.2, stall_wait=1.0)
+    silent, stream = await ground.stream(no_ack=True), await ground.stream()
+    futures = [await js.publish_async(f"{silent.name}.a") for _ in range(2)]
+    assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 1  # it waited for the room
+    for future in futures:
+        with pytest.raises(PublishTimeoutError, match=rf"{silent.name}\.a: no acknowledgement within 0\.2 s"):
+            await future
+    assert js.publish_async_pending == 0
+    assert js.publish_async_stats.failed == 2
+
+
+@pytest.mark.conformance("PUB-12")
+async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> None:
+    js = _context(ground, ack_timeout=0.1)
+    subject = ground.name("service")
+    subscription = await ground.admin.subscribe(subject)
+    await ground.admin.flush()
+    future = await js.publish_async(subject)
+    message = await subscription.next_msg(2)
+    with pytest.raises(PublishTimeoutError):
+        await future
+    await message.respond(b'{"stream":"S", "seq":1}')
+    await message.respond(b'{"stream":"S", "seq":1}')
+    await ground.admin.flush()
+    await eventually(lambda: js.publish_async_stats.strays == 2)
+    assert isinstance(future.exception(), PublishTimeoutError)
+    await subscription.unsubscribe()
+
+
+@pytest.mark.conformance("PUB-12")
+async def test_retries_do_not_hold_up_the_others(ground: Ground) -> None:
+    js = _context(ground, retry=RetryPlan(attempts=1, wait=0.1))
+    stream = await ground.stream()
+    nobody = await js.publish_async(ground.name("nobody"))
+    other = await js.publish_async(f"{stream.name}.a")
+    assert (await other).seq == 1
+    assert not nobody.done()
+    with pytest.raises(NoStreamResponseError, match="not after 1 retry"):
+        await nobody
+    assert js.publish_async_stats.retried == 1
+
+
+@pytest.mark.conformance("PUB-12")
+async def test_a_reply_subject_cannot_be_given(ground: Ground) -> None:
+    publish: Any = ground.js.publish_async
+    with pytest.raises(TypeError, match="reply"):
+        await publish("a", reply="there")
+    assert ground.js.publish_async_pending == 0
+
+
+async def test_who_wants_to_hear_of_failures_is_told_each_of_them(ground: Ground) -> None:
+    failed: list[tuple[str, Error | None]] = []
+    js = _context(ground, on_error=lambda future: failed.append((future.subject, future.exception())))
+    stream = await ground.stream(allow_msg_ttl=False)
+    await js.publish_async(f"{stream.name}.a")
+    await js.publish_async(f"{stream.name}.b", expected_last_sequence=7)
+    await js.publish_async(f"{stream.name}.c", expected_last_sequence=1)
+    await js.publish_async_completed(5)
+    await eventually(lambda: failed)
+    assert [(subject, type(error)) for subject, error in failed] == [(f"{stream.name}.b", WrongLastSequenceError)]
+
+
+async def test_a_handler_that_raises_is_told_as_an_event(ground: Ground) -> None:
+    events: list[Any] = []
+    nc = await ground.connect(on_event=events.append)
+
+    def fault(future: Any) -> None:
+        raise RuntimeError("in the handler")
+
+    js = nc.jetstream(domain=ground.profile.domain, publishing=PublishSettings(on_error=fault))
+    stream = await ground.stream()
+    with pytest.raises(WrongLastSequenceError):
+        await (await js.publish_async(f"{stream.name}.a", expected_last_sequence=7))
+    await eventually(lambda: [each for each in events if "in the handler" in str(getattr(each, "error", ""))])
+    assert (await js.publish(f"{stream.name}.a")).seq == 1
+
+
+@pytest.mark.parametrize("front", ["aio"], indirect=True)
+@ONE_PROFILE
+async def test_a_handler_may_be_a_coroutine_function(ground: Ground) -> None:
+    failed: list[str] = []
+
+    async def handle(future: PubAckFuture) -> None:
+        await asyncio.sleep(0)
+        failed.append(future.subject)
+
+    js = _context(ground, on_error=handle)
+    stream = await ground.stream()
+    await js.publish_async(f"{stream.name}.a", expected_last_sequence=7)
+    await eventually(lambda: failed == [f"{stream.name}.a"])
+
+
+@pytest.mark.parametrize("front", ["aio"], indirect=True)
+@ONE_PROFILE
+async def test_a_future_that_is_open_says_so_and_calls_back(ground: Ground) -> None:
+    stream = await ground.stream()
+    future = await ground.js.publish_async(f"{stream.name}.a")
+    with pytest.raises(asyncio.InvalidStateError):
+        future.result()
+    with pytest.raises(asyncio.InvalidStateError):
+        future.exception()
+    told: list[PubAckFuture] = []
+    future.add_done_callback(told.append)
+    await future
+    await asyncio.sleep(0)
+    future.add_done_callback(told.append)
+    await eventually(lambda: told == [future, future])
+
+
+@pytest.mark.parametrize("front", ["sync"], indirect=True)
+@ONE_PROFILE
+async def test_a_blocking_future_waits_as_long_as_it_is_told(ground: Ground) -> None:
+    js = _context(ground, ack_timeout=0.3)
+    stream = await ground.stream(no_ack=True)
+    future = cast("Any", await js.publish_async(f"{stream.name}.a")).inner
+    with pytest.raises(PublishTimeoutError, match="stays under way"):
+        await asyncio.to_thread(future.result, 0.05)
+    assert not future.done()
+    results = await asyncio.gather(*(asyncio.to_thread(future.exception, 5) for _ in range(3)))
+    assert [type(error) for error in results] == [PublishTimeoutError] * 3
+
+
+async def test_an_error_is_a_fresh_one_for_each_who_asks(ground: Ground) -> None:
+    stream = await ground.stream()
+    future = await ground.js.publish_async(f"{stream.name}.a", expected_last_sequence=7)
+    errors = []
+    for _ in range(2):
+        with pytest.raises(WrongLastSequenceError) as caught:
+            await future
+        errors.append(caught.value)
+    assert errors[0] is not errors[1]
+    assert errors[0].last_sequence == errors[1].last_sequence == 0
+    assert future.exception() is not future.exception()
+
+
+async def test_a_closed_connection_fails_what_is_under_way(ground: Ground) -> None:
+    nc = await ground.connect()
+    js = nc.jetstream(domain=ground.profile.domain)
+    stream = await ground.stream(no_ack=True)
+    futures = [await js.publish_async(f"{stream.name}.a") for _ in range(5)]
+    waiting = [asyncio.ensure_future(_ack(future)) for future in futures]
+    await nc.close()
+    for future in waiting:
+        with pytest.raises(ConnectionClosedError):
+            await future
+    assert js.publish_async_pending == 0
+    with pytest.raises(ConnectionClosedError):
+        await js.publish_async(f"{stream.name}.a")
+
+
+@pytest.mark.parametrize("profile", ["private_inbox"], indirect=True)
+async def test_an_inbox_that_may_not_be_heard_fails_what_is_under_way(ground: Ground) -> None:
+    nc = await ground.connect(inbox_prefix="_INBOX_elsewhere")
+    stream = await ground.stream()
+    js = nc.jetstream()
+    for _ in range(2):
+        future = await js.publish_async(f"{stream.name}.a")
+        with pytest.raises(PermissionsViolationError, match="_INBOX_elsewhere"):
+            await future
+    assert js.publish_async_pending == 0
+
+
+@pytest.mark.parametrize("profile", ["private_inbox"], indirect=True)
+async def test_a_subject_that_may_not_be_published_to_fails_at_once(ground: Ground) -> None:
+    ground.server.reload(_with_denied(ground, "denied.>"))
+    try:
+        nc = await ground.connect()
+        js = nc.jetstream()
+        stream = await ground.stream()
+        denied = await js.publish_async("denied.a")
+        good = await js.publish_async(f"{stream.name}.a")
+        with pytest.raises(PermissionsViolationError, match=r"denied\.a"):
+            await denied
+        assert (await good).seq == 1
+        with pytest.raises(PermissionsViolationError, match=r"denied\.a"):
+            await js.publish("denied.a")
+    finally:
+        ground.server.reload(dict(ground.profile.config))
+
+
+def _with_denied(ground: Ground, subject: str) -> dict[str, Any]:
+    users = cast("Any", ground.profile.config["authorization"])["users"]
+    alice = {**users[0], "permissions": {**users[0]["permissions"], "publish": {"deny": subject}}}
+    return {**ground.profile.config, "authorization": {"users": [alice, *users[1:]]}}
+
+
+@ONE_PROFILE
+async def test_a_context_that_is_forgotten_ends_its_subscription_but_not_before_its_publishes(ground: Ground) -> None:
+    stream = await ground.stream()
+    before = set(_subscriptions(ground))
+    js = _context(ground)
+    future = await js.publish_async(f"{stream.name}.a")
+    del js
+    gc.collect()
+    assert (await future).seq == 1
+    assert len(set(_subscriptions(ground)) - before) == 1
+    del future
+
+    async def gone() -> bool:
+        gc.collect()
+        await ground.nc.flush()
+        return set(_subscriptions(ground)) == before
+
+    await until(gone)
+
+
+async def test_several_publishers_share_a_window(ground: Ground) -> None:
+    js = _context(ground, max_pending=20, stall_wait=5)
+    stream = await ground.stream()
+
+    async def publisher(token: int) -> list[PubAckFuture]:
+        return [await js.publish_async(f"{stream.name}.{token}") for _ in range(100)]
+
+    futures = [future for some in await asyncio.gather(*(publisher(token) for token in range(8))) for future in some]
+    await js.publish_async_completed(5)
+    assert sorted(future.result().seq for future in futures) == list(range(1, 801))
+
+
+@pytest.mark.parametrize("settings", [{"max_pending": 0}, {"ack_timeout": 0}])
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        PublishSettings(**settings)

@@ -1,0 +1,244 @@
+"""Publishes under way when the server stops, dies or is away (PUB-11, PUB-13); publishes that are cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from tests.api.publishing.support import until
+from tests.connection.test_cancellation import CancelledAt
+from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
+
+from jetspark.aio.jetstream import PublishSettings
+from jetspark.errors import (
+    ConnectionClosedError,
+    DisconnectedError,
+    Error,
+    OutboundBufferLimitError,
+    PublishTimeoutError,
+    TooManyStalledError,
+)
+from jetspark.jetstream import StorageType
+from jetspark.server import NatsServer
+
+ONE_PROFILE = pytest.mark.parametrize("profile", ["default"], indirect=True)
+AIO_ONLY = pytest.mark.parametrize("front", ["aio"], indirect=True)
+
+
+@pytest.fixture
+def own_server(profile: Profile) -> Iterator[NatsServer]:
+    """A server that the test may stop."""
+    with NatsServer(config=profile.config) as server:
+        yield server
+        if server.running:
+            server.resume()
+
+
+@pytest.fixture
+async def ground(front: FrontName, profile: Profile, own_server: NatsServer, no_leaks: None) -> AsyncIterator[Ground]:
+    options = {"reconnect_wait": 0.02}
+    async with open_ground(front, profile, own_server, **options) as ground:
+        yield ground
+
+
+def _context(ground: Ground, **settings: Any) -> Any:
+    return ground.nc.jetstream(domain=ground.profile.domain, publishing=PublishSettings(**settings))
+
+
+async def _stored(ground: Ground, name: str) -> int:
+    """How many messages the stream has ever stored, once all that was sent has come there."""
+    await eventually(lambda: ground.nc.connected and ground.admin.connected)
+    await ground.js.publish(f"{name}.end")
+    return (await (await ground.js.stream(name)).info()).state.last_seq - 1
+
+
+@pytest.mark.conformance("PUB-11")
+async def test_a_stopped_server_stalls_a_full_window(ground: Ground) -> None:
+    js = _context(ground, max_pending=10)
+    stream = await ground.stream()
+    await js.publish_async(f"{stream.name}.a")
+    await js.publish_async_completed(5)
+    ground.server.pause()
+    futures = [await js.publish_async(f"{stream.name}.a") for _ in range(10)]
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    with pytest.raises(TooManyStalledError):
+        await js.publish_async(f"{stream.name}.a")
+    assert 0.2 <= loop.time() - begin < 1
+    assert js.publish_async_pending == 10
+    ground.server.resume()
+    await js.publish_async_completed(5)
+    assert [future.result().seq for future in futures] == list(range(2, 12))
+
+
+@pytest.mark.conformance("PUB-13")
+async def test_what_is_under_way_fails_when_the_session_is_lost(ground: Ground) -> None:
+    failed: list[Error | None] = []
+    js = _context(ground, on_error=lambda future: failed.append(future.exception()))
+    stream = await ground.stream()
+    await js.publish_async(f"{stream.name}.a")
+    await js.publish_async_completed(5)
+    ground.server.pause()
+    futures = [await js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(100)]
+    completed = asyncio.ensure_future(js.publish_async_completed(20))
+    await asyncio.sleep(0)
+    assert not completed.done()
+    ground.server.kill()
+    await completed
+    assert js.publish_async_pending == 0
+    assert {type(future.exception()) for future in futures} == {DisconnectedError}
+    with pytest.raises(DisconnectedError) as caught:
+        await futures[0]
+    assert isinstance(caught.value, ConnectionError)
+    await eventually(lambda: len(failed) == 100, what="100 calls of the handler")
+    assert {type(error) for error in failed} == {DisconnectedError}
+    assert js.publish_async_stats.failed == 100
+
+
+@pytest.mark.conformance("PUB-13")
+async def test_publishing_goes_on_in_the_next_session(ground: Ground) -> None:
+    stream = await ground.stream(storage=StorageType.FILE)
+    await (await ground.js.publish_async(f"{stream.name}.a"))
+    ground.server.kill()
+    await eventually(lambda: not ground.nc.connected)
+    waiting = await ground.js.publish_async(f"{stream.name}.a", b"from the buffer")
+    ground.server.restart()
+    assert (await waiting).seq == 2
+    assert (await (await ground.js.publish_async(f"{stream.name}.a"))).seq == 3
+
+
+async def test_a_publish_whose_time_has_passed_is_not_sent_any_more(ground: Ground) -> None:
+    js = _context(ground, ack_timeout=0.1)
+    stream = await ground.stream(storage=StorageType.FILE)
+    await js.publish_async(f"{stream.name}.a", b"first")
+    await js.publish_async_completed(5)
+    ground.server.kill()
+    await eventually(lambda: not ground.nc.connected)
+    late = [await js.publish_async(f"{stream.name}.a", b"late", msg_id="m") for _ in range(3)]
+    with pytest.raises(PublishTimeoutError):
+        await ground.js.publish(f"{stream.name}.a", b"late", timeout=0.1)
+    for future in late:
+        with pytest.raises(PublishTimeoutError):
+            await future
+    ground.server.restart()
+    assert await _stored(ground, stream.name) == 1
+
+
+async def test_what_was_queued_when_the_session_is_lost_is_not_sent_in_the_next(ground: Ground) -> None:
+    js = _context(ground)
+    stream = await ground.stream(storage=StorageType.FILE)
+    await js.publish_async(f"{stream.name}.a")
+    await js.publish_async_completed(5)
+    ground.server.pause()
+    # More than the sockets take, so that the small ones are still here when the server dies.
+    payload = b"x" * (512 << 10)
+    futures: list[Any] = []
+
+    async def publish_all() -> None:
+        while True:
+            futures.append(await js.publish_async(f"{stream.name}.a", payload))
+
+    async def queued() -> bool:
+        futures.append(await js.publish_async(f"{stream.name}.a", b"small"))
+        await asyncio.sleep(0.01)  # what can be sent is sent meanwhile
+        return ground.nc.buffered > 0
+
+    publisher = asyncio.ensure_future(publish_all())
+    await until(queued)
+    publisher.cancel()
+    await asyncio.wait([publisher])
+    ground.server.kill()
+    await eventually(lambda: all(future.done() for future in futures))
+    assert {type(future.exception()) for future in futures} == {DisconnectedError}
+    ground.server.restart()
+    assert await _stored(ground, stream.name) == 1
+
+
+async def test_the_buffer_without_a_session_is_bounded(ground: Ground) -> None:
+    nc = await ground.connect(buffer_limit=10_000)
+    js = nc.jetstream(domain=ground.profile.domain)
+    stream = await ground.stream()
+    ground.server.kill()
+    await eventually(lambda: not nc.connected)
+    futures = [await js.publish_async(f"{stream.name}.a", b"x" * 1000) for _ in range(9)]
+    with pytest.raises(OutboundBufferLimitError):
+        await js.publish_async(f"{stream.name}.a", b"x" * 1000)
+    assert js.publish_async_pending == len(futures) == 9
+    await nc.close()
+    for future in futures:
+        with pytest.raises(ConnectionClosedError):
+            await future
+    ground.server.restart()
+    await eventually(lambda: ground.nc.connected and ground.admin.connected)
+
+
+async def test_a_publish_that_waits_for_its_answer_fails_with_the_session(ground: Ground) -> None:
+    stream = await ground.stream()
+    ground.server.pause()
+    published = asyncio.ensure_future(ground.js.publish(f"{stream.name}.a"))
+    await asyncio.sleep(0.05)
+    ground.server.kill()
+    with pytest.raises(DisconnectedError):
+        await published
+
+
+@AIO_ONLY
+@ONE_PROFILE
+async def test_a_cancelled_publish_is_not_sent_any_more(ground: Ground) -> None:
+    stream = await ground.stream(storage=StorageType.FILE)
+    ground.server.kill()
+    await eventually(lambda: not ground.nc.connected)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ground.js.publish(f"{stream.name}.a", b"cancelled"), 0.05)
+    ground.server.restart()
+    assert await _stored(ground, stream.name) == 0
+
+
+@AIO_ONLY
+@ONE_PROFILE
+@pytest.mark.parametrize("what", ["publish", "publish_async", "full window", "completed", "no stream", "batch"])
+async def test_cancelled_at_any_await_a_publish_loses_nothing_else(ground: Ground, what: str) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    js = _context(ground, max_pending=2)
+    subject = f"{stream.name}.a"
+    steps = 0
+    while True:
+        cancelled = CancelledAt(_operation(js, ground, subject, what), steps)
+
+        async def run(cancelled: CancelledAt = cancelled) -> object:
+            return await cancelled
+
+        task = asyncio.create_task(run())
+        await asyncio.wait([task], timeout=5)
+        assert task.done()
+        assert task.cancelled() == cancelled.reached
+        before = (await stream.info()).state.last_seq
+        assert (await js.publish(subject)).seq > before
+        assert (await (await js.publish_async(subject))).seq > before + 1
+        assert js.publish_async_pending == 0
+        if not cancelled.reached:
+            break
+        steps += 1
+    assert steps > 0
+
+
+async def _operation(js: Any, ground: Ground, subject: str, what: str) -> None:
+    if what == "publish":
+        await js.publish(subject)
+    elif what == "no stream":
+        with pytest.raises(Error):
+            await js.publish(ground.name("nobody"), retry_wait=0.001)
+    elif what == "batch":
+        async with js.batch() as batch:
+            await batch.add(subject)
+            await batch.add(subject, confirm=True)
+    else:
+        count = {"publish_async": 1, "full window": 4, "completed": 1}[what]
+        futures = [await js.publish_async(subject) for _ in range(count)]
+        if what == "completed":
+            await js.publish_async_completed(5)
+        else:
+            await futures[-1]
+            await js.publish_async_completed(5)
