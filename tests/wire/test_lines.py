@@ -127,3 +127,13 @@ def test_no_lines_have_no_words() -> None:
     lines = decode(pa.py_buffer(b"PING\r\n")).lines
     assert lines.subjects().to_pylist() == []
     assert len(lines.sid) == 0
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("line", [b"MSG a 1  3\r\nabc\r\n", b"HMSG a 1  12 15\r\nNATS/1.0\r\n\r\nabc\r\n"])
+def test_an_empty_reply_is_none(line: bytes, count: int) -> None:
+    data = line * count + joined([message(b"x", subject=b"b", reply=b"c.d")]) + line
+    reading = read_vector(data)
+    assert reading == read_scalar(data)
+    assert [frame.reply for frame in reading.frames if isinstance(frame, Msg)] == [*[b""] * count, b"c.d", b""]
+    assert read_vector(line * count) == read_scalar(line * count)
