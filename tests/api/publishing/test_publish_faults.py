@@ -38,8 +38,7 @@ def own_server(profile: Profile) -> Iterator[NatsServer]:
 
 @pytest.fixture
 async def ground(front: FrontName, profile: Profile, own_server: NatsServer, no_leaks: None) -> AsyncIterator[Ground]:
-    options = {"reconnect_wait": 0.02}
-    async with open_ground(front, profile, own_server, **options) as ground:
+    async with open_ground(front, profile, own_server, reconnect_wait=0.02) as ground:
         yield ground
 
 

@@ -1,0 +1,490 @@
+"""Atomic batches (ADR-50, BAT-01 to BAT-10)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
+
+from jetspark.errors import (
+    APIError,
+    AtomicPublishDisabledError,
+    BatchClosedError,
+    BatchError,
+    BatchTooLargeError,
+    ConfigError,
+    DuplicateInBatchError,
+    IncompleteBatchError,
+    InvalidAckError,
+    MaxPayloadError,
+    NoStreamResponseError,
+    PublishTimeoutError,
+    StatusError,
+    StreamConfigError,
+    TooManyRequestsError,
+    WrongLastSequenceError,
+)
+from jetspark.jetstream import StorageType
+from jetspark.jetstream.publish import batch_headers
+from jetspark.server import NatsServer
+
+ONE_PROFILE = pytest.mark.parametrize("profile", ["default"], indirect=True)
+
+
+async def _raw(ground: Ground, subject: str, headers: list[tuple[str, str]], payload: bytes = b"") -> Any:
+    """What the server answers to a message with these headers."""
+    return await ground.nc.request(subject, payload, headers=headers, timeout=2)
+
+
+async def _last(stream: Any) -> int:
+    return int((await stream.info()).state.last_seq)
+
+
+@pytest.mark.conformance("BAT-01")
+@pytest.mark.conformance("BAT-03")
+async def test_r51_messages_of_a_batch_are_numbered_and_acknowledged_as_one(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    sent = await ground.spy(f"{stream.name}.>")
+    async with ground.js.batch("order-7") as batch:
+        assert batch.id == "order-7"
+        for number in range(3):
+            await batch.add(f"{stream.name}.{number}", b"%d" % number, headers={"Color": "red"})
+    assert batch.count == 3
+    assert (batch.ack.stream, batch.ack.seq, batch.ack.batch, batch.ack.count) == (stream.name, 3, "order-7", 3)
+    messages = await sent.wait(4)
+    headers = [message.headers.to_dict() for message in messages]
+    assert headers[:3] == [
+        {"Color": ["red"], "Nats-Batch-Id": ["order-7"], "Nats-Batch-Sequence": [str(number)]} for number in (1, 2, 3)
+    ]
+    assert headers[3] == {
+        "Nats-Batch-Id": ["order-7"],
+        "Nats-Batch-Sequence": ["4"],
+        "Nats-Batch-Commit": ["eob"],
+    }
+    assert [bool(message.reply) for message in messages] == [True, False, False, True]
+    assert await _last(stream) == 3
+
+
+@pytest.mark.conformance("BAT-01")
+async def test_one_message_with_the_commit_is_a_batch(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    batch = ground.js.batch()
+    ack = await batch.commit(f"{stream.name}.a", b"only", msg_id="m")
+    assert (ack.seq, ack.count, ack.batch) == (1, 1, batch.id)
+    assert len(batch.id) <= 64
+    assert batch.ack == ack
+
+
+@pytest.mark.conformance("BAT-01")
+async def test_a_stream_that_allows_no_batches_refuses_the_first_message(ground: Ground) -> None:
+    stream = await ground.stream()
+    with pytest.raises(AtomicPublishDisabledError) as caught:
+        async with ground.js.batch() as batch:
+            await batch.add(f"{stream.name}.a")
+    assert caught.value.err_code == 10174
+    with pytest.raises(BatchClosedError, match=r"failed: .*10174"):
+        await batch.add(f"{stream.name}.a")
+    assert await _last(stream) == 0
+
+
+@pytest.mark.conformance("BAT-02")
+async def test_later_messages_are_confirmed_where_it_is_asked_for(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    await ground.js.publish(f"{stream.name}.a", msg_id="there")
+    batch = ground.js.batch()
+    await batch.add(f"{stream.name}.a")
+    await batch.add(f"{stream.name}.b", confirm=True)
+    # What the commit will refuse is taken until then.
+    await batch.add(f"{stream.name}.c", confirm=True, expected_last_subject_sequence=9)
+    await batch.add(f"{stream.name}.d", confirm=True, msg_id="there")
+    with pytest.raises((WrongLastSequenceError, DuplicateInBatchError)):
+        await batch.commit()
+    assert await _last(stream) == 1
+
+
+@pytest.mark.conformance("BAT-03")
+async def test_the_last_message_carries_the_commit_either_way(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    ended, committed = ground.js.batch(), ground.js.batch()
+    await ended.add(f"{stream.name}.a")
+    assert (await ended.commit()).count == 1
+    await committed.add(f"{stream.name}.a")
+    ack = await committed.commit(f"{stream.name}.b", b"last")
+    assert (ack.count, ack.seq) == (2, 3)
+    for seq, last in ((1, True), (2, False), (3, True)):
+        stored = await (await ground.admin_js.stream(stream.name)).get_msg(seq)
+        assert stored.headers.get("Nats-Batch-Commit") == ("1" if last else None)
+
+
+@pytest.mark.conformance("BAT-03")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"stream":"S","seq":5,"batch":"other","count":2}',
+        b'{"stream":"S","seq":5,"batch":"b","count":3}',
+        b'{"stream":"S","seq":1,"batch":"b","count":2}',
+        b'{"stream":"S","seq":5}',
+        b"",
+    ],
+)
+@ONE_PROFILE
+async def test_an_acknowledgement_of_something_else_is_refused(ground: Ground, answer: bytes) -> None:
+    subject = ground.name("service")
+    answers = iter([b"", answer])
+    subscription = await ground.admin.subscribe(subject, callback=lambda m: m.respond(next(answers)))
+    await ground.admin.flush()
+    batch = ground.js.batch("b")
+    await batch.add(subject)
+    with pytest.raises(InvalidAckError, match=subject):
+        await batch.commit(subject)
+    with pytest.raises(BatchClosedError, match="failed"):
+        batch.ack  # noqa: B018 (a property that raises)
+    await subscription.unsubscribe()
+
+
+@ONE_PROFILE
+async def test_an_answer_to_the_first_message_that_is_no_batchs_is_refused(ground: Ground) -> None:
+    stream = await ground.stream()  # of a server that knows no batches, for instance
+    subject = ground.name("service")
+    answer = b'{"stream":"%s","seq":1}' % stream.name.encode()
+    subscription = await ground.admin.subscribe(subject, callback=lambda message: message.respond(answer))
+    await ground.admin.flush()
+    with pytest.raises(InvalidAckError, match="not the answer to a message of a batch"):
+        await ground.js.batch().add(subject)
+    await subscription.unsubscribe()
+    second = await ground.admin.subscribe(subject)
+    await ground.admin.flush()
+    added = asyncio.ensure_future(ground.js.batch().add(subject))
+    await ground.inject((await second.next_msg(2)).reply, b"NATS/1.0 499 Odd\r\n\r\n")
+    with pytest.raises(StatusError, match="499"):
+        await added
+    await second.unsubscribe()
+
+
+@pytest.mark.conformance("BAT-04")
+async def test_a_batch_is_stored_as_a_whole_or_not_at_all(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    other = await ground.connect()
+    js = other.jetstream(domain=ground.profile.domain)
+
+    async def change_my_mind() -> None:
+        async with ground.js.batch() as batch:
+            await batch.add(f"{stream.name}.a")
+            await batch.add(f"{stream.name}.a")
+            raise RuntimeError("changed my mind")
+
+    with pytest.raises(RuntimeError, match="changed my mind"):
+        await change_my_mind()
+    await ground.nc.flush()
+    assert await _last(stream) == 0
+    async with ground.js.batch() as batch:
+        for _ in range(5):
+            await batch.add(f"{stream.name}.batch")
+            await js.publish(f"{stream.name}.between")
+    assert await _last(stream) == 10
+    assert batch.ack.seq == 10
+    stored = await ground.admin_js.stream(stream.name)
+    assert (await stored.info(subjects_filter=">")).state.subjects == {
+        f"{stream.name}.between": 5,
+        f"{stream.name}.batch": 5,
+    }
+    consecutive = await _subjects(ground, stream.name, range(6, 11))
+    assert consecutive == [f"{stream.name}.batch"] * 5
+
+
+async def _subjects(ground: Ground, name: str, sequences: range) -> list[str]:
+    stream = await ground.admin_js.stream(name)
+    return [(await stream.get_msg(seq)).subject for seq in sequences]
+
+
+@pytest.mark.conformance("BAT-05")
+@pytest.mark.parametrize(
+    ("before", "headers", "error", "number"),
+    [
+        (1, batch_headers("b", 3), IncompleteBatchError, 10176),
+        (0, batch_headers("b", 2), IncompleteBatchError, 10176),
+        (0, batch_headers("b", 1, "eob"), IncompleteBatchError, 10176),
+        (0, [("Nats-Batch-Id", "b")], BatchError, 10175),
+        (0, [("Nats-Batch-Id", "b" * 65), ("Nats-Batch-Sequence", "1")], BatchError, 10179),
+        (1, [*batch_headers("b", 2), ("Nats-Batch-Commit", "yes")], BatchError, 10200),
+    ],
+)
+async def test_what_breaks_a_batch_is_told_with_its_number(
+    ground: Ground, before: int, headers: list[tuple[str, str]], error: type[APIError], number: int
+) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    for sequence in range(1, before + 1):
+        assert (await _raw(ground, f"{stream.name}.a", batch_headers("b", sequence))).payload == b""
+    with pytest.raises(error) as caught:
+        await ground.js.publish(f"{stream.name}.a", headers=headers)
+    assert caught.value.err_code == number
+    with pytest.raises(IncompleteBatchError):  # it is gone
+        await ground.js.publish(f"{stream.name}.a", headers=batch_headers("b", before + 2))
+    assert await _last(stream) == 0
+
+
+@pytest.mark.conformance("BAT-05")
+async def test_a_batch_does_not_go_on_in_another_stream(ground: Ground) -> None:
+    stream, other = await ground.stream(allow_atomic=True), await ground.stream(allow_atomic=True)
+    batch = ground.js.batch()
+    await batch.add(f"{stream.name}.a")
+    with pytest.raises(IncompleteBatchError) as caught:
+        await batch.add(f"{other.name}.a", confirm=True)
+    assert caught.value.err_code == 10176
+    assert (await _last(stream), await _last(other)) == (0, 0)
+
+
+@pytest.mark.conformance("BAT-05")
+@ONE_PROFILE
+async def test_an_id_that_is_too_long_is_refused_here(ground: Ground) -> None:
+    assert ground.js.batch("x" * 64).id == "x" * 64
+    for bad in ("", "x" * 65):
+        with pytest.raises(ConfigError, match="64 characters"):
+            ground.js.batch(bad)
+
+
+@pytest.mark.conformance("BAT-06")
+async def test_a_thousand_messages_are_the_most(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    async with ground.js.batch() as batch:
+        for _ in range(1000):
+            await batch.add(f"{stream.name}.a")
+        with pytest.raises(ConfigError, match="1 to 1000 messages"):
+            await batch.add(f"{stream.name}.a")
+    assert (batch.ack.count, batch.ack.seq) == (1000, 1000)  # the end is the 1001st message, and not counted
+
+
+@pytest.mark.conformance("BAT-06")
+async def test_the_server_refuses_the_message_behind_a_thousand(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    subject = f"{stream.name}.a"
+    await _raw(ground, subject, batch_headers("b", 1))
+    for sequence in range(2, 1001):
+        await ground.nc.publish(subject, headers=batch_headers("b", sequence))
+    with pytest.raises(BatchTooLargeError) as caught:
+        await ground.js.publish(subject, headers=[("Nats-Batch-Id", "b"), ("Nats-Batch-Sequence", "1001")])
+    assert caught.value.err_code == 10199
+    assert await _last(stream) == 0
+
+
+@pytest.mark.conformance("BAT-07")
+async def test_an_expected_last_sequence_stands_in_the_first_message(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    await ground.js.publish(f"{stream.name}.a")
+    async with ground.js.batch() as good:
+        await good.add(f"{stream.name}.a", expected_last_sequence=1)
+        with pytest.raises(ConfigError, match="first message"):
+            await good.add(f"{stream.name}.a", expected_last_sequence=1)
+        await good.add(f"{stream.name}.a")
+    assert good.ack.seq == 3
+    wrong = ground.js.batch()
+    await wrong.add(f"{stream.name}.a", expected_last_sequence=1)
+    with pytest.raises(WrongLastSequenceError) as caught:
+        await wrong.commit()
+    assert caught.value.err_code == 10071
+    late = ground.js.batch()
+    await late.add(f"{stream.name}.a")
+    await late.add(f"{stream.name}.a", headers={"Nats-Expected-Last-Sequence": "4"})
+    with pytest.raises(WrongLastSequenceError) as refused:
+        await late.commit()
+    assert refused.value.err_code == 10164
+    assert await _last(stream) == 3
+
+
+@pytest.mark.conformance("BAT-07")
+async def test_an_expected_sequence_of_a_subject_that_the_batch_wrote_is_refused(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    batch = ground.js.batch()
+    await batch.add(f"{stream.name}.a", expected_last_subject_sequence=0)
+    await batch.add(f"{stream.name}.b", expected_last_subject_sequence=0)
+    assert (await batch.commit()).seq == 2
+    twice = ground.js.batch()
+    await twice.add(f"{stream.name}.a")
+    await twice.add(f"{stream.name}.a", expected_last_subject_sequence=1)
+    with pytest.raises(WrongLastSequenceError) as caught:
+        await twice.commit()
+    assert caught.value.err_code == 10164
+    assert await _last(stream) == 2
+
+
+@pytest.mark.conformance("BAT-07")
+async def test_an_expected_message_id_cannot_be_used(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    batch = ground.js.batch()
+    await batch.add(f"{stream.name}.a")
+    with pytest.raises(ConfigError, match="expected_last_msg_id"):
+        await batch.add(f"{stream.name}.a", expected_last_msg_id="m")
+    await batch.add(f"{stream.name}.a", headers={"Nats-Expected-Last-Msg-Id": "m"})
+    with pytest.raises(BatchError) as caught:
+        await batch.commit()
+    assert caught.value.err_code == 10177
+    assert await _last(stream) == 0
+
+
+@pytest.mark.conformance("BAT-08")
+@pytest.mark.parametrize("ids", [("m", "m"), ("there", "n")])
+async def test_a_message_id_that_is_there_already_loses_the_whole_batch(ground: Ground, ids: tuple[str, str]) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    await ground.js.publish(f"{stream.name}.a", msg_id="there")
+    batch = ground.js.batch()
+    for each in ids:
+        await batch.add(f"{stream.name}.a", msg_id=each)
+    with pytest.raises(DuplicateInBatchError) as caught:
+        await batch.commit()
+    assert caught.value.err_code == 10201
+    assert await _last(stream) == 1
+
+
+@pytest.fixture
+def hasty_server(profile: Profile) -> Iterator[NatsServer]:
+    """A server that drops a batch after half a second without a message, in place of ten."""
+    js = {**dict(profile.config.get("jetstream", {})), "limits": {"batch": {"timeout": "500ms"}}}  # type: ignore[call-overload]
+    with NatsServer(config={**profile.config, "jetstream": js}) as server:
+        yield server
+
+
+@pytest.mark.conformance("BAT-09")
+async def test_a_batch_that_is_left_alone_is_dropped(
+    front: FrontName, profile: Profile, hasty_server: NatsServer
+) -> None:
+    async with open_ground(front, profile, hasty_server) as ground:
+        stream = await ground.stream(allow_atomic=True)
+        told = await ground.spy(f"$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{stream.name}")
+        batch = ground.js.batch("lonely")
+        await batch.add(f"{stream.name}.a")
+        advisory = json.loads((await told.wait(1))[0].payload)
+        assert (advisory["batch"], advisory["reason"]) == ("lonely", "timeout")
+        with pytest.raises(IncompleteBatchError) as caught:
+            await batch.commit(f"{stream.name}.a")
+        assert caught.value.err_code == 10176
+        assert await _last(stream) == 0
+
+
+@pytest.mark.conformance("BAT-09")
+async def test_advisories_tell_why_a_batch_was_dropped(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    told = await ground.spy(f"$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{stream.name}")
+    await _raw(ground, f"{stream.name}.a", batch_headers("gap", 1))
+    await _raw(ground, f"{stream.name}.a", batch_headers("gap", 3))
+    await _raw(ground, f"{stream.name}.a", batch_headers("large", 1))
+    for sequence in range(2, 1001):
+        await ground.nc.publish(f"{stream.name}.a", headers=batch_headers("large", sequence))
+    await _raw(ground, f"{stream.name}.a", [("Nats-Batch-Id", "large"), ("Nats-Batch-Sequence", "1001")])
+    reasons = {json.loads(message.payload)["batch"]: json.loads(message.payload) for message in await told.wait(2)}
+    assert {name: advisory["reason"] for name, advisory in reasons.items()} == {"gap": "incomplete", "large": "large"}
+
+
+@pytest.mark.conformance("BAT-09")
+async def test_a_stream_has_fifty_open_batches_at_most(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    batches = [ground.js.batch() for _ in range(50)]
+    for batch in batches:
+        await batch.add(f"{stream.name}.a")
+    with pytest.raises(TooManyRequestsError) as caught:
+        await ground.js.batch().add(f"{stream.name}.a")
+    assert (caught.value.err_code, caught.value.code) == (10210, 429)
+    for batch in batches:
+        await batch.discard()
+    again = ground.js.batch()
+    await again.add(f"{stream.name}.a")  # each of them was given back at once
+    assert (await again.commit()).seq == 1
+
+
+@pytest.mark.conformance("BAT-10")
+async def test_batches_are_switched_on_by_an_update_but_not_with_asynchronous_persistence(ground: Ground) -> None:
+    stream = await ground.stream(storage=StorageType.FILE)
+    with pytest.raises(AtomicPublishDisabledError):
+        await ground.js.batch().add(f"{stream.name}.a")
+    await ground.js.update_stream(stream.cached_info.config.replace(allow_atomic=True))
+    assert (await ground.js.batch().commit(f"{stream.name}.a")).seq == 1
+    with pytest.raises(StreamConfigError) as caught:
+        await ground.stream(storage=StorageType.FILE, allow_atomic=True, persist_mode="async")
+    assert caught.value.err_code == 10052
+
+
+@pytest.mark.conformance("BAT-10")
+async def test_after_its_end_a_batch_takes_no_more(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    committed, discarded = ground.js.batch(), ground.js.batch()
+    await committed.add(f"{stream.name}.a")
+    await committed.commit()
+    await discarded.add(f"{stream.name}.a")
+    await discarded.discard()
+    for batch, word in ((committed, "committed"), (discarded, "discarded")):
+        for use in (batch.add(f"{stream.name}.a"), batch.commit(), batch.commit(f"{stream.name}.a")):
+            with pytest.raises(BatchClosedError, match=word):
+                await use
+        await batch.discard()
+        async with batch:
+            pass
+        assert word in repr(batch)
+    with pytest.raises(BatchClosedError, match="discarded"):
+        discarded.ack  # noqa: B018 (a property that raises)
+    assert await _last(stream) == 1
+
+
+async def test_an_empty_batch_commits_nothing(ground: Ground) -> None:
+    async with ground.js.batch() as batch:
+        pass
+    assert batch.count == 0
+    with pytest.raises(ConfigError, match="without messages"):
+        await ground.js.batch().commit()
+    with pytest.raises(BatchClosedError, match="not committed, but open"):
+        batch.ack  # noqa: B018 (a property that raises)
+
+
+async def test_a_batch_for_no_stream_fails_as_a_publish_does(ground: Ground) -> None:
+    batch = ground.js.batch()
+    with pytest.raises(NoStreamResponseError, match="not after 2 retries"):
+        await batch.add(ground.name("nobody"))
+    with pytest.raises(BatchClosedError, match="failed"):
+        await batch.add("a")
+
+
+async def test_what_cannot_be_sent_does_not_count_and_does_no_harm(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    limit = ground.nc.server_info.max_payload
+    async with ground.js.batch() as batch:
+        for _ in range(2):
+            with pytest.raises(MaxPayloadError):
+                await batch.add(f"{stream.name}.a", b"x" * limit)
+            with pytest.raises(ValueError, match="subject"):
+                await batch.add("a b")
+            await batch.add(f"{stream.name}.a")
+    assert (batch.ack.count, batch.ack.seq) == (2, 2)
+
+
+async def test_messages_of_several_tasks_are_numbered_one_behind_the_other(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True)
+    async with ground.js.batch() as batch:
+        await asyncio.gather(*(batch.add(f"{stream.name}.{number}") for number in range(50)))
+    assert (batch.ack.count, batch.ack.seq) == (50, 50)
+
+
+async def test_an_answer_that_does_not_come_ends_the_batch(ground: Ground) -> None:
+    stream = await ground.stream(allow_atomic=True, no_ack=True, duplicate_window=timedelta(seconds=1))
+    batch = ground.js.batch(timeout=0.1)
+    with pytest.raises(PublishTimeoutError, match=r"within 0\.1 s"):
+        await batch.add(f"{stream.name}.a")
+    with pytest.raises(BatchClosedError, match="failed"):
+        await batch.commit(f"{stream.name}.a")
+
+
+@pytest.mark.parametrize("front", ["aio"], indirect=True)
+@ONE_PROFILE
+async def test_a_batch_whose_answer_was_not_awaited_takes_no_more(ground: Ground) -> None:
+    subject = ground.name("service")
+    subscription = await ground.admin.subscribe(subject)
+    await ground.admin.flush()
+    batch = ground.js.batch()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(batch.add(subject), 0.05)
+    with pytest.raises(BatchClosedError, match="cancelled"):
+        await batch.add(subject)
+    await eventually(lambda: subscription.pending[0] == 1)
+    await subscription.unsubscribe()
