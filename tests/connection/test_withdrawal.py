@@ -1,0 +1,90 @@
+"""What nobody waits for any more is not sent, and who waits on a subscription of their own hears that it is in vain."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+from tests.connection.support import Front, Recorder
+
+from jetspark.errors import DisconnectedError, Error, PermissionsViolationError, RequestTimeoutError
+from jetspark.server import NatsServer
+from jetspark.wire.client import Client
+from jetspark.wire.events import Disconnected, Reconnected
+from jetspark.wire.frames import Err
+from jetspark.wire.options import ConnectOptions
+from jetspark.wire.outbound import Outbound
+from jetspark.wire.session import ServerInfo
+
+
+def test_withdrawn_frames_are_the_very_ones_and_marks_stay_true() -> None:
+    outbound = Outbound(1000)
+    frames = [outbound.encode("a", b"same", "", None) for _ in range(4)]
+    for frame in frames:
+        outbound.publish(frame)
+    size, mark = outbound.size, outbound.published
+    outbound.withdraw(frames[1:3])
+    assert outbound.size == size - len(frames[1]) - len(frames[2])
+    assert outbound.published == mark == 4
+    outbound.withdraw([bytes(bytearray(frames[0]))])  # equal, but another one
+    outbound.begin(b"")
+    assert outbound.take() == frames[0] + frames[3]
+    outbound.withdraw(frames)
+    assert (outbound.size, outbound.handed) == (0, 4)
+
+
+class _Dependent:
+    def __init__(self) -> None:
+        self.told: list[tuple[type[Error], str | None]] = []
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        self.told.append((type(error), subject))
+
+
+def _client() -> Client:
+    client = Client(ConnectOptions(), lambda event: None)
+    client.greet()
+    client.opened(client.servers.servers[0], ServerInfo())
+    return client
+
+
+def test_dependents_are_told_of_losses_of_refusals_and_of_the_end() -> None:
+    client = _client()
+    dependent = _Dependent()
+    client.dependents.add(dependent)
+    client._control(Err('Permissions Violation for Publish to "secret"'))
+    client.lost(DisconnectedError("gone"))
+    client.close()
+    assert [subject for _, subject in dependent.told] == ["secret", None, None]
+    assert [kind.__name__ for kind, _ in dependent.told] == [
+        PermissionsViolationError.__name__,
+        DisconnectedError.__name__,
+        "ConnectionClosedError",
+    ]
+
+
+def test_dependents_are_not_kept_alive() -> None:
+    client = _client()
+    client.dependents.add(_Dependent())
+    gc.collect()
+    assert not client.dependents
+    client.lost(DisconnectedError("gone"))
+
+
+@pytest.mark.parametrize("own_inbox", [False, True], ids=["shared inbox", "own inbox"])
+async def test_a_request_that_was_given_up_is_not_sent_after_the_reconnect(
+    front: Front, server: NatsServer, own_inbox: bool
+) -> None:
+    recorder = Recorder()
+    connection = await front.connect(server.url, on_event=recorder)
+    listener = await connection.subscribe("service")
+    server.kill()
+    await recorder.wait(Disconnected)
+    with pytest.raises(RequestTimeoutError):
+        await connection.request("service", b"late", timeout=0.05, own_inbox=own_inbox)
+    await connection.publish("service", b"kept")
+    server.start()
+    await recorder.wait(Reconnected)
+    assert (await listener.next_msg(5)).payload == b"kept"
+    await connection.flush()
+    assert listener.pending == (0, 0)
