@@ -83,6 +83,12 @@ class DirectRead:
         self._progress = False
         self._resume(error)
 
+    def repeat(self, error: Error) -> None:
+        """Ask the present request again after `error`, behind what came; raises it when nothing came ever."""
+        if not self._seen:
+            raise error
+        self._resume(error)
+
     @property
     def _where(self) -> str:
         assert self.request is not None

@@ -6,7 +6,13 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from jetspark.jetstream.errors import DisconnectedError, Error, FlushTimeoutError, RequestTimeoutError
+from jetspark.jetstream.errors import (
+    DisconnectedError,
+    Error,
+    FlushTimeoutError,
+    NoRespondersError,
+    RequestTimeoutError,
+)
 from jetspark.wire.messages import Message
 
 if TYPE_CHECKING:
@@ -17,21 +23,29 @@ __all__ = ["Replies", "ask_until_answered"]
 
 _TRIES: Final = 4
 """How often a question is sent within its time-out, at most, while no answer comes."""
-_LOST: Final = (DisconnectedError, RequestTimeoutError)
+_PAUSE: Final = 0.05
+"""Seconds before a question that a session was lost under is asked again."""
 
 
 async def ask_until_answered(connection: Connection, subject: str, payload: bytes, timeout: float) -> Msg:  # noqa: ASYNC109
-    """Ask, and ask again after a while without an answer or a loss of the session; the first answer counts."""
+    """Ask, and ask again after a while without an answer or a loss of the session; the first answer counts.
+
+    Behind a loss of the session nobody may listen for a moment, until the other server is ready.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
     asked: set[asyncio.Task[Msg]] = set()
+    passing: tuple[type[Error], ...] = (DisconnectedError, RequestTimeoutError)
     try:
         while (left := deadline - loop.time()) > 0:
             asked.add(loop.create_task(connection.request(subject, payload, timeout=left)))
             until = min(loop.time() + timeout / _TRIES, deadline)
             while asked and (wait := until - loop.time()) > 0:
                 done, asked = await asyncio.wait(asked, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-                answers = [task for task in done if not isinstance(task.exception(), _LOST)]
+                problems = {task: task.exception() for task in done}
+                if any(isinstance(problem, DisconnectedError) for problem in problems.values()):
+                    passing = (*passing, NoRespondersError)
+                answers = [task for task, problem in problems.items() if not isinstance(problem, passing)]
                 if answers:
                     return answers[0].result()
             if not asked and (left := deadline - loop.time()) > 0:
@@ -45,6 +59,7 @@ async def ask_until_answered(connection: Connection, subject: str, payload: byte
 
 
 async def _wait_for_session(connection: Connection, timeout: float) -> None:  # noqa: ASYNC109
+    await asyncio.sleep(min(_PAUSE, timeout))
     try:
         await connection.confirm(timeout)
     except (FlushTimeoutError, DisconnectedError):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from jetspark.aio.jetstream.asking import Replies
+from jetspark.flow.backoff import Backoff
 from jetspark.flow.direct_read import DirectRead, DirectReadRequest
 from jetspark.jetstream.direct import read_batch_reply
-from jetspark.jetstream.errors import DisconnectedError, RequestTimeoutError
+from jetspark.jetstream.errors import DisconnectedError, Error, NoDirectGetError, RequestTimeoutError
 from jetspark.jetstream.stored import StoredMessage
-from jetspark.wire.messages import Message
 
 if TYPE_CHECKING:
     from jetspark.aio.jetstream.api import JetStreamAPI
@@ -26,26 +27,48 @@ async def read_direct(
 ) -> AsyncGenerator[list[StoredMessage], None]:
     """The messages, in lists of what was there at the time. One request is under way, and only while it is read."""
     read = DirectRead(request, limit)
+    backoff = Backoff(timeout)
     replies = Replies(js.connection)
     try:
         while (asked := read.request) is not None:
             replies.ask(asked.subject(js.prefix), asked.payload())
             while read.request is asked:
-                try:
-                    first = await replies.next(timeout)
-                except (RequestTimeoutError, DisconnectedError) as error:
-                    read.interrupted(error)
-                    continue
-                found = [_take(read, first)]
-                while replies.waiting and read.request is asked:
-                    found.append(_take(read, await replies.next(timeout)))
-                if some := [message for message in found if message is not None]:
-                    yield some
+                found, error = await _take(read, replies, timeout)
+                if found:
+                    backoff.reset()
+                    yield found
+                if error is not None:
+                    await _again(read, error, backoff)
     finally:
         replies.close()
 
 
-def _take(read: DirectRead, message: Message) -> StoredMessage | None:
-    assert read.request is not None
-    where = f"direct get from stream {read.request.stream!r}"
-    return read.take(read_batch_reply(message.status, message.headers, message.payload, where))
+async def _take(read: DirectRead, replies: Replies, timeout: float) -> tuple[list[StoredMessage], Error | None]:  # noqa: ASYNC109
+    """Wait for a reply and take all that are there; the messages, and what went wrong behind them."""
+    asked = read.request
+    assert asked is not None
+    where = f"direct get from stream {asked.stream!r}"
+    found: list[StoredMessage] = []
+    try:
+        while read.request is asked and (replies.waiting or not found):
+            reply = await replies.next(timeout)
+            message = read.take(read_batch_reply(reply.status, reply.headers, reply.payload, where))
+            if message is not None:
+                found.append(message)
+    except Error as error:  # not over the messages before it
+        return found, error
+    return found, None
+
+
+async def _again(read: DirectRead, error: Error, backoff: Backoff) -> None:
+    """Let the read go on behind what came, or raise the error."""
+    if isinstance(error, NoDirectGetError):  # in the middle of a read: the stream elects a leader, or comes back
+        delay = backoff.next_delay(asyncio.get_running_loop().time())
+        if delay is None:
+            raise error
+        read.repeat(error)
+        await asyncio.sleep(delay)
+    elif isinstance(error, (RequestTimeoutError, DisconnectedError)):
+        read.interrupted(error)
+    else:
+        raise error

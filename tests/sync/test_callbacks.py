@@ -1,0 +1,130 @@
+"""Callbacks of the blocking front run on a thread of their own, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from jetspark import sync
+from jetspark.errors import ConnectionClosedError
+from jetspark.server import NatsServer
+from jetspark.sync.blocking import blocking_iterator
+from jetspark.sync.callbacks import CALLBACK_THREADS, CallbackThread, on_thread
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[NatsServer]:
+    with NatsServer(jetstream=False) as server:
+        yield server
+
+
+@pytest.fixture
+def connection(server: NatsServer) -> Iterator[sync.Connection]:
+    with sync.connect(server.url) as connection:
+        yield connection
+
+
+def callback_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(CALLBACK_THREADS)]
+
+
+def wait_until_gone() -> None:
+    deadline = time.monotonic() + 5
+    while callback_threads():
+        assert time.monotonic() < deadline, callback_threads()
+        gc.collect()
+        time.sleep(0.005)
+
+
+def test_calls_come_in_order_on_one_thread_which_may_call_the_connection(connection: sync.Connection) -> None:
+    seen: list[tuple[int, str]] = []
+
+    def callback(number: int) -> None:
+        connection.flush()
+        seen.append((number, threading.current_thread().name))
+
+    threaded = on_thread(connection, callback)
+
+    async def call() -> None:
+        for number in range(5):
+            await threaded(number)
+
+    connection.call(call())
+    assert [number for number, _ in seen] == [0, 1, 2, 3, 4]
+    (name,) = {name for _, name in seen}
+    assert name.startswith(CALLBACK_THREADS)
+
+
+@pytest.mark.parametrize("raised", [ValueError("mine"), StopIteration(), SystemExit()])
+def test_what_a_callback_raises_is_raised_where_it_is_awaited(
+    connection: sync.Connection, raised: BaseException
+) -> None:
+    def callback() -> None:
+        raise raised
+
+    threaded = on_thread(connection, callback)
+    kind = ValueError if isinstance(raised, ValueError) else RuntimeError
+    for _ in range(2):  # the thread lives on
+        with pytest.raises(kind):
+            connection.call(threaded())
+
+
+def test_a_thread_ends_when_nobody_holds_its_callback(connection: sync.Connection) -> None:
+    threaded = on_thread(connection, lambda: None)
+    connection.call(threaded())
+    assert len(callback_threads()) == 1
+    del threaded
+    wait_until_gone()
+
+
+def test_a_thread_ends_with_the_connection(server: NatsServer) -> None:
+    connection = sync.connect(server.url)
+    threaded = on_thread(connection, connection.close)  # may be called from a callback
+    connection.call(threaded())
+    wait_until_gone()
+    with pytest.raises(ConnectionClosedError):
+        connection.call(threaded())
+
+
+async def test_a_cancelled_wait_leaves_the_callback_to_end() -> None:
+    begun, go, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def callback() -> None:
+        begun.set()
+        go.wait(5)
+        ended.set()
+
+    threaded = CallbackThread(callback)
+    waiting = asyncio.create_task(threaded())
+    await asyncio.to_thread(begun.wait, 5)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    go.set()
+    await asyncio.to_thread(ended.wait, 5)
+    await threaded()
+    threaded.stop(5)
+
+
+def test_an_iteration_crosses_from_the_loop_and_closes_its_source(connection: sync.Connection) -> None:
+    closed = threading.Event()
+
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            for number in range(3):
+                yield number
+        finally:
+            closed.set()
+
+    assert list(blocking_iterator(connection, numbers(), str)) == ["0", "1", "2"]
+    closed.clear()
+    for number in blocking_iterator(connection, numbers(), lambda each: each):
+        assert number == 0
+        break
+    gc.collect()
+    assert closed.wait(5)
