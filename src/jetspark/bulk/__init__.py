@@ -3,6 +3,7 @@
 - `connect`: a connection that hands out whole buffers of frames;
 - `scan`: a range of a stream as Arrow record batches;
 - `fetch`: messages of a consumer as record batches, and their acknowledgements;
+- `last_per_subject`: the last message of every subject, as one table;
 - `publish`: record batches into streams, pipelined, every acknowledgement checked;
 - `publish_atomic`: the same in atomic batches.
 """
@@ -11,6 +12,7 @@ from jetspark.bulk.atomic import publish_atomic
 from jetspark.bulk.batches import FetchedBatches, ScannedBatches
 from jetspark.bulk.connection import Connection, connect
 from jetspark.bulk.fetch import Fetch, fetch
+from jetspark.bulk.last_per_subject import Snapshot, last_per_subject
 from jetspark.bulk.patience import patiently
 from jetspark.bulk.publish import publish
 from jetspark.bulk.publishing import PublishRefusedError, PublishReport
@@ -27,9 +29,11 @@ __all__ = [
     "Scan",
     "ScanReport",
     "ScannedBatches",
+    "Snapshot",
     "connect",
     "fetch",
     "first_sequence_at",
+    "last_per_subject",
     "patiently",
     "publish",
     "publish_atomic",

@@ -124,9 +124,10 @@ class RangeConsumer:
 
     def open(self, progress: RangeProgress) -> None:
         """Make it, and listen."""
-        config = consumer_config(self.name, self._target.subjects, opt_start_seq=progress.next_sequence)
         self._info = self._connection.request(
-            ConsumerCreateRequest(self._stream, config), timeout=self._limits.timeout, prefix=self._prefix
+            ConsumerCreateRequest(self._stream, self._config(progress)),
+            timeout=self._limits.timeout,
+            prefix=self._prefix,
         )
         progress.new_consumer(self._info.num_pending)
         self._sid = self._connection.subscribe(f"{self._inbox}.*")
@@ -140,6 +141,9 @@ class RangeConsumer:
             message_bytes=self._message_bytes + _MESSAGE_OVERHEAD,
             max_bytes=max(self._limits.in_flight // 2, largest) if self._careful else None,
         )
+
+    def _config(self, progress: RangeProgress) -> ConsumerConfig:
+        return consumer_config(self.name, self._target.subjects, opt_start_seq=progress.next_sequence)
 
     def close(self) -> None:
         """Give everything back; nobody waits for the server's answer."""

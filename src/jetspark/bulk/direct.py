@@ -26,11 +26,11 @@ from jetspark.bulk.source import Target
 from jetspark.flow.ranges import InterruptedReadError, RangeProgress
 from jetspark.jetstream import StreamConfig, Timestamp
 from jetspark.jetstream.api import MessageGetRequest
-from jetspark.jetstream.direct import DirectBatchRequest, DirectEnd
+from jetspark.jetstream.direct import DirectBatchRequest, DirectEnd, DirectMultiLastRequest
 from jetspark.jetstream.errors import ConfigError, MessageNotFoundError, RequestTimeoutError
 from jetspark.jetstream.names import subject_matches
 
-__all__ = ["DirectSource", "check_direct", "first_at"]
+__all__ = ["DirectSource", "ask", "chained", "check_direct", "first_at"]
 
 _MAX_BATCH: Final = 1_000_000
 
@@ -152,7 +152,7 @@ class DirectSource:
             last = 0
             for reply in self._ask(request):
                 if isinstance(reply, DirectRun):
-                    whole = _chained(reply, last)
+                    whole = chained(reply, last)
                     last = self._note(reply, whole, progress, last)
                     chosen = self._matching(reply, whole)
                     if len(chosen):
@@ -210,26 +210,33 @@ class DirectSource:
             return None
 
     def _ask(self, request: DirectBatchRequest) -> Iterator[DirectRun | DirectEnd]:
-        """Send a request; its replies to the end, which comes last."""
-        self._connection.publish(request.subject(self._target.prefix), request.payload(), reply=self._inbox)
-        while True:
-            table = self._connection.read(time.monotonic() + self._target.limits.timeout, enough=ENOUGH)
-            if table is None:
-                raise RequestTimeoutError(f"{self._where}: the answer stopped")
-            ours = table.lines.sid == self._sid
-            if not ours.all():
-                table = table.select(ours)
-            if not len(table):
-                continue
-            run, end = read_replies(table, self._target.stream, self._where)
-            if len(run):
-                yield run
-            if end is not None:
-                yield end
-                return
+        assert self._sid is not None
+        return ask(self._target, request, self._inbox, self._sid, self._where)
 
 
-def _chained(run: DirectRun, last: int) -> int:
+def ask(
+    target: Target, request: DirectBatchRequest | DirectMultiLastRequest, inbox: str, sid: int, where: str
+) -> Iterator[DirectRun | DirectEnd]:
+    """Send a request whose replies come to an inbox that we listen to; the replies to the end, which comes last."""
+    target.connection.publish(request.subject(target.prefix), request.payload(), reply=inbox)
+    while True:
+        table = target.connection.read(time.monotonic() + target.limits.timeout, enough=ENOUGH)
+        if table is None:
+            raise RequestTimeoutError(f"{where}: the answer stopped")
+        ours = table.lines.sid == sid
+        if not ours.all():
+            table = table.select(ours)
+        if not len(table):
+            continue
+        run, end = read_replies(table, target.stream, where)
+        if len(run):
+            yield run
+        if end is not None:
+            yield end
+            return
+
+
+def chained(run: DirectRun, last: int) -> int:
     """How many messages follow on each other without a gap."""
     expected = np.empty(len(run), np.int64)
     expected[0] = last
