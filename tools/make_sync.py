@@ -27,10 +27,13 @@ TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
 WRITTEN_BY_HAND: Final = frozenset({"columns", "consume_context", "publisher", "results"})
 """Modules whose blocking form is written by hand, under the same name in the target package."""
 
-INTERNAL: Final = frozenset({"asking", "driving", "feed", "fetching", "publish_request", "puller", "silence"})
+INTERNAL: Final = frozenset(
+    {"asking", "driving", "feed", "fetching", "ordered_puller", "publish_request", "puller", "silence"}
+)
 """Modules without classes of the front; what the others take from them is the same on both fronts."""
 
 BY_HAND: Final[dict[str, ByHand]] = {
+    "OrderedConsumer": ByHand("jetspark.sync.jetstream.consume_context:StartOrderedConsume", frozenset({"consume"})),
     "Consuming": ByHand("jetspark.sync.jetstream.consume_context:StartConsume", frozenset({"consume"})),
     "PushSubscription": ByHand("jetspark.sync.push:PushReading", frozenset({"next_msg", "__iter__", "__next__"})),
     "Publishing": ByHand("jetspark.sync.jetstream.publisher:PublishAsync", frozenset({"publish_async"})),

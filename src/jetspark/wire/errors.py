@@ -18,6 +18,7 @@ __all__ = [
     "ConfigError",
     "ConnectError",
     "ConnectionClosedError",
+    "ConsumerBusyError",
     "DataLossError",
     "DisconnectedError",
     "DrainTimeoutError",
@@ -230,6 +231,10 @@ class TooManyStalledError(Error, TimeoutError):
 
 class BatchClosedError(Error, RuntimeError):
     """An atomic batch was used after its end: committed, discarded or failed. Nothing was sent."""
+
+
+class ConsumerBusyError(Error, RuntimeError):
+    """An ordered consumer was used by two calls at a time; its messages have one order and one reader."""
 
 
 class DataLossError(Error):

@@ -8,25 +8,56 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from jetspark.aio.jetstream.puller import Puller, message_size
+from jetspark.aio.jetstream.puller import message_size
 from jetspark.aio.message import Msg
-from jetspark.flow.pull import PinIds, PullOptions
 from jetspark.jetstream.errors import Error
 from jetspark.wire.events import ErrorOccurred
 
 if TYPE_CHECKING:
     from jetspark.aio.connection import Connection
-    from jetspark.aio.jetstream.api import JetStreamAPI
 
-__all__ = ["Callback", "ConsumeContext", "ErrorHandler"]
+__all__ = ["Callback", "ConsumeContext", "ErrorHandler", "MessageSource"]
 
 Callback = Callable[[Msg], Awaitable[None] | None]
 """Takes each message; a coroutine function or a plain one. They run one after the other, in order."""
 
 ErrorHandler = Callable[[Exception], Awaitable[None] | None]
 """Takes each warning, and what a callback raised; a coroutine function or a plain one."""
+
+
+class MessageSource(Protocol):
+    """What a consume takes its messages from: a `Puller`, or the many of an ordered consumer."""
+
+    ready: deque[Msg]
+    taken_size: int
+    ended: bool
+    error: Error | None
+
+    @property
+    def until_pull(self) -> int:
+        """How many messages may be taken before `report` must be called."""
+
+    @property
+    def counts_bytes(self) -> bool:
+        """Whether `taken_size` has to be kept."""
+
+    @property
+    def handed(self) -> int:
+        """Messages taken from `ready` so far."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def report(self) -> None:
+        """Messages were taken from `ready`, or are waited for."""
+
+    def stop(self, error: Error | None = None) -> None:
+        """End now."""
+
+    def drain(self) -> None:
+        """Ask for no more, and end when what is under way has come."""
 
 
 class ConsumeContext:
@@ -38,55 +69,45 @@ class ConsumeContext:
     Attributes
     ----------
     puller
-        What it drives, for the blocking front.
+        Where the messages come from; for the blocking front.
     """
 
-    def __init__(
-        self,
-        js: JetStreamAPI,
-        stream: str,
-        consumer: str,
-        options: PullOptions,
-        *,
-        pins: PinIds | None = None,
-        acks: bool = True,
-    ) -> None:
-        myself = weakref.ref(self)  # weak, so that one who is forgotten stops
-        self._connection = js.connection
-        self.puller = Puller(
-            js,
-            stream,
-            consumer,
-            options,
-            pins=pins,
-            acks=acks,
-            on_news=partial(_news, myself),
-            on_warning=partial(_warned, js.connection, myself),
-        )
-        self._popleft = self.puller.ready.popleft
+    puller: MessageSource
+
+    def __init__(self, connection: Connection, where: str) -> None:
+        self._connection = connection
+        self._where = where
         self._left = 1  # messages until the engine wants to know
-        self._sizes = options.max_bytes is not None
         self._waiters: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._on_error: ErrorHandler | None = None
         self._reports: set[asyncio.Task[None]] = set()
-        self._where = f"{stream}/{consumer}"
         self._watcher: Callable[[], None] | None = None
 
-    def __repr__(self) -> str:
-        return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
-
-    def start(self, held: deque[Msg], callback: Callback | None, on_error: ErrorHandler | None) -> None:
-        """Begin; `consume` calls it."""
+    def start(
+        self,
+        make: Callable[[Callable[[], None], Callable[[Error], None]], MessageSource],
+        callback: Callback | None,
+        on_error: ErrorHandler | None,
+    ) -> Self:
+        """Begin; `consume` calls it. `make` makes the source with what it calls: for news, and for warnings."""
         self._connection.check_loop()
         self._on_error = on_error
-        self.puller.start(held)
+        myself: weakref.ref[ConsumeContext] = weakref.ref(self)  # weak, so that one who is forgotten stops
+        self.puller = make(partial(_news, myself), partial(_warned, self._connection, myself))
+        self._popleft = self.puller.ready.popleft
+        self._sizes = self.puller.counts_bytes
+        self.puller.start()
         loop = asyncio.get_running_loop()
         weakref.finalize(self, _forgotten, loop, self.puller).atexit = False
         self._connection.enlist(self)
         if callback is not None:
             self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
             self._connection.adopt(self._task)
+        return self
+
+    def __repr__(self) -> str:
+        return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Let somebody else take the messages, and be called when there are some; for the blocking front."""
@@ -131,7 +152,7 @@ class ConsumeContext:
         if self._sizes:
             puller.taken_size += message_size(message)
         puller.report()
-        self._left = puller.engine.until_pull
+        self._left = puller.until_pull
         if puller.ended:
             self.wake()
 
@@ -159,7 +180,7 @@ class ConsumeContext:
 
     def wake(self) -> None:
         """Messages came, or the end."""
-        self._left = 1 if self.puller.ended else min(self._left, self.puller.engine.until_pull)
+        self._left = 1 if self.puller.ended else min(self._left, self.puller.until_pull)
         if self._watcher is not None:
             self._watcher()
         waiters, self._waiters = self._waiters, []
@@ -264,7 +285,7 @@ def _warned(connection: Connection, context: weakref.ref[ConsumeContext], error:
         connection.tell(ErrorOccurred(error))
 
 
-def _forgotten(loop: asyncio.AbstractEventLoop, puller: Puller) -> None:
+def _forgotten(loop: asyncio.AbstractEventLoop, puller: MessageSource) -> None:
     """Nobody holds the handle any more, perhaps in another thread."""
     if not puller.ended and not loop.is_closed():
         loop.call_soon_threadsafe(puller.stop)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Unpack
 
 from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.consumer import Consumer
+from jetspark.aio.jetstream.ordered import OrderedConsumer
 from jetspark.aio.jetstream.results import Listing
+from jetspark.flow.ordered import OrderedCursor, OrderedFields, ordered_config
 from jetspark.jetstream.api import (
     ConsumerAction,
     ConsumerCreateRequest,
@@ -22,7 +25,7 @@ from jetspark.jetstream.config import AckPolicy, ConsumerConfig
 from jetspark.jetstream.errors import ConfigError, NotPullConsumerError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 from jetspark.jetstream.making import make_config
-from jetspark.jetstream.names import new_name
+from jetspark.jetstream.names import check_stream_name, new_name
 
 __all__ = ["ConsumerManager"]
 
@@ -119,6 +122,37 @@ class ConsumerManager(JetStreamAPI):
                 consumer=name,
             )
         return Consumer(self, info)
+
+    def ordered_consumer(
+        self,
+        stream: str,
+        *,
+        name_prefix: str | None = None,
+        max_reset_attempts: int | None = None,
+        **fields: Unpack[OrderedFields],
+    ) -> OrderedConsumer:
+        """Read a stream once and in order. Nothing is sent before it is read from.
+
+        Parameters
+        ----------
+        stream
+            Name of the stream.
+        name_prefix
+            Start of the names of its consumers, which get a number each; made up by default.
+        max_reset_attempts
+            Tries in a row to make a consumer while the stream cannot be reached; without a limit by default (ORD-08).
+        fields
+            `filter_subject` or `filter_subjects`, `deliver_policy` with `opt_start_seq` or `opt_start_time`,
+            `replay_policy`, `headers_only`, `inactive_threshold` (5 minutes by default) and `metadata`, as of a
+            `ConsumerConfig`.
+
+        Raises
+        ------
+        ConfigError, BadNameError
+            A field is fixed for ordered consumers, or has no such value.
+        """
+        check_stream_name(stream)
+        return OrderedConsumer(self, stream, OrderedCursor(ordered_config(fields), name_prefix), max_reset_attempts)
 
     async def delete_consumer(self, stream: str, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a consumer of either kind.

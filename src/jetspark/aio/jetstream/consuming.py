@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
@@ -184,12 +185,9 @@ class Consuming:
         """
         wanted = consume_options(**options)
         check_group(self._info.config, wanted.priority)
-        context = ConsumeContext(
-            self._js, self._info.stream_name, self._info.name, wanted, pins=self._pins, acks=self._acks
-        )
+        where = f"{self._info.stream_name}/{self._info.name}"
         held, self._rest = self._rest, deque()
-        context.start(held, callback, on_error)
-        return context
+        return ConsumeContext(self._js.connection, where).start(partial(self._puller, wanted, held), callback, on_error)
 
     async def ack_all(self, messages: Iterable[Msg]) -> None:
         """Acknowledge many messages at once, as the consumer's ack policy allows it.
@@ -208,9 +206,24 @@ class Consuming:
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
-    @property
-    def _acks(self) -> bool:
-        return self._info.config.ack_policy is not AckPolicy.NONE
+    def _puller(
+        self,
+        options: PullOptions,
+        ready: deque[Msg],
+        on_news: Callable[[], None],
+        on_warning: Callable[[Error], None],
+    ) -> Puller:
+        return Puller(
+            self._js,
+            self._info.stream_name,
+            self._info.name,
+            options,
+            pins=self._pins,
+            acks=self._info.config.ack_policy is not AckPolicy.NONE,
+            ready=ready,
+            on_news=on_news,
+            on_warning=on_warning,
+        )
 
     async def _fetch(self, options: PullOptions) -> Batch[Msg]:
         check_group(self._info.config, options.priority)
@@ -226,16 +239,7 @@ class Consuming:
             if puller.ended and not ended.done():
                 ended.set_result(None)
 
-        puller = Puller(
-            self._js,
-            self._info.stream_name,
-            self._info.name,
-            options.after(len(batch)),
-            pins=self._pins,
-            acks=self._acks,
-            on_news=on_news,
-            on_warning=self._warn,
-        )
+        puller = self._puller(options.after(len(batch)), deque(), on_news, self._warn)
         try:
             puller.start()
             await ended

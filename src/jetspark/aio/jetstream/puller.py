@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from jetspark.aio.message import Msg
@@ -26,6 +26,7 @@ __all__ = ["Puller", "message_size"]
 
 _NO_LIMIT: Final = 1 << 62
 """What was pulled is never dropped (R43): the pulls are the limit."""
+_IDLE: Final = 100
 
 
 def message_size(message: Message) -> int:
@@ -52,6 +53,12 @@ class Puller:
         Called when messages came, or the end.
     on_warning
         Told what the user should know.
+    ready
+        Where messages go; those that are there already are taken over.
+    check
+        Asked how many of the messages that came are good; the others are dropped.
+    on_heartbeat
+        Told each heartbeat.
 
     Attributes
     ----------
@@ -74,9 +81,12 @@ class Puller:
         acks: bool = True,
         on_news: Callable[[], None],
         on_warning: Callable[[Error], None],
+        ready: deque[Msg] | None = None,
+        check: Callable[[Sequence[Msg]], int] | None = None,
+        on_heartbeat: Callable[[Message], None] | None = None,
     ) -> None:
         self.engine = PullEngine(stream, consumer, options, pins)
-        self.ready: deque[Msg] = deque()
+        self.ready: deque[Msg] = deque() if ready is None else ready
         self.taken_size = 0
         self.ended = False
         self.error: Error | None = None
@@ -88,6 +98,8 @@ class Puller:
         self._acks = acks
         self._on_news = on_news
         self._on_warning = on_warning
+        self._check = check
+        self._on_heartbeat = on_heartbeat
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._timer: asyncio.TimerHandle | None = None
@@ -103,8 +115,8 @@ class Puller:
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    def start(self, held: deque[Msg] | None = None) -> None:
-        """Subscribe and pull. `held` are messages that an earlier call left; they are taken over.
+    def start(self) -> None:
+        """Subscribe and pull.
 
         Raises
         ------
@@ -122,8 +134,8 @@ class Puller:
         route.waiting = True
         client.dependents.add(self)
         client.watchers.add(self)
-        if held:
-            self._arrived(held)
+        if self.ready:
+            self._account(self.ready)
         self.engine.start(self._now(), online=client.outbound.online)
         self._act()
 
@@ -210,11 +222,23 @@ class Puller:
         if not subject.startswith(self._prefix) or (status := message.status) is None:
             return False
         self._count()
+        if self._on_heartbeat is not None and status.code == _IDLE:
+            self._on_heartbeat(message)
         token = subject[len(self._prefix) :]
         number = int(token) if token.isdigit() else 0
         self.engine.status(self._now(), number, status.code, status.description, _pending(message))
         self._act()
         return True
+
+    @property
+    def until_pull(self) -> int:
+        """How many messages may be taken before `report` must be called."""
+        return self.engine.until_pull
+
+    @property
+    def counts_bytes(self) -> bool:
+        """Whether `taken_size` has to be kept."""
+        return self.engine.counts_bytes
 
     @property
     def handed(self) -> int:
@@ -226,19 +250,25 @@ class Puller:
     def _count(self) -> None:
         assert self._route is not None
         fresh = cast("deque[Msg]", self._route.pending)
+        if not fresh:
+            return
+        self._sync()
+        if self._check is not None:
+            good = self._check(fresh)
+            while len(fresh) > good:
+                fresh.pop()
         if fresh:
-            self._sync()
-            self._arrived(fresh)
+            self._account(fresh)
+            self.ready.extend(fresh)
             fresh.clear()
-            self._route.taken_bytes = self._route.received_bytes
+        self._route.taken_bytes = self._route.received_bytes
 
-    def _arrived(self, messages: deque[Msg]) -> None:
+    def _account(self, messages: deque[Msg]) -> None:
         engine = self.engine
         if self._group is not None and (pin_id := messages[-1].headers.get(PIN_ID)) is not None:
             engine.pinned(pin_id)
         size = sum(map(message_size, messages)) if engine.counts_bytes else 0
         self._counted += len(messages)
-        self.ready.extend(messages)
         engine.delivered(self._now(), len(messages), size)
 
     def _sync(self) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Unpack
 
 from jetspark.aio.jetstream.consumer import Consumer
+from jetspark.aio.jetstream.ordered import OrderedConsumer
 from jetspark.aio.jetstream.results import Listing
 from jetspark.aio.jetstream.stream_messages import StreamMessages
+from jetspark.flow.ordered import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 
@@ -49,6 +52,18 @@ class StreamConsumers(StreamMessages):
     async def consumer(self, name: str, *, timeout: float | None = None) -> Consumer:  # noqa: ASYNC109
         """The handle of a pull consumer that exists; see `JetStream.consumer`."""
         return await self._js.consumer(self.name, name, timeout=timeout)
+
+    def ordered_consumer(
+        self,
+        *,
+        name_prefix: str | None = None,
+        max_reset_attempts: int | None = None,
+        **fields: Unpack[OrderedFields],
+    ) -> OrderedConsumer:
+        """Read the stream once and in order; see `JetStream.ordered_consumer`."""
+        return self._js.ordered_consumer(
+            self.name, name_prefix=name_prefix, max_reset_attempts=max_reset_attempts, **fields
+        )
 
     async def consumer_info(self, name: str, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
         """Configuration and state of a consumer of either kind."""

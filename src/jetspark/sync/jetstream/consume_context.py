@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from jetspark.aio.jetstream import consume_context as aio
-from jetspark.aio.jetstream import consuming
+from jetspark.aio.jetstream import consuming, ordered
 from jetspark.aio.jetstream.puller import message_size
 from jetspark.flow.pull import ConsumeFields
 from jetspark.jetstream.errors import Error
@@ -28,7 +28,7 @@ from jetspark.sync.message import Msg
 if TYPE_CHECKING:
     from jetspark.sync.connection import Connection
 
-__all__ = ["Callback", "ConsumeContext", "ErrorHandler", "StartConsume"]
+__all__ = ["Callback", "ConsumeContext", "ErrorHandler", "StartConsume", "StartOrderedConsume"]
 
 Callback = Callable[[Msg], None]
 """Takes each message. They run one after the other, in order, on a thread of their own."""
@@ -60,11 +60,37 @@ class StartConsume(Blocking):
         own.
         """
         handler = None if on_error is None else on_thread(self._connection, on_error)
-        inner = self._run(lambda: self._inner.consume(on_error=handler, **options))
-        context = ConsumeContext(self._connection, inner)
-        if callback is not None:
-            context.start(callback)
-        return context
+        return _started(self._connection, lambda: self._inner.consume(on_error=handler, **options), callback)
+
+
+class StartOrderedConsume(Blocking):
+    """The call that begins a consume of an ordered consumer."""
+
+    _inner: ordered.OrderedConsumer
+
+    def consume(
+        self,
+        callback: Callback | None = None,
+        *,
+        on_error: ErrorHandler | None = None,
+        until_drained: bool = False,
+        **options: Unpack[ConsumeFields],
+    ) -> ConsumeContext:
+        """Read on and on, through lost connections, deleted consumers and changes of the leader.
+
+            with ordered.consume(until_drained=True) as messages:
+                for message in messages:
+                    ...
+
+        Parameters and errors are those of the asyncio front's `OrderedConsumer.consume`; the callback runs on a thread
+        of its own.
+        """
+        handler = None if on_error is None else on_thread(self._connection, on_error)
+        return _started(
+            self._connection,
+            lambda: self._inner.consume(on_error=handler, until_drained=until_drained, **options),
+            callback,
+        )
 
 
 class ConsumeContext(Blocking):
@@ -84,7 +110,7 @@ class ConsumeContext(Blocking):
         self._posted = False  # the loop is about to look
         self._count = 0
         self._tell_at = 1
-        self._sizes = self._puller.engine.counts_bytes
+        self._sizes = self._puller.counts_bytes
         self._thread: threading.Thread | None = None
         self._inner.watch(partial(_woken, weakref.ref(self)))
         connection.enlist(self)
@@ -145,7 +171,7 @@ class ConsumeContext(Blocking):
     def _reported(self) -> None:
         self._posted = False
         self._puller.report()
-        self._tell_at = self._puller.handed + self._puller.engine.until_pull
+        self._tell_at = self._puller.handed + self._puller.until_pull
 
     def _wait(self) -> Msg:
         """Wait for a message."""
@@ -167,7 +193,7 @@ class ConsumeContext(Blocking):
     def wake(self) -> None:
         """Messages came, or the end. On the loop's thread."""
         puller = self._puller
-        self._tell_at = 0 if puller.ended else min(self._tell_at, puller.handed + puller.engine.until_pull)
+        self._tell_at = 0 if puller.ended else min(self._tell_at, puller.handed + puller.until_pull)
         if self._waiting:
             self._notify()
 
@@ -249,6 +275,15 @@ class ConsumeContext(Blocking):
 def _woken(context: weakref.ref[ConsumeContext]) -> None:
     if (found := context()) is not None:
         found.wake()
+
+
+def _started(
+    connection: Connection, start: Callable[[], aio.ConsumeContext], callback: Callback | None
+) -> ConsumeContext:
+    context = ConsumeContext(connection, connection.run(start))
+    if callback is not None:
+        context.start(callback)
+    return context
 
 
 def _left(deadline: float | None) -> float | None:

@@ -6,12 +6,15 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream.consumer_manager`: cha
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Unpack
 
 from jetspark.aio.jetstream import consumer_manager as aio
+from jetspark.flow.ordered import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.consumer import Consumer
+from jetspark.sync.jetstream.ordered import OrderedConsumer
 from jetspark.sync.jetstream.results import Listing
 
 __all__ = ["ConsumerManager"]
@@ -96,6 +99,43 @@ class ConsumerManager(JetStreamAPI):
             It pushes; `JetStream.subscribe` reads such a one.
         """
         return Consumer(self._connection, self._call(self._inner.consumer(stream, name, timeout=timeout)))
+
+    def ordered_consumer(
+        self,
+        stream: str,
+        *,
+        name_prefix: str | None = None,
+        max_reset_attempts: int | None = None,
+        **fields: Unpack[OrderedFields],
+    ) -> OrderedConsumer:
+        """Read a stream once and in order. Nothing is sent before it is read from.
+
+        Parameters
+        ----------
+        stream
+            Name of the stream.
+        name_prefix
+            Start of the names of its consumers, which get a number each; made up by default.
+        max_reset_attempts
+            Tries in a row to make a consumer while the stream cannot be reached; without a limit by default (ORD-08).
+        fields
+            `filter_subject` or `filter_subjects`, `deliver_policy` with `opt_start_seq` or `opt_start_time`,
+            `replay_policy`, `headers_only`, `inactive_threshold` (5 minutes by default) and `metadata`, as of a
+            `ConsumerConfig`.
+
+        Raises
+        ------
+        ConfigError, BadNameError
+            A field is fixed for ordered consumers, or has no such value.
+        """
+        return OrderedConsumer(
+            self._connection,
+            self._run(
+                lambda: self._inner.ordered_consumer(
+                    stream, name_prefix=name_prefix, max_reset_attempts=max_reset_attempts, **fields
+                )
+            ),
+        )
 
     def delete_consumer(self, stream: str, name: str, *, timeout: float | None = None) -> None:
         """Delete a consumer of either kind.

@@ -6,11 +6,14 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream.stream_consumers`: cha
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Unpack
 
 from jetspark.aio.jetstream import stream_consumers as aio
+from jetspark.flow.ordered import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 from jetspark.sync.jetstream.consumer import Consumer
+from jetspark.sync.jetstream.ordered import OrderedConsumer
 from jetspark.sync.jetstream.results import Listing
 from jetspark.sync.jetstream.stream_messages import StreamMessages
 
@@ -45,6 +48,19 @@ class StreamConsumers(StreamMessages):
     def consumer(self, name: str, *, timeout: float | None = None) -> Consumer:
         """The handle of a pull consumer that exists; see `JetStream.consumer`."""
         return Consumer(self._connection, self._call(self._inner.consumer(name, timeout=timeout)))
+
+    def ordered_consumer(
+        self, *, name_prefix: str | None = None, max_reset_attempts: int | None = None, **fields: Unpack[OrderedFields]
+    ) -> OrderedConsumer:
+        """Read the stream once and in order; see `JetStream.ordered_consumer`."""
+        return OrderedConsumer(
+            self._connection,
+            self._run(
+                lambda: self._inner.ordered_consumer(
+                    name_prefix=name_prefix, max_reset_attempts=max_reset_attempts, **fields
+                )
+            ),
+        )
 
     def consumer_info(self, name: str, *, timeout: float | None = None) -> ConsumerInfo:
         """Configuration and state of a consumer of either kind."""

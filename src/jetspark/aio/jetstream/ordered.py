@@ -1,0 +1,257 @@
+"""Ordered consumers in the pull form (ADR-17, ADR-37): every message of a stream once and in order.
+
+What happens when is `jetspark.flow.ordered`; here are the calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Unpack
+
+from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
+from jetspark.aio.jetstream.ordered_puller import OrderedPuller
+from jetspark.aio.jetstream.puller import Puller
+from jetspark.aio.message import Msg
+from jetspark.flow.ordered import TRY_TIMEOUT, OrderedCursor, OrderedFlow, ordered_heartbeat
+from jetspark.flow.pull import Batch, ConsumeFields, PullOptions, consume_options, fetch_options
+from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
+from jetspark.jetstream.errors import ConsumerBusyError, ConsumerResettingError, Error, NoMessageError
+from jetspark.wire.events import ErrorOccurred
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.api import JetStreamAPI
+    from jetspark.jetstream.info import ConsumerInfo
+
+__all__ = ["OrderedConsumer"]
+
+DRAIN_HEARTBEAT = 1.0
+"""Heartbeat of a consume that ends when nothing is pending: silence makes it look whether that is so."""
+
+
+class OrderedConsumer:
+    """Reads a stream once and in order. Made by `ordered_consumer` of a stream or a context.
+
+    It has a consumer on the server only while it reads, and makes the next one where the last one stopped. Messages
+    need no acknowledgement. One call at a time: fetch, next and consume exclude each other (ORD-12).
+    """
+
+    def __init__(
+        self, js: JetStreamAPI, stream: str, cursor: OrderedCursor, max_reset_attempts: int | None = None
+    ) -> None:
+        self._js = js
+        self._stream = stream
+        self._cursor = cursor
+        self._max_reset_attempts = max_reset_attempts
+        self._busy = False
+        self._info: ConsumerInfo | None = None
+        self._deletions: set[asyncio.Task[None]] = set()
+
+    def __repr__(self) -> str:
+        return f"<OrderedConsumer of stream {self._stream!r} behind {self._cursor.last_sequence or 0}>"
+
+    @property
+    def stream_name(self) -> str:
+        """Name of its stream."""
+        return self._stream
+
+    @property
+    def last_sequence(self) -> int | None:
+        """Stream sequence of the last message that arrived in order; None before the first."""
+        return self._cursor.last_sequence
+
+    @property
+    def cached_info(self) -> ConsumerInfo | None:
+        """The present consumer as it was made; None when there is none."""
+        return self._info
+
+    async def info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
+        """Configuration and state of the present consumer.
+
+        Raises
+        ------
+        ConsumerResettingError
+            There is none now: it is between two of them, or nothing is read (ORD-09).
+        """
+        if self._info is None:
+            raise ConsumerResettingError(f"the ordered consumer of stream {self._stream!r} has no consumer now")
+        return await self._js.request(ConsumerInfoRequest(self._stream, self._info.name), timeout)
+
+    # -- one pull ------------------------------------------------------------------------------------------------
+
+    async def fetch(
+        self, max_messages: int | None = None, *, max_bytes: int | None = None, expires: float | None = 30.0
+    ) -> Batch[Msg]:
+        """The next messages, by a new consumer behind the last one. A gap ends it early; the next call goes on there.
+
+        Parameters
+        ----------
+        max_messages, max_bytes, expires
+            As of `Consumer.fetch`.
+
+        Raises
+        ------
+        ConsumerBusyError
+            Another call is under way.
+        StreamNotFoundError, APIError
+            The consumer could not be made.
+        Error
+            As `Consumer.fetch`.
+        """
+        with self._claim():
+            return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, expires=expires))
+
+    async def next(self, timeout: float | None = 30.0) -> Msg:  # noqa: ASYNC109 (the deadline is part of the call)
+        """The next message. Errors are those of `fetch`, and NoMessageError when none came in time."""
+        with self._claim():
+            batch = await self._fetch(fetch_options(1, expires=timeout))
+        if not batch:
+            raise NoMessageError(f"stream {self._stream!r}: no message within {timeout or 0:g} s")
+        return batch[0]
+
+    async def _fetch(self, options: PullOptions) -> Batch[Msg]:
+        before = self._cursor.last_sequence
+        config = self._cursor.next_config()
+        ended = asyncio.get_running_loop().create_future()
+        gap = False
+
+        def check(messages: Sequence[Msg]) -> int:
+            nonlocal gap
+            good = 0 if gap else self._cursor.accept(messages)[0]
+            gap = good < len(messages)
+            return good
+
+        def on_news() -> None:
+            if (puller.ended or gap) and not ended.done():
+                ended.set_result(None)
+
+        try:
+            info = await self._js.request(ConsumerCreateRequest(self._stream, config), TRY_TIMEOUT)
+            self._cursor.created(info)
+            puller = Puller(
+                self._js,
+                self._stream,
+                info.name,
+                options,
+                acks=False,
+                check=check,
+                on_news=on_news,
+                on_warning=self._warn,
+            )
+            puller.start()
+            await ended
+            puller.stop()
+        except BaseException:
+            self._cursor.last_sequence = before  # nothing was handed out
+            raise
+        finally:
+            self._delete(self._cursor.name)
+        batch = Batch(puller.ready)
+        if not batch and puller.error is not None:
+            raise puller.error
+        batch.error = puller.error
+        return batch
+
+    # -- continuous ----------------------------------------------------------------------------------------------
+
+    def consume(
+        self,
+        callback: Callback | None = None,
+        *,
+        on_error: ErrorHandler | None = None,
+        until_drained: bool = False,
+        **options: Unpack[ConsumeFields],
+    ) -> ConsumeContext:
+        """Read on and on, through lost connections, deleted consumers and changes of the leader.
+
+            async with ordered.consume(until_drained=True) as messages:
+                async for message in messages:
+                    ...
+
+        Parameters
+        ----------
+        callback, on_error
+            As of `Consumer.consume`.
+        until_drained
+            End when all that was in the stream was handed out, instead of waiting for more.
+        options
+            As of `Consumer.consume`, without priority groups. The heartbeat is 5 s by default (ORD-11).
+
+        Raises
+        ------
+        ConsumerBusyError
+            Another call is under way.
+        ConfigError
+            An option is out of its limits.
+        """
+        if options.get("idle_heartbeat") is None:
+            expires = options.get("expires", 30.0)
+            options["idle_heartbeat"] = (
+                min(DRAIN_HEARTBEAT, expires / 2) if until_drained else ordered_heartbeat(expires)
+            )
+        wanted = consume_options(**options)
+        flow = OrderedFlow(self._cursor, max_reset_attempts=self._max_reset_attempts, until_drained=until_drained)
+
+        def make(on_news: Callable[[], None], on_warning: Callable[[Error], None]) -> OrderedPuller:
+            return OrderedPuller(
+                self._js,
+                self._stream,
+                wanted,
+                self._cursor,
+                flow,
+                on_news,
+                on_warning,
+                on_info=self._learn,
+                on_end=self._release,
+            )
+
+        self._take()
+        try:
+            return ConsumeContext(self._js.connection, f"stream {self._stream}").start(make, callback, on_error)
+        except BaseException:
+            self._release()
+            raise
+
+    # -- inner ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _claim(self) -> Iterator[None]:
+        self._take()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def _take(self) -> None:
+        self._js.connection.check_loop()
+        if self._busy:
+            raise ConsumerBusyError(
+                f"the ordered consumer of stream {self._stream!r} is in use: one fetch, next or consume at a time"
+            )
+        self._busy = True
+
+    def _release(self) -> None:
+        self._busy = False
+        self._info = None
+
+    def _learn(self, info: ConsumerInfo | None) -> None:
+        self._info = info
+
+    def _warn(self, error: Error) -> None:
+        self._js.connection.tell(ErrorOccurred(error))
+
+    def _delete(self, name: str) -> None:
+        """Delete the consumer of a fetch; nobody waits for it, and an unused one goes by itself."""
+
+        async def delete() -> None:
+            try:
+                await self._js.request(ConsumerDeleteRequest(self._stream, name))
+            except Error:
+                return
+
+        if not self._js.connection.closed:
+            task = asyncio.get_running_loop().create_task(delete(), name="jetspark ordered consumer")
+            self._deletions.add(task)
+            task.add_done_callback(self._deletions.discard)
+            self._js.connection.adopt(task)

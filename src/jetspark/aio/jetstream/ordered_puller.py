@@ -1,0 +1,275 @@
+"""Drives an ordered consume on the event loop: one consumer after the other, and a `Puller` for each (ADR-17)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from jetspark.aio.jetstream.puller import Puller
+from jetspark.aio.message import Msg
+from jetspark.flow.ordered import (
+    TRY_TIMEOUT,
+    Create,
+    Delete,
+    LookUp,
+    OrderedCursor,
+    OrderedEnd,
+    OrderedFlow,
+    Read,
+    Warn,
+)
+from jetspark.flow.pull import PullOptions
+from jetspark.jetstream.api import (
+    ConsumerAction,
+    ConsumerCreateRequest,
+    ConsumerDeleteRequest,
+    ConsumerInfoRequest,
+)
+from jetspark.jetstream.errors import Error
+from jetspark.jetstream.header_names import LAST_CONSUMER
+from jetspark.jetstream.info import ConsumerInfo
+from jetspark.wire.messages import Message
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.api import JetStreamAPI
+
+__all__ = ["OrderedPuller"]
+
+
+class OrderedPuller:
+    """A source of messages like `Puller`, which outlives its consumers.
+
+    Parameters
+    ----------
+    js, stream
+        Context, and name of the stream.
+    options
+        Of consume.
+    cursor
+        Where to begin. It moves with the messages that arrive, and back to those that were not taken at the end.
+    flow
+        Says when a consumer is made.
+    on_news, on_warning
+        As of `Puller`.
+    on_info
+        Told what each new consumer is; None between two of them.
+    on_end
+        Called at the end.
+    """
+
+    def __init__(
+        self,
+        js: JetStreamAPI,
+        stream: str,
+        options: PullOptions,
+        cursor: OrderedCursor,
+        flow: OrderedFlow,
+        on_news: Callable[[], None],
+        on_warning: Callable[[Error], None],
+        *,
+        on_info: Callable[[ConsumerInfo | None], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self.ready: deque[Msg] = deque()
+        self.taken_size = 0
+        self.ended = False
+        self.error: Error | None = None
+        self._js = js
+        self._stream = stream
+        self._options = options
+        self._cursor = cursor
+        self._flow = flow
+        self._on_news = on_news
+        self._on_warning = on_warning
+        self._on_info = on_info
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._puller: Puller | None = None
+        self._handed = 0  # messages of former consumers that were taken
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def until_pull(self) -> int:
+        """How many messages may be taken before `report` must be called."""
+        return 1 if self._puller is None else self._puller.until_pull
+
+    @property
+    def counts_bytes(self) -> bool:
+        """Whether `taken_size` has to be kept."""
+        return self._options.max_bytes is not None
+
+    @property
+    def handed(self) -> int:
+        """Messages taken from `ready` so far."""
+        return self._handed + (0 if self._puller is None else self._puller.handed)
+
+    def start(self) -> None:
+        """Make the first consumer and pull."""
+        client = self._js.connection.client
+        client.check_open()
+        client.dependents.add(self)
+        client.watchers.add(self)
+        self._flow.start(online=client.outbound.online)
+        self._act()
+
+    def report(self) -> None:
+        """Messages were taken from `ready`, or are waited for."""
+        if self._puller is not None:
+            self._puller.taken_size = self.taken_size
+            self._puller.report()
+
+    def stop(self, error: Error | None = None) -> None:
+        """End now. The cursor goes back to what was taken."""
+        if self.ready and self._cursor.last_sequence is not None:
+            self._cursor.last_sequence = self.ready[0].metadata.stream_sequence - 1
+        self._flow.stop(error)
+        self._act()
+
+    def drain(self) -> None:
+        """Make no more consumers, pull no more, and end when what is under way has come."""
+        if self._puller is not None and not self._puller.ended:
+            self._puller.drain()
+        else:
+            self._flow.stop()
+            self._act()
+
+    # -- told by the connection ----------------------------------------------------------------------------------
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        """The session is over. What the user may not publish is told by the requests and pulls themselves."""
+        if subject is not None:
+            return
+        self._drop()
+        if self._js.connection.client.closed:
+            self._flow.stop()
+        else:
+            self._flow.disconnected()
+        del error
+        self._act()
+
+    def session_restored(self) -> None:
+        """Another session is open."""
+        self._flow.reconnected()
+        self._act()
+
+    # -- told by the puller --------------------------------------------------------------------------------------
+
+    def _news(self, puller: Puller) -> None:
+        if puller is self._puller and puller.ended:
+            if puller.error is not None:
+                self._flow.problem(puller.error, final=True)
+            else:
+                self._flow.stop()  # drained
+        self._act()
+        if not self.ended:
+            self._on_news()
+
+    def _warned(self, puller: Puller, error: Error) -> None:
+        if puller is self._puller:
+            self._flow.problem(error, final=False)
+            self._act()
+
+    def _idle(self, puller: Puller, message: Message) -> None:
+        if puller is self._puller:
+            last = message.headers.get(LAST_CONSUMER)
+            self._flow.heartbeat(int(last) if last is not None and last.isdigit() else None)
+            self._act()
+
+    # -- doing ---------------------------------------------------------------------------------------------------
+
+    def _act(self) -> None:
+        for action in self._flow.take():
+            match action:
+                case Create(config):
+                    self._drop()
+                    self._on_info(None)
+                    request = ConsumerCreateRequest(self._stream, config, ConsumerAction.CREATE)
+                    self._spawn(self._create(request, self._cursor.name))
+                case Delete(name):
+                    self._spawn(self._delete(name))
+                case Read(name):
+                    self._read(name)
+                case LookUp(name):
+                    self._spawn(self._look_up(name))
+                case Warn(error):
+                    self._on_warning(error)
+                case OrderedEnd(error):
+                    self._finish(error)
+        self._set_timer(self._flow.retry_at)
+
+    def _read(self, name: str) -> None:
+        puller = Puller(
+            self._js,
+            self._stream,
+            name,
+            self._options,
+            acks=False,
+            ready=self.ready,
+            check=self._flow.accept,
+            on_news=lambda: self._news(puller),
+            on_warning=lambda error: self._warned(puller, error),
+            on_heartbeat=lambda message: self._idle(puller, message),
+        )
+        self._handed -= len(self.ready)  # it counts them as arrived
+        puller.taken_size = self.taken_size
+        self._puller = puller
+        puller.start()
+
+    def _drop(self) -> None:
+        """Listen to the present consumer no more; what it still sends is late (ORD-09)."""
+        puller, self._puller = self._puller, None
+        if puller is not None:
+            self._handed += puller.handed + len(self.ready)
+            puller.stop()
+
+    async def _create(self, request: ConsumerCreateRequest, name: str) -> None:
+        try:
+            info = await self._js.request(request, TRY_TIMEOUT)
+        except Error as error:
+            self._flow.failed(self._loop.time(), name, error)
+        else:
+            self._on_info(info)
+            self._flow.created(info)
+        self._act()
+
+    async def _delete(self, name: str) -> None:
+        with suppress(Error):  # nobody waits for it; an unused one goes by itself
+            await self._js.request(ConsumerDeleteRequest(self._stream, name), TRY_TIMEOUT)
+
+    async def _look_up(self, name: str) -> None:
+        with suppress(Error):  # the next heartbeat asks again
+            self._flow.looked_up(await self._js.request(ConsumerInfoRequest(self._stream, name)))
+        self._act()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work, name=f"jetspark ordered consumer of {self._stream}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self._js.connection.adopt(task)
+
+    def _set_timer(self, when: float | None) -> None:
+        if self._timer is not None and (when is None or self._timer.when() != when):
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None and when is not None:
+            self._timer = self._loop.call_at(when, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._flow.tick(self._loop.time())
+        self._act()
+
+    def _finish(self, error: Error | None) -> None:
+        self._drop()
+        self.ended = True
+        self.error = error
+        self._set_timer(None)
+        client = self._js.connection.client
+        client.dependents.discard(self)
+        client.watchers.discard(self)
+        self._on_end()
+        self._on_news()

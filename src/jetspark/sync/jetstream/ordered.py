@@ -1,0 +1,79 @@
+"""Ordered consumers in the pull form (ADR-17, ADR-37): every message of a stream once and in order.
+
+Made by `tools/make_sync.py` from `jetspark.aio.jetstream.ordered`: change that, then `make sync`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from jetspark.aio.jetstream import ordered as aio
+from jetspark.flow.pull import Batch
+from jetspark.sync.blocking import Blocking
+from jetspark.sync.jetstream.consume_context import StartOrderedConsume
+from jetspark.sync.message import Msg
+
+if TYPE_CHECKING:
+    from jetspark.jetstream.info import ConsumerInfo
+
+__all__ = ["OrderedConsumer"]
+
+
+class OrderedConsumer(StartOrderedConsume, Blocking):
+    """Reads a stream once and in order. Made by `ordered_consumer` of a stream or a context.
+
+    It has a consumer on the server only while it reads, and makes the next one where the last one stopped. Messages
+    need no acknowledgement. One call at a time: fetch, next and consume exclude each other (ORD-12).
+    """
+
+    _inner: aio.OrderedConsumer
+
+    @property
+    def stream_name(self) -> str:
+        """Name of its stream."""
+        return self._inner.stream_name
+
+    @property
+    def last_sequence(self) -> int | None:
+        """Stream sequence of the last message that arrived in order; None before the first."""
+        return self._inner.last_sequence
+
+    @property
+    def cached_info(self) -> ConsumerInfo | None:
+        """The present consumer as it was made; None when there is none."""
+        return self._inner.cached_info
+
+    def info(self, *, timeout: float | None = None) -> ConsumerInfo:
+        """Configuration and state of the present consumer.
+
+        Raises
+        ------
+        ConsumerResettingError
+            There is none now: it is between two of them, or nothing is read (ORD-09).
+        """
+        return self._call(self._inner.info(timeout=timeout))
+
+    def fetch(
+        self, max_messages: int | None = None, *, max_bytes: int | None = None, expires: float | None = 30.0
+    ) -> Batch[Msg]:
+        """The next messages, by a new consumer behind the last one. A gap ends it early; the next call goes on there.
+
+        Parameters
+        ----------
+        max_messages, max_bytes, expires
+            As of `Consumer.fetch`.
+
+        Raises
+        ------
+        ConsumerBusyError
+            Another call is under way.
+        StreamNotFoundError, APIError
+            The consumer could not be made.
+        Error
+            As `Consumer.fetch`.
+        """
+        return cast("Batch[Msg]", self._call(self._inner.fetch(max_messages, max_bytes=max_bytes, expires=expires)))
+
+    def next(self, timeout: float | None = 30.0) -> Msg:
+        """The next message. Errors are those of `fetch`, and NoMessageError when none came in time."""
+        return cast("Msg", self._call(self._inner.next(timeout)))
