@@ -165,6 +165,10 @@ SUBJECT: Final = Option[tuple[str, ...]](
     "Reading: only messages whose subject matches one of these (`*` one token, `>` the rest), selected by the server. "
     "Writing: the subject of all rows, instead of the column `subject`.", kafka="topic",
 )
+MODE: Final = Option[str](
+    "mode", "`all` or `lastPerSubject`", one_of("all", "lastPerSubject"), "all", "`all`",
+    "`lastPerSubject`: a batch read gives the last message of every subject, at one moment, and no others.", Use.READ,
+)
 STARTING_OFFSETS: Final = Option[Position | dict[str, Position]](
     "startingOffsets", "`earliest`, `latest` or JSON", read_offsets, Position(PositionKind.EARLIEST),
     "`earliest`; streaming: `latest`",
@@ -307,7 +311,7 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     SERVERS, USER, PASSWORD, TOKEN, CREDENTIALS, CREDENTIALS_TEXT, NKEY_SEED,
     TLS_CA, TLS_CERT, TLS_KEY, TLS_KEY_PASSWORD, TLS_HOSTNAME, TLS_VERIFY, TLS_FIRST,
     DOMAIN, API_PREFIX, INBOX_PREFIX, CONNECTION_NAME, CONNECT_TIMEOUT, REQUEST_TIMEOUT,
-    STREAM, SUBJECT, STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
+    STREAM, SUBJECT, MODE, STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
     ENDING_OFFSETS, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, MIN_PARTITIONS, MAX_RECORDS_PER_PARTITION,
     INCLUDE_HEADERS, FAIL_ON_DATA_LOSS, ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,

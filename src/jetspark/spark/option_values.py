@@ -196,12 +196,13 @@ def at_least(least: int, read: Callable[[str], int]) -> Callable[[str], int]:
 
 def one_of(*words: str) -> Callable[[str], str]:
     """Make a reader of one of some words, whatever their case."""
+    known = {word.lower(): word for word in words}
 
     def choice(text: str) -> str:
-        word = text.strip().lower()
-        if word not in words:
-            raise ValueError(f"it must be {' or '.join(words)}")
-        return word
+        try:
+            return known[text.strip().lower()]
+        except KeyError:
+            raise ValueError(f"it must be {' or '.join(words)}") from None
 
     return choice
 

@@ -60,6 +60,16 @@ _SPARKS_OWN: Final = frozenset(
     }
 )
 """What Spark reads of the options of `writeStream`, and hands over with ours."""
+_OF_A_RANGE: Final = (
+    table.STARTING_OFFSETS,
+    table.STARTING_TIMESTAMP,
+    table.STARTING_BY_TIMESTAMP,
+    table.ENDING_OFFSETS,
+    table.ENDING_TIMESTAMP,
+    table.ENDING_BY_TIMESTAMP,
+    table.MIN_PARTITIONS,
+    table.MAX_RECORDS_PER_PARTITION,
+)
 _EARLIEST: Final = Position(PositionKind.EARLIEST)
 _LATEST: Final = Position(PositionKind.LATEST)
 _LOGINS: Final = (table.USER, table.TOKEN, table.CREDENTIALS, table.CREDENTIALS_TEXT, table.NKEY_SEED)
@@ -117,6 +127,8 @@ class ReadOptions:
         Bounds of the record batches and of what is under way.
     retry_timeout
         Seconds that a task goes on trying when the server is away.
+    last_per_subject
+        Only the last message of every subject.
     """
 
     server: ServerOptions
@@ -132,6 +144,7 @@ class ReadOptions:
     batch_bytes: int
     bytes_in_flight: int
     retry_timeout: float
+    last_per_subject: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +218,18 @@ def make_read_options(given: Given, start: Position) -> ReadOptions:
         batch_bytes=given[table.ARROW_BATCH_BYTES],
         bytes_in_flight=given[table.MAX_BYTES_IN_FLIGHT],
         retry_timeout=given[table.RETRY_TIMEOUT],
+        last_per_subject=_is_last_per_subject(given),
     )
+
+
+def _is_last_per_subject(given: Given) -> bool:
+    """Whether a read is a snapshot, for which there is neither a range nor a way to split it."""
+    if given[table.MODE] == "all":
+        return False
+    for option in _OF_A_RANGE:
+        if option in given:
+            raise contradiction(option, table.MODE, f" = {given[table.MODE]}")
+    return True
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:

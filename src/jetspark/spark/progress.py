@@ -80,11 +80,22 @@ class _Record(msgspec.Struct):
 
 
 class ProgressStream:
-    """The stream that holds the records."""
+    """The stream that holds the records.
 
-    def __init__(self, name: str, server: ServerOptions) -> None:
+    Parameters
+    ----------
+    name
+        Its name.
+    server
+        How to reach JetStream.
+    retry_timeout
+        Seconds to go on asking when the server is away.
+    """
+
+    def __init__(self, name: str, server: ServerOptions, retry_timeout: float) -> None:
         self.name = name
         self.server = server
+        self.retry_timeout = retry_timeout
 
     def subject(self, task: TaskName) -> str:
         """Subject of a task's record."""
@@ -129,7 +140,12 @@ class ProgressStream:
             self._ask(connection, StreamCreateRequest(config))
 
     def _ask(self, connection: Connection, request: Request[R]) -> R:
-        return connection.request(request, timeout=self.server.request_timeout, prefix=self.server.api)
+        from jetspark.bulk import patiently
+
+        def asked() -> R:
+            return connection.request(request, timeout=self.server.request_timeout, prefix=self.server.api)
+
+        return patiently(connection, asked, self.retry_timeout)
 
     def read(self, connection: Connection, subject: str) -> tuple[_Record | None, int, int]:
         """The record of a subject, its sequence and its time (nanoseconds since 1970); None, 0, 0 without one."""
@@ -160,11 +176,10 @@ class TaskRecord:
         self._task = task
         self._subject = stream.subject(task)
         self._sequence = 0
-        self._retry_timeout = 0.0
         self.since_ns: int | None = None
         self.marks: list[str] = []
 
-    def begin(self, connection: Connection, retry_timeout: float) -> None:
+    def begin(self, connection: Connection) -> None:
         """Find out whether the task ran before, and write down that it runs.
 
         Raises
@@ -172,7 +187,6 @@ class TaskRecord:
         BatchIsOverError
             A later micro-batch of the query has begun.
         """
-        self._retry_timeout = retry_timeout
         record = self._look(connection)
         if record is None or not record.done:  # the record of a run that was done stays
             self._write(connection, _Record(_VERSION, self._task.batch, since_ns=self.since_ns or 0))
@@ -216,7 +230,7 @@ class TaskRecord:
                     subject=self._subject,
                     ack_timeout=self._stream.server.request_timeout,
                     expected_stream=self._stream.name,
-                    retry_timeout=self._retry_timeout,
+                    retry_timeout=self._stream.retry_timeout,
                 )
             except PublishRefusedError as refused:
                 if not isinstance(refused.error, WrongLastSequenceError):

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from jetspark.spark.options import Sealed, either_read_options, read_options, write_options
 from jetspark.spark.reader import FilteringReader, JetStreamReader
 from jetspark.spark.schema import read_schema
+from jetspark.spark.snapshot import SnapshotReader
 from jetspark.spark.stream_options import stream_read_options
 from jetspark.spark.stream_reader import JetStreamStreamReader
 from jetspark.spark.stream_write_options import stream_write_options
@@ -35,12 +36,15 @@ class JetStreamDataSource(DataSource):
         # Spark asks for the schema before it says whether the read is to be a batch or a stream.
         return read_schema(either_read_options(Sealed(self.options)).include_headers)
 
-    def reader(self, schema: StructType) -> JetStreamReader:
+    def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader:
         """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""
+        options = read_options(Sealed(self.options))
+        if options.last_per_subject:
+            return SnapshotReader(schema, options)
         # Spark refuses a reader that takes filters where its switch for that is off, and the switch cannot be seen
         # from here. But it plans in a process of its own where the switch is on.
         reader = FilteringReader if _is_filtering_planner() else JetStreamReader
-        return reader(schema, read_options(Sealed(self.options)))
+        return reader(schema, options)
 
     def streamReader(self, schema: StructType) -> JetStreamStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of micro-batches. Raises ConfigError as `reader` does."""

@@ -94,6 +94,11 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
                 f"option {option.name} is for batch reads: a streaming query has no end; leave it out "
                 "(Trigger.AvailableNow stops at what is there when the query starts)"
             )
+    if given[table.MODE] != "all":
+        raise ConfigError(
+            f"option {table.MODE.name} = {given[table.MODE]} is for batch reads; a stream is joined with a snapshot by "
+            "reading that in foreachBatch, or once before the query starts"
+        )
     release = _release_options(given)
     purging = release.mode is CommitMode.PURGE
     return StreamReadOptions(

@@ -61,7 +61,7 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
     if options.progress_stream is not None or check.is_due():
         with lend(write.server.connect, write.retry_timeout) as connection:
             if options.progress_stream is not None:
-                ProgressStream(options.progress_stream, write.server).prepare(connection)
+                ProgressStream(options.progress_stream, write.server, write.retry_timeout).prepare(connection)
             check.before(connection)
     return JetStreamStreamWriter(options, columns)
 
@@ -106,8 +106,9 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
 
         write = self._options.write
         assert self._options.progress_stream is not None
-        record = TaskRecord(ProgressStream(self._options.progress_stream, write.server), task)
-        record.begin(connection, write.retry_timeout)
+        stream = ProgressStream(self._options.progress_stream, write.server, write.retry_timeout)
+        record = TaskRecord(stream, task)
+        record.begin(connection)
         replay = Replay(write, None if "msg_id" in self._columns else str(task), record.since_ns, record.marks)
         report = publish_rows(connection, replay.rest(rows), write)
         record.finish(connection, replay.marks)

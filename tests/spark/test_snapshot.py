@@ -1,0 +1,86 @@
+"""Batch reads of the last message of every subject."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+from tests.spark.support import Nats
+
+from jetspark import bulk
+from jetspark.errors import ConfigError, StreamNotFoundError
+from jetspark.spark.options import read_options
+from jetspark.spark.schema import read_schema
+from jetspark.spark.snapshot import SnapshotReader
+from jetspark.spark.stream_options import stream_read_options
+
+MODE = {"mode": "lastPerSubject"}
+
+
+def bucket(nats: Nats, name: str) -> str:
+    """A stream that is made like a key-value bucket."""
+    return nats.stream(f"KV_{name}", subjects=[f"$KV.{name}.>"], max_msgs_per_subject=1, allow_rollup_hdrs=True)
+
+
+def rows(nats: Nats, stream: str, schema: StructType | None = None, **options: str) -> list[dict[str, object]]:
+    given = read_options({"servers": nats.url, "stream": stream, **MODE, **options})
+    reader = SnapshotReader(schema or read_schema(include_headers=False), given)
+    return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+
+
+@pytest.mark.spark
+def test_a_bucket_is_a_look_up_table(spark: SparkSession, nats: Nats) -> None:
+    stream = bucket(nats, "AIRLINES")
+    names = {"UA": "United", "AA": "American", "B6": "JetBlue", "XX": "gone"}
+    subjects = [f"$KV.AIRLINES.{key}" for key in names]
+    nats.publish(subjects, [b"old"] * 4)
+    nats.publish(subjects, [name.encode() for name in names.values()])
+    marker = pa.array([[("KV-Operation", ["DEL"])]], pa.map_(pa.string(), pa.list_(pa.string())))
+    bulk.publish(nats.connection, pa.record_batch({"subject": [subjects[3]], "data": [b""], "headers": marker}))
+    reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream, includeHeaders="true", **MODE)
+    frame = reader.load().where("headers['KV-Operation'] IS NULL")
+    found = frame.selectExpr("split(subject, '[.]')[2] AS code", "CAST(data AS STRING) AS name")
+    assert {row.code: row.name for row in found.collect()} == {"UA": "United", "AA": "American", "B6": "JetBlue"}
+    assert reader.load().where("subject = '$KV.AIRLINES.UA' AND sequence > 1").count() == 1
+
+
+def test_every_subject_of_every_stream_has_one_row(nats: Nats) -> None:
+    one, two = nats.filled(30, ("a", "b", "c")), nats.filled(4, ("a", "b"))
+    found = rows(nats, f"{one},{two}")
+    assert [(row["stream"], row["subject"], row["sequence"]) for row in found] == [
+        (one, f"{one}.a", 28),
+        (one, f"{one}.b", 29),
+        (one, f"{one}.c", 30),
+        (two, f"{two}.a", 3),
+        (two, f"{two}.b", 4),
+    ]
+
+
+def test_schema_filters_and_batch_sizes_are_those_of_other_reads(nats: Nats) -> None:
+    stream = nats.filled(30, ("a", "b", "c"))
+    schema = StructType().add("sequence", "integer").add("data", "string", nullable=False)
+    assert rows(nats, stream, schema, subject=f"{stream}.b,{stream}.c", arrowBatchRows="1") == [
+        {"sequence": 29, "data": "28"},
+        {"sequence": 30, "data": "29"},
+    ]
+    assert rows(nats, nats.stream()) == []
+
+
+def test_what_makes_no_sense_is_refused(nats: Nats) -> None:
+    for option, value in (
+        ("startingOffsets", "earliest"),
+        ("endingTimestamp", "2026-01-01T00:00:00Z"),
+        ("minPartitions", "4"),
+    ):
+        with pytest.raises(ConfigError, match=f"options {option} and mode = lastPerSubject contradict each other"):
+            read_options({"stream": "S", **MODE, option: value})
+    with pytest.raises(ConfigError, match="option mode is 'last': it must be all or lastPerSubject"):
+        read_options({"stream": "S", "mode": "last"})
+    with pytest.raises(ConfigError, match="mode = lastPerSubject is for batch reads"):
+        stream_read_options({"stream": "S", **MODE})
+    assert not read_options({"stream": "S", "mode": "ALL", "startingOffsets": "earliest"}).last_per_subject
+    with pytest.raises(ConfigError, match="there is no column key"):
+        rows(nats, "S", StructType().add("key", "string"))
+    with pytest.raises(StreamNotFoundError):
+        rows(nats, "NOBODY")
