@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from jetspark.jetstream.errors import ConfigError
-from jetspark.spark.options import Sealed
+from jetspark.spark.given import Sealed
 from jetspark.spark.release import Releaser
 from jetspark.spark.stream_heads import StreamHeads
 from jetspark.spark.stream_offsets import StreamOffset, read_offset

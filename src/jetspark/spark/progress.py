@@ -30,7 +30,7 @@ from jetspark.jetstream.errors import (
     WrongLastSequenceError,
 )
 from jetspark.jetstream.names import subject_matches
-from jetspark.spark.options import ServerOptions
+from jetspark.spark.server_options import ServerOptions
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection

@@ -8,7 +8,8 @@ from typing import Final
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from jetspark.spark.options import Sealed, either_read_options, read_options, write_options
+from jetspark.spark.given import Sealed
+from jetspark.spark.options import either_read_options, read_options, write_options
 from jetspark.spark.reader import FilteringReader, JetStreamReader
 from jetspark.spark.schema import read_schema
 from jetspark.spark.snapshot import SnapshotReader

@@ -12,10 +12,11 @@ from typing import Final
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark import option_table as table
+from jetspark.spark.given import Given
 from jetspark.spark.limits import TriggerLimits
 from jetspark.spark.option_table import Option, Use
 from jetspark.spark.option_values import Position, PositionKind
-from jetspark.spark.options import Given, ReadOptions, make_read_options
+from jetspark.spark.options import ReadOptions, make_read_options
 
 __all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "stream_read_options"]
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jetspark.spark import option_table as table
+from jetspark.spark.given import Given, contradiction
 from jetspark.spark.option_table import Use
-from jetspark.spark.options import Given, WriteOptions, contradiction, make_write_options
+from jetspark.spark.options import WriteOptions, make_write_options
 
 __all__ = ["StreamWriteOptions", "stream_write_options"]
 
