@@ -2,15 +2,20 @@
 
     df = spark.read.format("jetstream").option("stream", "ORDERS").load()
     df.select("subject", "data").write.format("jetstream").mode("append").save()
-    spark.readStream.format("jetstream").option("stream", "ORDERS").load()
+    stream = spark.readStream.format("jetstream").option("stream", "ORDERS").load()
+    stream.writeStream.format("jetstream").option("checkpointLocation", "...").start()
 
 Spark finds the format by itself once this distribution is installed (`pyspark_jetstream`).
 
-- `option_table`, `option_values`, `options`: the options, one table; how they are read; what contradicts what;
+- `option_table`, `option_values`, `given`, `options`, `server_options`: the options, one table; how they are read; what
+  contradicts what;
 - `schema`: columns of reads and writes; `filters`, `subjects`: Spark's filters at the server;
 - `offsets`, `planning`: positions to sequences, sequences to partitions;
-- `connections`, `reader`, `range_reader`, `writer`, `source`: what runs in Spark's processes;
+- `connections`, `reader`, `range_reader`, `snapshot`, `source`: what runs in Spark's processes to read;
+- `writer`, `message_ids`, `publishing`, `published`: and to write;
 - `stream_options`, `stream_offsets`, `limits`, `stream_heads`, `stream_reader`: micro-batches of a streaming read;
+- `stream_write_options`, `stream_writer`, `duplicate_window`: micro-batches of a streaming write;
+- `progress`, `replay`: what keeps a micro-batch that is run again from being stored twice, however late that is;
 - `release`, `checkpoint`: what a stream is told after Spark's commit; `listener`: how far a query is.
 """
 
