@@ -35,7 +35,12 @@ INTERNAL: Final = frozenset(
 BY_HAND: Final[dict[str, ByHand]] = {
     "OrderedConsumer": ByHand("jetspark.sync.jetstream.consume_context:StartOrderedConsume", frozenset({"consume"})),
     "Consuming": ByHand("jetspark.sync.jetstream.consume_context:StartConsume", frozenset({"consume"})),
-    "PushSubscription": ByHand("jetspark.sync.push:PushReading", frozenset({"next_msg", "__iter__", "__next__"})),
+    "PushSubscription": ByHand(
+        "jetspark.sync.push:PushReading",
+        frozenset({"next_msg", "__iter__", "__next__"})
+        | {"route", "retire", "emptied", "called_back"}  # for those who read on behalf of the user
+        | {"awaits_asking", "asked_again", "look_empty", "taken", "wants_taken"},
+    ),
     "Publishing": ByHand("jetspark.sync.jetstream.publisher:PublishAsync", frozenset({"publish_async"})),
 }
 """Classes with some methods written by hand: the methods that are left out, and the class of `jetspark.sync` that has

@@ -67,6 +67,11 @@ class _Reader(Subscription):
         super().wake()
         self._inner.look_empty()
 
+    def _take(self, timeout: float | None) -> Msg | None:
+        if self._inner.awaits_asking and not self._inner.route.pending:
+            self._connection.soon(self._inner.asked_again)
+        return super()._take(timeout)
+
     def _taken(self) -> None:
         if self._inner.wants_taken:
             self._connection.soon(self._inner.taken)

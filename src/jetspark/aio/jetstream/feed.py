@@ -95,7 +95,7 @@ class PushFeed:
         self._silence = SilenceWatch(None, self._excused, self._alarm)
         self._reset: asyncio.Task[None] | None = None
         self._online = asyncio.Event()
-        self._asked = False
+        self._asked = self._retired = False
         self.mark: int | None = None
         self.binding: Binding
         self.route: Route
@@ -139,8 +139,7 @@ class PushFeed:
 
     def finish(self) -> None:
         """Nothing more is under way: hand on the rest and end."""
-        if self._inner is not None:
-            self._absorb()
+        self.absorb()
         self.close()
 
     def close(self, error: Error | None = None) -> None:
@@ -256,18 +255,17 @@ class PushFeed:
         inner = self._inner
         if inner is None:
             return
-        self._absorb()
+        self.absorb()
         if inner.ended and inner is self._inner:
             self.close(inner.error)
             if self._client.closed:
                 self.route.discard()
         inner.waiting = True
 
-    def _absorb(self) -> None:
+    def absorb(self) -> None:
         """Hand on the messages that came."""
         inner = self._inner
-        assert inner is not None, "nothing comes without a subscription"
-        if inner.pending:
+        if inner is not None and inner.pending:
             messages = list(inner.pending)
             inner.pending.clear()
             size = inner.received_bytes - inner.taken_bytes
@@ -283,7 +281,7 @@ class PushFeed:
         status = message.status
         if status is None:
             return False
-        self._absorb()
+        self.absorb()
         self._seen()
         for action in self._engine.receive_status(message, status):
             self._perform(action)
@@ -363,7 +361,7 @@ class PushFeed:
 
     def _watch(self) -> None:
         route = self.route
-        route.watched = self.mark is not None or route.slow or route.ended
+        route.watched = self.mark is not None or route.slow or route.ended or self._retired
 
     # -- silence and loss ----------------------------------------------------------------------------------------
 
@@ -410,6 +408,7 @@ class PushFeed:
             self._connection.tell(ErrorOccurred(error))
 
     def _stop_watching(self) -> None:
+        self._retired = True
         self._silence.stop()
         self._flow.forget()
         self.mark = None

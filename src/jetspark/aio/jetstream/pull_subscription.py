@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from jetspark.aio.jetstream.driving import drive
 from jetspark.aio.jetstream.fetching import Fetcher
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PullSubscription"]
 
+_ACK_PATIENCE: Final = 0.25
+"""Seconds that a drain waits for the next fetch behind the last messages."""
+
 
 class PullSubscription:
     """Made by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
@@ -52,6 +55,7 @@ class PullSubscription:
         self._delivered = 0
         self._ending = self._closed = False
         self._empty: asyncio.Future[None] | None = None
+        self._asked: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
         return f"<PullSubscription to {self.consumer!r} of {self.stream!r}{', closed' if self.closed else ''}>"
@@ -144,6 +148,8 @@ class PullSubscription:
         """
         self._connection.check_loop()
         options = FetchOptions(self.stream, self.consumer, batch, timeout, heartbeat)
+        if self._asked is not None and not self._asked.done() and not self._buffer:
+            self._asked.set_result(None)
         self._check_fetch()
         got: list[Message] = [self._buffer.popleft() for _ in range(min(batch, len(self._buffer)))]
         if not (self._ending and got):
@@ -258,8 +264,10 @@ class PullSubscription:
         with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
             await self._connection.confirm(None)
         if self._buffer:
-            self._empty = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            self._empty, self._asked = loop.create_future(), loop.create_future()
             await self._empty
+            await asyncio.wait([self._asked], timeout=_ACK_PATIENCE)  # for the acks of what was fetched last
 
     def _look_empty(self) -> None:
         if self._empty is not None and not self._buffer and not self._empty.done():

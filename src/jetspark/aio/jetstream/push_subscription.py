@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from jetspark.aio.jetstream.feed import PushFeed
 from jetspark.aio.message import Msg
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PushCallback", "PushSubscription"]
 
+_ACK_PATIENCE: Final = 0.25
+"""Seconds that a drain waits for a reader to come back from the last message."""
+
 PushCallback = Callable[[Msg], Awaitable[None] | None]
 """Takes each message. They run one after the other, in order."""
 
@@ -49,6 +52,7 @@ class PushSubscription(Subscription):
         self._js = js
         self._feed = feed
         self._retired = self._over = False
+        self._asked: asyncio.Future[None] | None = None
         super().__init__(js.connection, feed.route, _acking(js, callback) if callback and auto_ack else callback)
         js.connection.enlist(self)
 
@@ -250,6 +254,7 @@ class PushSubscription(Subscription):
             if confirm:
                 with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
                     await self._connection.confirm(None)
+            await self._handed_out()
             self._feed.finish()
             await super(PushSubscription, self).emptied(confirm=False)
             self._over = True
@@ -257,6 +262,22 @@ class PushSubscription(Subscription):
         problem = await self._feed.run(drain(self._feed.binding), act=handled)
         if problem is not None:
             self._connection.tell(ErrorOccurred(problem))
+
+    async def _handed_out(self) -> None:
+        """Wait until a reader has taken what waits, and asks for more: by then it has acknowledged the last one.
+
+        A reader who does not ask again is waited for a moment only.
+        """
+        self._feed.absorb()
+        route = self._route
+        if self._task is None and route.pending:
+            loop = asyncio.get_running_loop()
+            self._empty, self._asked = loop.create_future(), loop.create_future()
+            route.watched = True
+            await self._empty
+            self._empty = None
+            await asyncio.wait([self._asked], timeout=_ACK_PATIENCE)
+            self._asked = None
 
     async def _end(self, _: Step) -> None:
         """End now; nobody wants what waits."""
@@ -284,13 +305,25 @@ class PushSubscription(Subscription):
         return (
             (mark is not None and self._feed.handed_out >= mark)
             or (route.slow and route.relaxed)
-            or (route.ended and not route.pending)
+            or ((route.ended or self._retired) and not route.pending)
         )
 
     def taken(self) -> None:
         """A message was taken while somebody wanted to know."""
         self._feed.taken()
         super()._taken()
+        if self._retired:
+            self.look_empty()
+
+    @property
+    def awaits_asking(self) -> bool:
+        """Whether `asked_again` has something to do. May be asked from any thread."""
+        return self._asked is not None
+
+    def asked_again(self) -> None:
+        """Somebody asks for a message, and none waits."""
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result(None)
 
     def look_empty(self) -> None:
         """What waited may have been discarded."""
@@ -299,6 +332,10 @@ class PushSubscription(Subscription):
 
     def _taken(self) -> None:
         self.taken()
+
+    async def _wait(self) -> None:
+        self.asked_again()
+        await super()._wait()
 
 
 def _acking(js: JetStreamAPI, callback: PushCallback) -> PushCallback:

@@ -17,7 +17,6 @@ from jetspark.jetstream.info import ConsumerInfo
 from jetspark.sync.blocking import Blocking
 from jetspark.sync.message import Msg
 from jetspark.sync.push import PushReading
-from jetspark.wire.routes import Route
 
 __all__ = ["PushCallback", "PushSubscription"]
 
@@ -36,11 +35,6 @@ class PushSubscription(PushReading, Blocking):
     """
 
     _inner: aio.PushSubscription
-
-    @property
-    def called_back(self) -> bool:
-        """A callback takes the messages."""
-        return self._inner.called_back
 
     @property
     def stream(self) -> str:
@@ -174,29 +168,3 @@ class PushSubscription(PushReading, Blocking):
             The rest was dropped.
         """
         self._call(self._inner.drain(timeout))
-
-    def retire(self) -> None:
-        """Tell the server to send nothing more."""
-        self._run(lambda: self._inner.retire())
-
-    def emptied(self, *, confirm: bool) -> None:
-        """Wait until all that came was taken and handled; then the consumer goes, if this subscription made it."""
-        self._call(self._inner.emptied(confirm=confirm))
-
-    @property
-    def route(self) -> Route:
-        """What the messages are taken from."""
-        return self._inner.route
-
-    @property
-    def wants_taken(self) -> bool:
-        """Whether `taken` has something to do. May be asked from any thread."""
-        return self._inner.wants_taken
-
-    def taken(self) -> None:
-        """A message was taken while somebody wanted to know."""
-        self._run(lambda: self._inner.taken())
-
-    def look_empty(self) -> None:
-        """What waited may have been discarded."""
-        self._run(lambda: self._inner.look_empty())

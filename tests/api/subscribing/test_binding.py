@@ -1,0 +1,371 @@
+"""How a subscription finds its stream, and which consumers it may be bound to; the requests are watched."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.api.subscribing.support import live, side, told
+from tests.fronts import Ground, Profile, open_ground
+
+from jetspark.aio.jetstream import Stream
+from jetspark.errors import (
+    BindingError,
+    ConsumerAlreadyBoundError,
+    ConsumerConfigMismatchError,
+    ConsumerNotFoundError,
+    DeliverGroupMismatchError,
+    DeliverGroupMissingError,
+    DeliverGroupRequiredError,
+    JetStreamNotEnabledError,
+    JetStreamNotEnabledForAccountError,
+    MissedHeartbeatError,
+    NoMatchingStreamError,
+    NotPullConsumerError,
+    NotPushConsumerError,
+    QueueFeatureError,
+    RequestTimeoutError,
+    StreamNotFoundError,
+    SubjectMismatchError,
+)
+from jetspark.jetstream import ConsumerConfig, DeliverPolicy
+from jetspark.server import NatsServer
+
+SECOND = timedelta(seconds=1)
+
+
+async def endpoints(ground: Ground, spy: Any) -> list[str]:
+    """The requests without the API's prefix."""
+    await spy.settled()
+    return [subject.partition(".API.")[2] for subject in spy.subjects]
+
+
+# -- the stream --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.conformance("STR-01")
+async def test_the_subject_finds_the_stream_with_one_request(ground: Ground) -> None:
+    stream = await ground.stream()
+    spy = await ground.spy()
+    subscription = await ground.js.subscribe(f"{stream.name}.a")
+    assert subscription.stream == stream.name
+    assert (await endpoints(ground, spy))[0] == "STREAM.NAMES"
+    assert json.loads(spy.messages[0].payload) == {"subject": f"{stream.name}.a"}
+
+
+@pytest.mark.conformance("STR-02")
+async def test_no_stream_and_two_streams_are_no_match_and_nothing_is_made(ground: Ground) -> None:
+    one, two = await ground.stream(), await ground.stream()
+    with pytest.raises(NoMatchingStreamError, match="no stream matches subject"):
+        await ground.js.subscribe("nobody.stores.this")
+    with pytest.raises(NoMatchingStreamError) as caught:
+        await ground.js.pull_subscribe("*.a")
+    assert {one.name, two.name} <= set(caught.value.streams)
+    assert await ground.js.consumer_names(one.name).all() == []
+
+
+@pytest.mark.conformance("STR-02")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+async def test_an_account_without_jetstream_is_told_as_such(ground: Ground) -> None:
+    accounts = {
+        "accounts": {
+            "WITH": {"jetstream": True, "users": [{"user": "w", "password": "w"}]},
+            "WITHOUT": {"users": [{"user": "o", "password": "o"}]},
+        }
+    }
+    with NatsServer(config=accounts) as server:
+        async with side(ground, server.url, user="o", password="o") as other:
+            with pytest.raises(JetStreamNotEnabledForAccountError):
+                await other.js.subscribe("a")
+
+
+@pytest.mark.conformance("STR-02")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+async def test_nobody_to_ask_for_the_stream_is_told_as_such(ground: Ground) -> None:
+    with pytest.raises(JetStreamNotEnabledError):
+        await ground.nc.jetstream(domain="nowhere").subscribe("a")
+
+
+@pytest.mark.conformance("STR-03")
+async def test_a_given_stream_is_not_looked_up_and_a_foreign_filter_brings_nothing(ground: Ground) -> None:
+    stream = await ground.stream()
+    spy = await ground.spy()
+    subscription = await ground.js.subscribe("quite.another", stream=stream.name)
+    assert [each.split(".")[1] for each in await endpoints(ground, spy)] == ["CREATE"]
+    info = await subscription.consumer_info()
+    assert (info.config.filter_subject, info.num_pending) == ("quite.another", 0)
+
+
+# -- the look-up -------------------------------------------------------------------------------------------------------
+
+
+async def push_consumer(ground: Ground, stream: Stream, **fields: Any) -> str:
+    fields.setdefault("durable_name", "c")
+    fields.setdefault("deliver_subject", ground.nc.new_inbox())
+    await ground.js.create_consumer(stream.name, **fields)
+    return str(fields["durable_name"])
+
+
+@pytest.mark.conformance("BND-01")
+async def test_binding_asks_for_the_consumer_first_and_creates_nothing(ground: Ground) -> None:
+    stream = await ground.stream()
+    await push_consumer(ground, stream)
+    await ground.js.create_consumer(stream.name, durable_name="p")
+    spy = await ground.spy()
+    push = await ground.js.subscribe_bind(stream.name, consumer="c")
+    pull = await ground.js.pull_subscribe_bind("p", stream.name)
+    found = await ground.js.pull_subscribe(f"{stream.name}.a", "p", stream=stream.name)
+    wanted = [f"CONSUMER.INFO.{stream.name}.{name}" for name in ("c", "p", "p")]
+    assert await endpoints(ground, spy) == wanted
+    assert not any(each.created for each in (push, pull, found))
+
+
+@pytest.mark.conformance("BND-01")
+async def test_the_look_up_can_be_left_out(ground: Ground) -> None:
+    stream = await ground.stream()
+    await push_consumer(ground, stream, deliver_subject=(inbox := ground.nc.new_inbox()))
+    await ground.js.create_consumer(stream.name, durable_name="p")
+    await ground.fill(f"{stream.name}.a", b"1")
+    spy = await ground.spy()
+    pull = await ground.js.pull_subscribe_bind("p", stream.name, skip_consumer_lookup=True)
+    config = ConsumerConfig(deliver_subject=inbox)
+    push = await ground.js.subscribe_bind(stream.name, config, "c", skip_consumer_lookup=True)
+    assert await endpoints(ground, spy) == []
+    assert (await push.next_msg(5)).payload == b"1"
+    assert [message.payload for message in await pull.fetch(1)] == [b"1"]
+
+
+@pytest.mark.conformance("BND-02")
+async def test_binding_to_a_push_consumer_that_cannot_be_found_fails(ground: Ground) -> None:
+    stream = await ground.stream()
+    before = live(ground.nc)
+    with pytest.raises(ConsumerNotFoundError):
+        await ground.js.subscribe_bind(stream.name, consumer="none")
+    with pytest.raises(StreamNotFoundError):
+        await ground.js.subscribe_bind("none", consumer="none")
+    assert await ground.js.consumer_names(stream.name).all() == []
+    assert live(ground.nc) == before
+
+
+@pytest.mark.conformance("BND-02", "BND-03")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+async def test_binding_where_nobody_answers_the_look_up_fails_for_push_and_goes_on_for_pull(ground: Ground) -> None:
+    nowhere = ground.nc.jetstream(domain="nowhere")
+    with pytest.raises(JetStreamNotEnabledError):
+        await nowhere.subscribe_bind("S", consumer="c")
+    pull = await nowhere.pull_subscribe_bind("c", "S")
+    assert (pull.stream, pull.consumer) == ("S", "c")
+    silent = await ground.admin.subscribe("$JS.silent.API.>")
+    await ground.admin.flush()
+    quiet = ground.nc.jetstream(domain="silent", timeout=0.2)
+    with pytest.raises(RequestTimeoutError):
+        await quiet.subscribe_bind("S", consumer="c")
+    assert (await quiet.pull_subscribe_bind("c", "S")).consumer == "c"
+    await silent.unsubscribe()
+
+
+@pytest.mark.conformance("BND-03")
+async def test_a_pull_binding_does_not_go_on_after_a_definite_answer(ground: Ground) -> None:
+    stream = await ground.stream()
+    with pytest.raises(ConsumerNotFoundError):
+        await ground.js.pull_subscribe_bind("none", stream.name)
+    with pytest.raises(StreamNotFoundError):
+        await ground.js.pull_subscribe_bind("none", "none")
+
+
+@pytest.mark.conformance("BND-04")
+async def test_a_durable_that_is_not_there_is_made_and_any_other_error_raised(ground: Ground) -> None:
+    stream = await ground.stream()
+    assert (await ground.js.pull_subscribe(f"{stream.name}.a", "d")).created
+    with pytest.raises(StreamNotFoundError):
+        await ground.js.pull_subscribe("a", "d", stream="none")
+
+
+@pytest.mark.conformance("BND-05")
+async def test_a_consumer_that_somebody_listens_to_is_bound(ground: Ground) -> None:
+    stream = await ground.stream()
+    first = await ground.js.subscribe(f"{stream.name}.a", durable="d")
+    before = live(ground.nc)
+    with pytest.raises(ConsumerAlreadyBoundError, match="already bound"):
+        await ground.js.subscribe(f"{stream.name}.a", durable="d")
+    with pytest.raises(ConsumerAlreadyBoundError):
+        await ground.js.subscribe_bind(stream.name, consumer="d")
+    assert live(ground.nc) == before
+    await ground.fill(f"{stream.name}.a", b"1")
+    assert (await first.next_msg(5)).payload == b"1"
+
+
+@pytest.mark.conformance("BND-06")
+async def test_each_mismatch_of_queue_and_group_has_an_error_of_its_own(ground: Ground) -> None:
+    """R32: the four mismatches of ADR-15."""
+    stream = await ground.stream()
+    subject = f"{stream.name}.a"
+    await push_consumer(ground, stream, durable_name="grouped", deliver_group="g")
+    await push_consumer(ground, stream, durable_name="plain")
+    with pytest.raises(DeliverGroupRequiredError):
+        await ground.js.subscribe(subject, durable="grouped")
+    with pytest.raises(DeliverGroupMismatchError):
+        await ground.js.subscribe(subject, "h", durable="grouped")
+    with pytest.raises(DeliverGroupMissingError):
+        await ground.js.subscribe(subject, "g", durable="plain")
+    member = await ground.js.subscribe(subject, "g", durable="grouped")
+    assert member.queue == "g"
+
+
+@pytest.mark.conformance("BND-07")
+async def test_another_filter_is_a_mismatch_and_no_subject_is_not_checked(ground: Ground) -> None:
+    stream = await ground.stream()
+    await push_consumer(ground, stream, filter_subject=f"{stream.name}.a")
+    with pytest.raises(SubjectMismatchError):
+        await ground.js.subscribe(f"{stream.name}.b", durable="c")
+    with pytest.raises(SubjectMismatchError):
+        await ground.js.subscribe_bind(stream.name, consumer="c", subject=f"{stream.name}.b")
+    assert not (await ground.js.subscribe_bind(stream.name, consumer="c")).created
+
+
+@pytest.mark.conformance("BND-08")
+async def test_pulling_from_a_push_consumer_and_the_reverse_are_two_errors(ground: Ground) -> None:
+    stream = await ground.stream()
+    subject = f"{stream.name}.a"
+    await push_consumer(ground, stream)
+    await ground.js.create_consumer(stream.name, durable_name="p")
+    with pytest.raises(NotPullConsumerError):
+        await ground.js.pull_subscribe(subject, "c")
+    with pytest.raises(NotPullConsumerError):
+        await ground.js.pull_subscribe_bind("c", stream.name)
+    with pytest.raises(NotPushConsumerError):
+        await ground.js.subscribe(subject, durable="p")
+    with pytest.raises(NotPushConsumerError):
+        await ground.js.subscribe_bind(stream.name, consumer="p")
+
+
+@pytest.mark.conformance("BND-09")
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("description", "another"),
+        ("deliver_policy", DeliverPolicy.NEW),
+        ("ack_wait", timedelta(seconds=7)),
+        ("max_deliver", 7),
+        ("rate_limit_bps", 7000),
+        ("sample_freq", "7"),
+        ("max_ack_pending", 7),
+        ("idle_heartbeat", SECOND),
+        ("headers_only", True),
+        ("mem_storage", True),
+    ],
+)
+async def test_a_field_that_was_set_must_be_so_and_the_error_names_both_values(
+    ground: Ground, field: str, value: object
+) -> None:
+    stream = await ground.stream()
+    await push_consumer(ground, stream, filter_subject=f"{stream.name}.a")
+    with pytest.raises(ConsumerConfigMismatchError, match=field) as caught:
+        await ground.js.subscribe(f"{stream.name}.a", durable="c", config=ConsumerConfig().replace(**{field: value}))
+    assert caught.value.differences[field][0] == value
+    assert (await ground.js.consumer_info(stream.name, "c")).push_bound is False
+
+
+@pytest.mark.conformance("BND-09")
+async def test_what_was_not_set_and_server_defaults_do_not_matter(ground: Ground) -> None:
+    stream = await ground.stream()
+    await push_consumer(ground, stream, ack_wait=timedelta(seconds=7), max_deliver=7, metadata={"a": "b"})
+    config = ConsumerConfig(metadata={"c": "d"}, max_deliver=7)
+    assert not (await ground.js.subscribe(f"{stream.name}.a", durable="c", config=config)).created
+    info = await ground.js.consumer_info(stream.name, "c")
+    assert (info.config.metadata or {}).get("a") == "b"
+
+
+async def test_r30_a_durable_for_another_subject_is_not_silently_taken(ground: Ground) -> None:
+    stream = await ground.stream()
+    await ground.js.create_consumer(stream.name, durable_name="d", filter_subject=f"{stream.name}.y")
+    with pytest.raises(BindingError, match=f"{stream.name}.y"):
+        await ground.js.pull_subscribe(f"{stream.name}.z", "d")
+
+
+async def test_r29_a_durable_name_in_the_configuration_counts(ground: Ground) -> None:
+    stream = await ground.stream()
+    config = ConsumerConfig(durable_name="x")
+    pull = await ground.js.pull_subscribe(f"{stream.name}.a", config=config)
+    assert (pull.consumer, pull.created) == ("x", True)
+    again = await ground.js.pull_subscribe(f"{stream.name}.a", config=config)
+    assert (again.consumer, again.created) == ("x", False)
+
+
+@pytest.mark.conformance("BND-10")
+@pytest.mark.parametrize("fields", [{"idle_heartbeat": SECOND}, {"idle_heartbeat": SECOND, "flow_control": True}])
+async def test_a_queue_does_not_bind_to_a_consumer_with_heartbeats(ground: Ground, fields: dict[str, Any]) -> None:
+    stream = await ground.stream()
+    await push_consumer(ground, stream, deliver_group="g", **fields)
+    with pytest.raises(QueueFeatureError):
+        await ground.js.subscribe(f"{stream.name}.a", "g", durable="c")
+
+
+@pytest.mark.conformance("BND-11")
+async def test_what_the_consumer_is_counts_where_the_caller_said_nothing(ground: Ground) -> None:
+    stream = await ground.stream()
+    async with side(ground) as own:
+        await push_consumer(
+            ground,
+            stream,
+            idle_heartbeat=timedelta(milliseconds=100),
+            ack_policy="none",
+            max_ack_pending=None,
+            deliver_subject=own.nc.new_inbox(),
+        )
+        await ground.fill(f"{stream.name}.a", b"1")
+        subscription = await own.js.subscribe_bind(stream.name, consumer="c")
+        assert (await subscription.next_msg(5)).settled
+        await ground.js.delete_consumer(stream.name, "c")
+        await told(own.events, MissedHeartbeatError)
+        await subscription.unsubscribe()
+
+
+async def test_r36_the_inbox_prefix_holds_for_every_inbox(ground: Ground) -> None:
+    stream = await ground.stream()
+    prefix = ground.nc.new_inbox().split(".")[0]
+    spy = await ground.spy("$JS.API.CONSUMER.MSG.NEXT.>")
+    push = await ground.js.subscribe(f"{stream.name}.a")
+    assert push.subject.startswith(f"{prefix}.")
+    await ground.fill(f"{stream.name}.a", b"1")
+    assert (await push.next_msg(5)).payload == b"1"
+    pull = await ground.js.pull_subscribe(f"{stream.name}.a")
+    assert [message.payload for message in await pull.fetch(1)] == [b"1"]
+    assert all(message.reply.startswith(f"{prefix}.") for message in await spy.settled())
+
+
+@pytest.mark.parametrize("profile", ["private_inbox"], indirect=True)
+async def test_r37_the_filter_is_part_of_the_subject_that_permissions_see(ground: Ground) -> None:
+    stream = await ground.stream()
+    name = stream.name
+    api = "$JS.API."
+    allowed = [
+        f"{api}STREAM.NAMES",
+        f"{api}CONSUMER.CREATE.{name}.*.{name}.a",
+        f"{api}CONSUMER.DELETE.{name}.*",
+        f"{api}CONSUMER.MSG.NEXT.{name}.*",
+        f"{api}STREAM.CREATE.{name}",
+        "$JS.ACK.>",
+    ]
+    user = {
+        "user": "bob",
+        "password": "b",
+        "permissions": {"publish": allowed, "subscribe": "_INBOX_bob.>"},
+    }
+    config = {"authorization": {"users": [user, {"user": "admin", "password": "rabbit"}]}}
+    options = {"user": "bob", "password": "b", "inbox_prefix": "_INBOX_bob"}
+    profile = Profile("one_subject", config, options, {"user": "admin", "password": "rabbit"})
+    with NatsServer(config=config) as server:
+        async with open_ground(ground.front, profile, server) as own:
+            await own.admin_js.create_stream(name=name, subjects=[f"{name}.>"])
+            push = await own.js.subscribe(f"{name}.a")
+            pull = await own.js.pull_subscribe(f"{name}.a")
+            ordered = await own.js.subscribe(f"{name}.a", ordered_consumer=True)
+            await own.fill(f"{name}.a", b"1")
+            assert (await push.next_msg(5)).payload == b"1"
+            assert (await ordered.next_msg(5)).payload == b"1"
+            assert [message.payload for message in await pull.fetch(1)] == [b"1"]
+            with pytest.raises(PermissionError):
+                await own.js.pull_subscribe(f"{name}.b")

@@ -1,0 +1,294 @@
+"""Who deletes on unsubscribe and drain, in which order; and which callbacks acknowledge."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.api.subscribing.support import collect, errors, live, side, told
+from tests.fronts import Ground, eventually
+
+from jetspark.aio import Msg
+from jetspark.errors import ConsumerNotFoundError, DrainTimeoutError, SubscriptionClosedError
+from jetspark.jetstream import AckPolicy, ConsumerConfig
+
+
+async def gone(ground: Ground, stream: str, consumer: str) -> bool:
+    """Whether there is no such consumer."""
+    return consumer not in await ground.admin_js.consumer_names(stream).all()
+
+
+@pytest.mark.conformance("UNS-01")
+@pytest.mark.parametrize("durable", [None, "d"])
+@pytest.mark.parametrize("kind", ["push", "pull"])
+async def test_r31_unsubscribe_deletes_the_consumer_that_the_subscription_made(
+    ground: Ground, kind: str, durable: str | None
+) -> None:
+    stream = await ground.stream()
+    before = live(ground.nc)
+    call: Any = ground.js.subscribe if kind == "push" else ground.js.pull_subscribe
+    subscription = await call(f"{stream.name}.a", durable=durable)
+    spy = await ground.spy()
+    await subscription.unsubscribe()
+    assert [each.subject.partition(".API.")[2] for each in await spy.settled()] == [
+        f"CONSUMER.DELETE.{stream.name}.{subscription.consumer}"
+    ]
+    assert await gone(ground, stream.name, subscription.consumer)
+    assert (live(ground.nc), subscription.closed) == (before, True)
+
+
+@pytest.mark.conformance("UNS-01")
+@pytest.mark.parametrize("kind", ["push", "pull"])
+async def test_a_consumer_that_was_deleted_before_is_told_by_unsubscribe(ground: Ground, kind: str) -> None:
+    stream = await ground.stream()
+    call: Any = ground.js.subscribe if kind == "push" else ground.js.pull_subscribe
+    subscription = await call(f"{stream.name}.a")
+    await ground.js.delete_consumer(stream.name, subscription.consumer)
+    with pytest.raises(ConsumerNotFoundError):
+        await subscription.unsubscribe()
+    assert subscription.closed
+
+
+@pytest.mark.conformance("UNS-02")
+@pytest.mark.parametrize("end", ["unsubscribe", "drain"])
+async def test_r31_a_consumer_that_was_there_survives(ground: Ground, end: str) -> None:
+    stream = await ground.stream()
+    await ground.js.create_consumer(stream.name, durable_name="push", deliver_subject=ground.nc.new_inbox())
+    await ground.js.create_consumer(stream.name, durable_name="pull")
+    for subscription in (
+        await ground.js.subscribe(f"{stream.name}.a", durable="push"),
+        await ground.js.pull_subscribe(f"{stream.name}.a", "pull"),
+    ):
+        await getattr(subscription, end)()
+    while (await ground.js.consumer_info(stream.name, "push")).push_bound:  # noqa: ASYNC110 - only the server knows
+        await asyncio.sleep(0.01)
+    for subscription in (
+        await ground.js.subscribe_bind(stream.name, consumer="push"),
+        await ground.js.pull_subscribe_bind("pull", stream.name),
+    ):
+        await getattr(subscription, end)()
+    assert sorted(await ground.js.consumer_names(stream.name).all()) == ["pull", "push"]
+
+
+@pytest.mark.conformance("UNS-03")
+@pytest.mark.parametrize("way", ["callback", "iteration"])
+async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(ground: Ground, way: str) -> None:
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", *(b"%d" % number for number in range(20)))
+    handled: list[bytes] = []
+    gate = asyncio.Event()
+
+    async def handle(message: Msg) -> None:
+        await gate.wait()
+        handled.append(message.payload)
+
+    async def iterate() -> None:
+        await gate.wait()
+        async for message in subscription:
+            handled.append(message.payload)
+            await message.ack()
+
+    spy = await ground.spy("$JS.API.CONSUMER.DELETE.>", "$JS.ACK.>")
+    subscription = await ground.js.subscribe(f"{stream.name}.a", cb=handle if way == "callback" else None)
+    reading = asyncio.create_task(iterate()) if way == "iteration" else None
+    await eventually(lambda: subscription.delivered == 20, what="20 deliveries")
+    draining = asyncio.create_task(subscription.drain())
+    await spy.settled()
+    assert spy.messages == []
+    gate.set()
+    await draining
+    if reading is not None:
+        await reading
+    assert handled == [b"%d" % number for number in range(20)]
+    subjects = [message.subject for message in await spy.settled()]
+    assert len(subjects) == 21
+    assert ".CONSUMER.DELETE." in subjects[-1]
+    assert await gone(ground, stream.name, subscription.consumer)
+
+
+@pytest.mark.conformance("UNS-03")
+async def test_drain_of_a_pull_subscription_hands_out_what_waits_before_the_consumer_goes(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.pull_subscribe(f"{stream.name}.a")
+    fetching = asyncio.create_task(subscription.fetch(5, 10))
+    info = subscription.consumer_info
+    while (await info()).num_waiting != 1:  # noqa: ASYNC110 - only the server knows
+        await asyncio.sleep(0.01)
+    await subscription.drain()
+    with pytest.raises(SubscriptionClosedError):
+        await fetching
+    assert await gone(ground, stream.name, subscription.consumer)
+    with pytest.raises(SubscriptionClosedError):
+        await subscription.fetch(1)
+
+
+@pytest.mark.conformance("UNS-04")
+async def test_a_delete_that_fails_after_drain_is_told_as_an_event(ground: Ground) -> None:
+    stream = await ground.stream()
+    async with side(ground) as own:
+        for subscription in (
+            await own.js.subscribe(f"{stream.name}.a"),
+            await own.js.pull_subscribe(f"{stream.name}.a"),
+        ):
+            await ground.js.delete_consumer(stream.name, subscription.consumer)
+            await subscription.drain()
+            await told(own.events, ConsumerNotFoundError)
+            own.events.events.clear()
+
+
+async def test_a_drain_that_takes_too_long_drops_the_rest_and_leaves_no_consumer(ground: Ground) -> None:
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", b"1", b"2")
+    subscription = await ground.js.subscribe(f"{stream.name}.a")
+    await eventually(lambda: subscription.pending_msgs == 2, what="two messages")
+    with pytest.raises(DrainTimeoutError, match="2 messages dropped"):
+        await subscription.drain(0.1)
+    assert await gone(ground, stream.name, subscription.consumer)
+
+
+@pytest.mark.conformance("UNS-05")
+async def test_a_second_end_raises_without_traffic(ground: Ground) -> None:
+    stream = await ground.stream()
+    push = await ground.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.2)
+    pull = await ground.js.pull_subscribe(f"{stream.name}.a")
+    await push.unsubscribe()
+    await pull.unsubscribe()
+    spy = await ground.spy()
+    for subscription in (push, pull):
+        for end in (subscription.unsubscribe, subscription.drain):
+            with pytest.raises(SubscriptionClosedError):
+                await end()
+    with pytest.raises(SubscriptionClosedError):
+        await push.next_msg(1)
+    assert await spy.settled() == []
+
+
+@pytest.mark.conformance("UNS-05")
+async def test_an_open_fetch_ends_with_the_subscription(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.pull_subscribe(f"{stream.name}.a")
+    fetching = asyncio.create_task(subscription.fetch(1, 30))
+    while (await subscription.consumer_info()).num_waiting != 1:  # noqa: ASYNC110 - only the server knows
+        await asyncio.sleep(0.01)
+    await subscription.unsubscribe()
+    with pytest.raises(SubscriptionClosedError):
+        await fetching
+
+
+async def test_the_end_of_the_connections_drain_is_the_end_of_the_consumers(ground: Ground) -> None:
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
+    handled: list[bytes] = []
+    async with side(ground) as own:
+        subscription = await own.js.subscribe(f"{stream.name}.a", cb=lambda message: handled.append(message.payload))
+        await eventually(lambda: subscription.delivered == 3, what="three deliveries")
+        await own.nc.drain()
+        assert errors(own.events) == []
+    assert handled == [b"1", b"2", b"3"]
+    assert await gone(ground, stream.name, subscription.consumer)
+
+
+async def test_a_context_manager_unsubscribes(ground: Ground) -> None:
+    stream = await ground.stream()
+    async with await ground.js.subscribe(f"{stream.name}.a") as push:
+        pass
+    async with await ground.js.pull_subscribe(f"{stream.name}.a") as pull:
+        pass
+    assert (push.closed, pull.closed) == (True, True)
+    assert await ground.js.consumer_names(stream.name).all() == []
+
+
+async def test_a_subscription_may_end_after_a_number_of_messages(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.subscribe(f"{stream.name}.a")
+    await subscription.unsubscribe(3)
+    await ground.fill(f"{stream.name}.a", *(b"%d" % number for number in range(5)))
+    assert [message.payload async for message in subscription] == [b"0", b"1", b"2"]
+    assert subscription.closed
+
+
+# -- acknowledging callbacks -------------------------------------------------------------------------------------------
+
+
+async def redelivered(ground: Ground, cb: Any, count: int, **options: Any) -> list[int]:
+    """Delivery counts of the messages that a callback gets, up to so many, for one message in the stream."""
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", b"1")
+    seen: list[int] = []
+
+    async def handle(message: Msg) -> None:
+        seen.append(message.metadata.num_delivered)
+        await cb(message)
+
+    config = ConsumerConfig(ack_wait=timedelta(milliseconds=300))
+    subscription = await ground.js.subscribe(f"{stream.name}.a", cb=handle, config=config, **options)
+    await eventually(lambda: len(seen) >= count, what=f"{count} deliveries")
+    if count == 1:
+        info = await subscription.consumer_info()
+        while info.num_ack_pending:
+            info = await subscription.consumer_info()
+        assert info.ack_floor.stream_seq == 1
+    await subscription.unsubscribe()
+    return seen[:count]
+
+
+@pytest.mark.conformance("ACK-09")
+async def test_a_callback_that_returns_has_acknowledged(ground: Ground) -> None:
+    async def cb(message: Msg) -> None:
+        """Nothing."""
+
+    assert await redelivered(ground, cb, 1) == [1]
+
+
+@pytest.mark.conformance("ACK-09")
+async def test_manual_ack_leaves_acknowledging_to_the_callback(ground: Ground) -> None:
+    async def cb(message: Msg) -> None:
+        if message.metadata.num_delivered == 2:
+            await message.ack()
+
+    assert await redelivered(ground, cb, 2, manual_ack=True) == [1, 2]
+
+
+@pytest.mark.conformance("ACK-09")
+async def test_r34_a_callback_that_refused_is_not_overruled(ground: Ground) -> None:
+    async def cb(message: Msg) -> None:
+        if message.metadata.num_delivered == 1:
+            await message.nak()
+
+    assert await redelivered(ground, cb, 2) == [1, 2]
+
+
+@pytest.mark.conformance("ACK-09")
+async def test_a_callback_that_raises_has_not_acknowledged_and_its_error_is_told(ground: Ground) -> None:
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", b"1")
+    seen: list[int] = []
+
+    def cb(message: Msg) -> None:
+        seen.append(message.metadata.num_delivered)
+        if len(seen) == 1:
+            raise ZeroDivisionError
+
+    config = ConsumerConfig(ack_wait=timedelta(milliseconds=300))
+    async with side(ground) as own:
+        subscription = await own.js.subscribe(f"{stream.name}.a", cb=cb, config=config)
+        await eventually(lambda: len(seen) == 2, what="a redelivery")
+        assert (seen, len(errors(own.events, ZeroDivisionError))) == ([1, 2], 1)
+        await subscription.unsubscribe()
+
+
+@pytest.mark.conformance("ACK-09", "ACK-08")
+async def test_a_consumer_of_policy_none_gets_no_acknowledgement(ground: Ground) -> None:
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", b"1", b"2")
+    handled: list[bytes] = []
+    spy = await ground.spy("$JS.ACK.>")
+    config = ConsumerConfig(ack_policy=AckPolicy.NONE)
+    await ground.js.subscribe(f"{stream.name}.a", cb=lambda message: handled.append(message.payload), config=config)
+    await eventually(lambda: len(handled) == 2, what="two messages")
+    reading = await ground.js.subscribe(f"{stream.name}.a", config=config)
+    for message in await collect(reading, 2):
+        await message.ack()
+    assert await spy.settled() == []
