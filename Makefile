@@ -2,6 +2,7 @@
 #   make demo          flights -> JetStream -> Spark -> Parquet and back
 #   make test          lint, types, layers, and every test
 #   make sync          the blocking JetStream front, made anew from the asyncio one
+#   make chaos         50 faults over 1,000,000 messages; prints faults, lost, duplicated (ARGS="--faults 8" for less)
 #   make conformance   one line for each requirement of the JetStream design documents
 #   make bench         speed against the raw socket and the peers (ONLY=scan,spark_read QUICK=1 for a part of it)
 
@@ -18,7 +19,7 @@ READY := .venv/.project
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
-.PHONY: help setup demo test lint types layers sync pytest conformance bench lock clean
+.PHONY: help setup demo test lint types layers sync pytest chaos conformance bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -55,6 +56,9 @@ sync: $(READY)
 
 pytest: $(READY)
 	$(WITH_JAVA) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+chaos: $(READY)
+	@$(WITH_JAVA) $(BIN)/python -m tests.chaos.campaign $(ARGS)
 
 conformance: $(READY)
 	@$(WITH_JAVA) $(BIN)/python tools/conformance.py

@@ -1,0 +1,262 @@
+"""A chaos run: numbers go into streams while queries read them, and everything that can fail does. Each number once?
+
+    python -m tests.chaos.campaign            50 faults over 1,000,000 messages; prints faults, lost, duplicated
+
+Legs: a limits stream, an interest stream with `commitMode` = `consumer` and a work queue with `purge`, each into
+Parquet, and the limits stream once more into a stream by the sink. Faults: SIGKILL to the driver, to an executor, to
+the server or the leader; a leader that steps down; connections that are cut.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from tests.chaos.driver import Driver
+from tests.chaos.job import Job, Leg, drain
+from tests.chaos.publisher import Publisher
+from tests.chaos.world import World, cluster, single
+
+from jetspark import bulk
+from jetspark.errors import Error
+from jetspark.jetstream import RetentionPolicy
+from jetspark.jetstream.api import ConsumerInfoRequest, ConsumerNamesRequest
+
+__all__ = ["LEGS", "Campaign", "Verdict", "run"]
+
+LEGS = ("limits", "interest", "workqueue", "sink")
+BATCH_TIMEOUT = 180.0
+DRAIN_TIMEOUT = 900.0
+PUBLISH_TIMEOUT = 300.0
+CONSUMERS_GONE = 60.0  # the inactive threshold is half of it
+FOLLOWER = "spark"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """One run.
+
+    Attributes
+    ----------
+    where
+        Makes the servers.
+    legs
+        Which of `LEGS`.
+    faults
+        How many.
+    numbers
+        How many messages go into each stream.
+    seed
+        Of everything that is random.
+    """
+
+    where: Callable[[random.Random], AbstractContextManager[World]]
+    legs: Sequence[str]
+    faults: int
+    numbers: int
+    seed: int
+
+
+@dataclass
+class Verdict:
+    """What came out.
+
+    Attributes
+    ----------
+    faults
+        How often each was done.
+    starts
+        How often the driver was started.
+    lost, duplicated
+        Numbers, by leg.
+    kept
+        Messages that were committed and not released, by stream.
+    consumers
+        Consumers that were left behind, by stream.
+    """
+
+    faults: Counter[str] = field(default_factory=Counter)
+    starts: int = 0
+    lost: dict[str, int] = field(default_factory=dict)
+    duplicated: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, int] = field(default_factory=dict)
+    consumers: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def clean(self) -> bool:
+        """Whether each number came through exactly once, and nothing was left behind."""
+        return not any((*self.lost.values(), *self.duplicated.values(), *self.kept.values(), *self.consumers.values()))
+
+
+def run(
+    campaign: Campaign,
+    folder: Path,
+    tell: Callable[[str], object] = lambda line: None,
+    spark: SparkSession | None = None,
+) -> Verdict:
+    """Do it. `tell` gets a line for every fault; `spark` reads at the end what is left, None makes a session for it."""
+    chance = random.Random(campaign.seed)
+    verdict = Verdict()
+    with campaign.where(chance) as world:
+        legs = [_leg(world, name, folder / name) for name in campaign.legs]
+        streams = sorted({leg["options"]["stream"] for leg in legs})
+        job = Job(master="local-cluster[1,2,1024]", conf={"spark.task.maxFailures": "8"}, legs=legs)
+        for leg in legs:
+            leg["options"]["maxOffsetsPerTrigger"] = str(max(campaign.numbers // (4 * campaign.faults), 100))
+        driver = Driver(folder, job)
+        publisher = Publisher(world.servers, streams, campaign.numbers)
+        try:
+            driver.start()
+            _await_followers(world, streams, driver)
+            publisher.start()
+            for done, fault in enumerate(_faults(world, campaign, chance), 1):
+                publisher.allow(campaign.numbers * done // campaign.faults)
+                driver.await_batch(driver.batches(), BATCH_TIMEOUT)
+                time.sleep(chance.uniform(0.0, 1.0))  # somewhere within the work that follows
+                tell(f"{done}/{campaign.faults} {fault}, {publisher.done} of {campaign.numbers} published")
+                _do(world, driver, fault, chance.choice(streams), verdict)
+            publisher.finish(PUBLISH_TIMEOUT)
+        finally:
+            driver.kill()
+        verdict.starts = driver.starts
+        found = driver.drain(DRAIN_TIMEOUT) if spark is None else drain(spark, legs)
+        _judge(world, legs, found, campaign.numbers, verdict)
+    return verdict
+
+
+def _leg(world: World, name: str, folder: Path) -> Leg:
+    folder.mkdir()
+    source: dict[str, dict[str, object]] = {
+        "interest": {"retention": RetentionPolicy.INTEREST, "allow_direct": True},
+        "workqueue": {"retention": RetentionPolicy.WORK_QUEUE, "allow_direct": True},
+    }
+    options = {
+        "limits": {},
+        "sink": {},
+        "interest": {"commitMode": "consumer", "commitConsumer": FOLLOWER},
+        "workqueue": {"commitMode": "purge"},
+    }[name]
+    stream = "LIMITS" if name == "sink" else name.upper()
+    with contextlib.suppress(Error):  # there already, for the leg that shares it
+        world.create(stream, **source.get(name, {}))
+    servers = ",".join(world.proxied)
+    common = {"servers": servers, "stream": stream, "startingOffsets": "earliest", "retryTimeout": "60s"}
+    sink: dict[str, str] = {}
+    if name == "sink":
+        world.create("TARGET", subjects=["target.>"])
+        sink = {"servers": servers, "subject": "target.number", "ackTimeout": "30s", "progressStream": "PROGRESS"}
+    return Leg(name=name, options={**common, **options}, sink=sink, folder=str(folder))
+
+
+def _await_followers(world: World, streams: Sequence[str], driver: Driver) -> None:
+    """An interest stream keeps nothing before there is interest."""
+    deadline = time.monotonic() + BATCH_TIMEOUT
+    while "INTEREST" in streams:
+        try:
+            with bulk.connect(world.servers) as connection:
+                connection.request(ConsumerInfoRequest("INTEREST", FOLLOWER))
+        except Error as error:
+            if time.monotonic() > deadline or not driver.running:
+                raise TimeoutError(f"no follower: {driver.log()}") from error
+            time.sleep(0.1)  # Spark starts
+        else:
+            return
+
+
+def _faults(world: World, campaign: Campaign, chance: random.Random) -> Iterator[str]:
+    """Each kind as often as any other, in an order of chance."""
+    kinds = ["kill driver", "kill executor", *world.faults]
+    rest = list(itertools.islice(itertools.cycle(kinds), campaign.faults))
+    chance.shuffle(rest)
+    yield from rest
+
+
+def _do(world: World, driver: Driver, fault: str, stream: str, verdict: Verdict) -> None:
+    if fault == "kill driver":
+        driver.kill()
+        driver.start()
+    elif fault == "kill executor":
+        deadline = time.monotonic() + BATCH_TIMEOUT
+        while not driver.kill_executor() and time.monotonic() < deadline:
+            time.sleep(0.05)  # the last one was killed a moment ago
+    else:
+        world.faults[fault](stream)
+    verdict.faults[fault] += 1
+
+
+def _judge(world: World, legs: Sequence[Leg], found: dict[str, list[int]], numbers: int, verdict: Verdict) -> None:
+    for leg in legs:
+        name, stream = leg["name"], leg["options"]["stream"]
+        rows, different = _stored(world, "TARGET") if leg["sink"] else found[name]
+        verdict.lost[name] = numbers - different
+        verdict.duplicated[name] = rows - different
+        if leg["options"].get("commitMode"):
+            verdict.kept[stream] = world.info(stream).state.messages
+        verdict.consumers[stream] = _consumers(world, stream)
+    if "limits" in verdict.lost and world.info("LIMITS").state.messages != numbers:
+        raise AssertionError("the publisher published a number twice, or not at all")
+
+
+def _stored(world: World, stream: str) -> tuple[int, int]:
+    numbers: Counter[bytes] = Counter()
+    with bulk.connect(world.servers) as connection, bulk.scan(connection, stream, columns=["data"]) as batches:
+        for batch in batches:
+            numbers.update(batch.column("data").to_pylist())
+    return numbers.total(), len(numbers)
+
+
+def _consumers(world: World, stream: str) -> list[str]:
+    """Consumers that are there but for the follower, once those of killed tasks have had the time to go."""
+    deadline = time.monotonic() + CONSUMERS_GONE
+    while True:
+        with bulk.connect(world.servers) as connection:
+            names = [name for name in connection.request(ConsumerNamesRequest(stream)).items if name != FOLLOWER]
+        if not names or time.monotonic() > deadline:
+            return names
+        time.sleep(0.5)  # the server says nothing when it forgets one
+
+
+def main() -> int:
+    """Run the long form and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--faults", type=int, default=50)
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
+    given = parser.parse_args()
+    share, faults = given.messages // 4, given.faults * 3 // 5
+    campaigns = {
+        "one server": Campaign(single, LEGS, faults, share, given.seed),
+        "three servers": Campaign(
+            cluster, ("limits", "sink"), given.faults - faults, given.messages - 3 * share, given.seed
+        ),
+    }
+    print(f"seed {given.seed}")
+    clean = True
+    for name, campaign in campaigns.items():
+        with tempfile.TemporaryDirectory(prefix="jetspark-chaos-") as folder:
+            verdict = run(campaign, Path(folder), lambda line: print(line, flush=True))
+        clean = clean and verdict.clean
+        done = ", ".join(f"{count} x {fault}" for fault, count in sorted(verdict.faults.items()))
+        print(f"{name}: {verdict.faults.total()} faults ({done}), {verdict.starts} starts of the driver")
+        for leg in verdict.lost:
+            print(
+                f"  {leg}: {campaign.numbers} numbers, lost {verdict.lost[leg]}, duplicated {verdict.duplicated[leg]}"
+            )
+        print(f"  committed and not released: {verdict.kept}; consumers left: {verdict.consumers}")
+    print("each number exactly once" if clean else "NOT each number exactly once")
+    return 0 if clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

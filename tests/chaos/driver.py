@@ -1,0 +1,171 @@
+"""The driver's process from the outside: started, watched by what it prints, killed together with what hangs on it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+from tests.chaos import job as job_module
+from tests.chaos.job import Job
+
+__all__ = ["Driver", "DriverError"]
+
+EXECUTOR = "CoarseGrainedExecutorBackend"
+GONE_TIMEOUT = 30.0
+
+
+class DriverError(Exception):
+    """The driver did not do what it should."""
+
+
+class Driver:
+    """One Spark driver at a time, with its logs and its Spark home in a folder."""
+
+    def __init__(self, folder: Path, job: Job) -> None:
+        self._folder = folder
+        self._job = folder / "job.json"
+        self._job.write_text(json.dumps(job))
+        self._home = _spark_home(folder)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output = folder / "stdout"
+        self.starts = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start the queries, where their checkpoints say."""
+        self._process = self._launch("run")
+        self.starts += 1
+
+    def drain(self, timeout: float) -> dict[str, list[int]]:
+        """Read what is left; returns the rows and the different numbers of every leg that writes Parquet."""
+        process = self._launch("drain")
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._kill(process)
+            raise DriverError(f"not done after {timeout:g} s: {self.log()}") from None
+        if code:
+            raise DriverError(f"exit code {code}: {self.log()}")
+        found: dict[str, list[int]] = self._lines()[-1]["found"]  # type: ignore[assignment]  # as `job.drain` writes it
+        return found
+
+    def batches(self) -> int:
+        """Micro-batches that this driver has told of so far."""
+        return len(self._lines())
+
+    def await_batch(self, after: int, timeout: float) -> None:
+        """Wait until there are more micro-batches than that; a driver that ends meanwhile is started again."""
+        deadline = time.monotonic() + timeout
+        while self.batches() <= after:
+            if not self.running:
+                self.start()
+                after = 0
+            if time.monotonic() > deadline:
+                raise DriverError(f"no micro-batch in {timeout:g} s: {self.log()}")
+            time.sleep(0.05)  # another process: its output is all there is to wait for
+
+    def kill(self) -> None:
+        """SIGKILL to the driver, Python and JVM. What hangs on it has to notice by itself."""
+        if self._process is not None:
+            self._kill(self._process)
+
+    def kill_executor(self) -> bool:
+        """SIGKILL to an executor; false when there is none at the moment."""
+        if self._process is None:
+            return False
+        for pid in _descendants(self._process.pid):
+            if EXECUTOR in _command(pid):
+                _signal(pid)
+                return True
+        return False
+
+    def log(self) -> str:
+        """The end of what the drivers wrote to their logs."""
+        return (self._folder / "stderr").read_text(errors="replace")[-4000:]
+
+    def _launch(self, mode: str) -> subprocess.Popen[bytes]:
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(self._home),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")])),
+        }
+        command = [sys.executable, "-m", job_module.__name__, mode, str(self._job)]
+        with self._output.open("wb") as output, (self._folder / "stderr").open("ab") as log:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=log, env=environment, start_new_session=True
+            )
+
+    def _lines(self) -> list[dict[str, object]]:
+        lines = []
+        for line in self._output.read_text(errors="replace").splitlines():
+            with contextlib.suppress(ValueError):  # cut off by a kill
+                lines.append(json.loads(line))
+        return lines
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
+        hanging = list(_descendants(process.pid))
+        for pid in (process.pid, *(pid for pid in hanging if "SparkSubmit" in _command(pid))):
+            _signal(pid)
+        process.wait()
+        deadline = time.monotonic() + GONE_TIMEOUT
+        while any(_alive(pid) for pid in hanging) and time.monotonic() < deadline:
+            time.sleep(0.05)  # no children of ours: nobody tells when they are gone
+        for pid in hanging:
+            if _alive(pid):
+                _signal(pid)
+
+
+def _spark_home(folder: Path) -> Path:
+    """A Spark home like the installed one, whose executors' folders are ours."""
+    home = folder / "home"
+    if not home.exists():
+        home.mkdir(parents=True)
+        for part in Path(pyspark.__file__).parent.iterdir():
+            (home / part.name).symlink_to(part)
+    return home
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """Processes below one."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError, IndexError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    rest = [pid]
+    while rest:
+        below = children.get(rest.pop(), [])
+        yield from below
+        rest += below
+
+
+def _command(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    return ""
+
+
+def _alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def _signal(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,106 @@
+"""The Spark driver that the chaos runs kill: one streaming query for each leg, in a process of its own.
+
+It prints a line of JSON for every micro-batch, so that faults can hit a query that is at work. `drain` reads what is
+left, and prints for each leg how many rows and how many different numbers its Parquet files hold.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from jetspark.spark import JetStreamListener, QueryProgress, recommended_conf, release
+
+__all__ = ["Job", "Leg", "drain"]
+
+
+class Leg(TypedDict):
+    """One query.
+
+    `options` are those of the source, `sink` those of the JetStream sink; without them it writes Parquet to `folder`.
+    """
+
+    name: str
+    options: dict[str, str]
+    sink: dict[str, str]
+    folder: str
+
+
+class Job(TypedDict):
+    """What the driver does."""
+
+    master: str
+    conf: dict[str, str]
+    legs: list[Leg]
+
+
+def session(job: Job) -> SparkSession:
+    """The Spark session."""
+    conf = {**recommended_conf(), "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", **job["conf"]}
+    builder = SparkSession.builder.master(job["master"]).appName("chaos")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def writer(spark: SparkSession, leg: Leg) -> DataStreamWriter:
+    """The query of a leg, not started."""
+    frame: DataFrame = spark.readStream.format("jetstream").options(**leg["options"]).load()
+    if leg["sink"]:
+        made = frame.select("data").writeStream.format("jetstream").options(**leg["sink"])
+    else:
+        rows = frame.selectExpr("CAST(CAST(data AS STRING) AS BIGINT) AS number")
+        made = rows.writeStream.format("parquet").option("path", f"{leg['folder']}/out")
+    return made.option("checkpointLocation", f"{leg['folder']}/checkpoint").queryName(leg["name"])
+
+
+def tell(progress: QueryProgress) -> None:
+    """Print how far a query is."""
+    line = {"leg": progress.name, "batch": progress.batch, "rows": progress.rows, "lag": progress.lag}
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def run(job: Job) -> None:
+    """Run the queries until one ends, which only a fault can make it do."""
+    spark = session(job)
+    spark.streams.addListener(JetStreamListener(tell, log=False))
+    for leg in job["legs"]:
+        writer(spark, leg).start()
+    spark.streams.awaitAnyTermination()
+
+
+def drain(spark: SparkSession, legs: Sequence[Leg]) -> dict[str, list[int]]:
+    """Read what is left; returns the rows and the different numbers of every leg that writes Parquet."""
+    found = {}
+    for leg in legs:
+        query = writer(spark, leg).trigger(availableNow=True).start()
+        query.awaitTermination()
+        if not leg["sink"]:
+            rows = spark.read.parquet(f"{leg['folder']}/out")
+            found[leg["name"]] = list(rows.selectExpr("count(*)", "count(DISTINCT number)").collect()[0])
+        if "commitMode" in leg["options"]:
+            release(f"{leg['folder']}/checkpoint", leg["options"], spark)
+    return found
+
+
+def main(mode: str, path: str) -> None:
+    """Run, or drain and print what was found."""
+    job: Job = json.loads(Path(path).read_text())
+    if mode == "run":
+        run(job)
+        return
+    spark = session(job)
+    found = drain(spark, job["legs"])
+    spark.stop()
+    sys.stdout.write(json.dumps({"found": found}) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,108 @@
+"""The servers of a chaos run, with a proxy before each of them, and what can be done to them."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.bulk.proxy import Proxy
+
+from jetspark import bulk
+from jetspark.errors import Error
+from jetspark.jetstream import StreamConfig, StreamInfo
+from jetspark.jetstream.api import StreamCreateRequest, StreamInfoRequest, StreamLeaderStepdownRequest
+from jetspark.server import NatsCluster, NatsServer
+
+__all__ = ["World", "cluster", "single"]
+
+ELECTION_TIMEOUT = 60.0
+AWAY = 1.5
+"""Most seconds that a server stays away."""
+
+
+@dataclass
+class World:
+    """See the module.
+
+    Attributes
+    ----------
+    servers
+        Addresses for the publisher and for looking.
+    proxied
+        Addresses for Spark.
+    replicas
+        Copies of each stream.
+    faults
+        By name, what can be done; each takes the name of a stream and returns when it is over.
+    """
+
+    servers: list[str]
+    proxied: list[str]
+    replicas: int
+    faults: dict[str, Callable[[str], None]]
+
+    def create(self, name: str, **config: object) -> str:
+        """Make a stream for `<name>.*`; returns its name."""
+        fields: dict[str, object] = {"name": name, "subjects": [f"{name}.*"], "num_replicas": self.replicas, **config}
+        with bulk.connect(self.servers) as connection:
+            connection.request(StreamCreateRequest(StreamConfig(**fields)))  # type: ignore[arg-type]  # by name
+        return name
+
+    def info(self, name: str) -> StreamInfo:
+        """What a stream holds."""
+        with bulk.connect(self.servers) as connection:
+            return connection.request(StreamInfoRequest(name))
+
+
+@contextlib.contextmanager
+def single(chance: random.Random) -> Iterator[World]:
+    """One server with a file store."""
+    with NatsServer() as server, Proxy(server) as proxy:
+
+        def kill_server(stream: str) -> None:
+            server.kill()
+            time.sleep(chance.uniform(0.0, AWAY))
+            server.start()
+
+        def cut(stream: str) -> None:
+            proxy.cut()
+
+        yield World([server.url], [proxy.url], 1, {"kill server": kill_server, "cut connections": cut})
+
+
+@contextlib.contextmanager
+def cluster(chance: random.Random) -> Iterator[World]:
+    """Three servers."""
+    with contextlib.ExitStack() as stack:
+        nodes = stack.enter_context(NatsCluster(3))
+        proxies = [stack.enter_context(Proxy(node)) for node in nodes]
+
+        def kill_leader(stream: str) -> None:
+            leader = nodes.wait_stream_leader(stream, timeout=ELECTION_TIMEOUT)
+            leader.kill()
+            time.sleep(chance.uniform(0.0, AWAY))
+            leader.start()
+            nodes.wait_ready(ELECTION_TIMEOUT)
+
+        def step_down(stream: str) -> None:
+            nodes.wait_stream_leader(stream, timeout=ELECTION_TIMEOUT)
+            _step_down(nodes.urls, stream)
+
+        def cut(stream: str) -> None:
+            for proxy in proxies:
+                proxy.cut()
+
+        yield World(
+            nodes.urls,
+            [proxy.url for proxy in proxies],
+            3,
+            {"kill leader": kill_leader, "leader steps down": step_down, "cut connections": cut},
+        )
+
+
+def _step_down(servers: Sequence[str], stream: str) -> None:
+    with bulk.connect(servers) as connection, contextlib.suppress(Error):  # it may have stepped down by itself
+        connection.request(StreamLeaderStepdownRequest(stream))
