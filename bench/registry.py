@@ -29,7 +29,9 @@ MODULES = (
     "bench.reading",
     "bench.writing",
     "bench.peer_figures",
+    "bench.publish_figures",
     "bench.spark_figures",
+    "bench.streaming_figures",
     "bench.memory_figures",
     "bench.core_figures",
 )

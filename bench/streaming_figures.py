@@ -1,0 +1,102 @@
+"""Structured Streaming: catching up against the batch read of the same data, and what a micro-batch costs.
+
+A query up to what is available, into the no-op sink. What is counted is the time of its micro-batches, as Spark's
+progress tells it; starting a query (its processes, its checkpoint) takes seconds and happens once, so it is left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import statistics
+import tempfile
+import time
+from typing import TYPE_CHECKING
+
+from bench.reading import MESSAGES
+from bench.registry import figure
+from bench.spark_figures import session
+from bench.trivial_stream import TrivialDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from bench.run import Run
+
+BATCH = 500_000
+"""Sequences of a large micro-batch."""
+SMALL_BATCH = 10
+"""Rows of a small one."""
+SMALL_BATCHES = 60
+"""How many small ones."""
+SCHEMA = "sequence bigint"
+
+_numbers = itertools.count(1)
+
+
+def batches(frame: DataFrame, size: int) -> list[tuple[int, float]]:
+    """Run a query up to what is available; rows and milliseconds of the micro-batches that read as much as they may."""
+    folder = tempfile.mkdtemp(prefix="jetspark-bench-")
+    try:
+        writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
+        query = writer.queryName(f"bench{next(_numbers)}").trigger(availableNow=True).start()
+        query.awaitTermination()
+        progress = [(each.numInputRows, float(each.durationMs["triggerExecution"])) for each in query.recentProgress]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return [each for each in progress if each[0] >= size]
+
+
+@figure("stream_catch_up", group="streaming", reference="spark_read")
+def stream_catch_up(run: Run) -> float:
+    """The whole stream by micro-batches of 500,000 sequences."""
+    count = run.count(MESSAGES)
+    size = min(BATCH, count // 2)
+    reader = run.shared(session).readStream.format("jetstream").option("servers", run.url)
+    reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", str(size))
+    found = batches(reader.option("stream", run.stream(count)).load(), size)
+    return sum(rows for rows, _ in found) / sum(took for _, took in found) * 1000
+
+
+def milliseconds(frame: DataFrame) -> float:
+    """The median of the small micro-batches of a query, but for its first ones."""
+    found = batches(frame, SMALL_BATCH)
+    return statistics.median(took for _, took in found[len(found) // 4 :])
+
+
+@figure("stream_batch_trivial", group="streaming", unit="ms")
+def stream_batch_trivial(run: Run) -> float:
+    """A micro-batch of ten rows from a source that asks nobody."""
+    spark = run.shared(session)
+    spark.dataSource.register(TrivialDataSource)
+    count = SMALL_BATCH * SMALL_BATCHES
+    return milliseconds(spark.readStream.format("trivial").option("count", str(count)).option("rows", "10").load())
+
+
+@figure("stream_batch", group="streaming", unit="ms", reference="stream_batch_trivial")
+def stream_batch(run: Run) -> float:
+    """A micro-batch of ten rows from the product's source."""
+    reader = run.shared(session).readStream.format("jetstream").schema(SCHEMA).option("servers", run.url)
+    reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", str(SMALL_BATCH))
+    return milliseconds(reader.option("stream", run.stream(max(SMALL_BATCH * SMALL_BATCHES, 1_000))).load())
+
+
+@figure("stream_first_row", group="streaming", unit="ms")
+def stream_first_row(run: Run) -> float:
+    """From the start of a task to its first record batch, over the connection that its worker has."""
+    from pyspark.sql.types import LongType, StructType
+
+    from jetspark.spark.stream_options import stream_read_options
+    from jetspark.spark.stream_reader import JetStreamStreamReader
+
+    given = {"servers": run.url, "stream": run.stream(run.count(MESSAGES)), "startingOffsets": "earliest"}
+    reader = JetStreamStreamReader(StructType().add("sequence", LongType()), stream_read_options(given))
+    start = reader.initialOffset()
+    (part, *_) = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
+    next(reader.read(part))  # now the process has a connection
+    begin = time.perf_counter()
+    batches = reader.read(part)
+    next(batches)
+    took = time.perf_counter() - begin
+    batches.close()  # type: ignore[attr-defined]  # a generator
+    return took * 1000
