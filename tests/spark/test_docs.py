@@ -1,18 +1,23 @@
-"""The page on Spark: its table of options is the one that the code reads from, and its examples run."""
+"""The pages on Spark: the table of options is the one that the code reads from, and the examples run."""
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.support import running
 
+from jetspark.jetstream import RetentionPolicy
 from jetspark.spark.option_table import OPTIONS, markdown_table
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "spark.md"
+PAGES = (PAGE, DOCS / "reading.md")
+SPARKS_OWN = {"path", "checkpointLocation"}
 UPDATE = "JETSPARK_UPDATE_DOCS"
 MARKS = re.compile(r"(?<=<!-- options -->\n).*(?=<!-- /options -->)", re.DOTALL)
 
@@ -28,15 +33,21 @@ def test_the_table_of_options_is_not_stale() -> None:
 
 
 def test_options_that_the_page_speaks_of_exist() -> None:
-    text = MARKS.sub("", PAGE.read_text())
+    text = "".join(MARKS.sub("", page.read_text()) for page in PAGES)
     given = re.findall(r'\.option\(\s*"(\w+)"', text)
     assert given
-    assert set(given) <= {option.name for option in OPTIONS}
+    assert set(given) <= {option.name for option in OPTIONS} | SPARKS_OWN
+
+
+def examples(page: Path) -> list[str]:
+    """The Python in a page."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
 
 
 @pytest.mark.spark
 def test_the_examples_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    first, read, write = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    first, write = examples(PAGE)
+    read = examples(DOCS / "reading.md")[0]
     assert "recommended_conf" in first  # the session of the tests is made like that
     with running() as nats:
         orders = nats.stream("ORDERS", subjects=["orders.>"])
@@ -50,3 +61,27 @@ def test_the_examples_run(spark: SparkSession, capsys: pytest.CaptureFixture[str
         (row,) = nats.rows(delays, "subject", "data")
         assert row == {"subject": "delays.UA", "data": b'{"carrier":"UA","delay":3.5}'}
     assert '{"n": 1}' in capsys.readouterr().out
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, stream, release, listen = (text.replace("/tmp/", f"{tmp_path}/") for text in examples(DOCS / "reading.md"))
+    with running() as nats:
+        jobs = nats.stream("JOBS", retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
+        nats.publish([f"{jobs}.1", f"{jobs}.2"], [b'{"n": 1}'] * 2)
+        names: dict[str, object] = {"spark": spark}
+        exec(listen, names)
+        exec(
+            stream.replace("nats://localhost:4222", nats.url).replace("ORDERS", jobs).replace("/orders", "/jobs"), names
+        )
+        assert spark.read.parquet(f"{tmp_path}/jobs").count() == 2
+        exec(release.replace("nats://localhost:4222", nats.url), names)
+        assert nats.info(jobs).state.messages == 0
+    printed = ""
+    told = time.monotonic() + 30.0
+    while "0 0\n" not in printed:
+        assert time.monotonic() < told
+        time.sleep(0.05)  # Spark tells its listeners when it gets round to it
+        printed += capsys.readouterr().out
+    spark.streams.removeListener(names["listener"])  # type: ignore[arg-type]  # the example's
