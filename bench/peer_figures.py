@@ -51,22 +51,29 @@ PEER_LIST = (
 def read(run: Run, peer: Peer, what: str, messages: int) -> float:
     """The peer reads the first messages of the stream that the product reads."""
     count = run.count(messages)
-    return count / _seconds(run, peer, what, run.stream(run.count(MESSAGES)), count)
+    stream = run.stream(run.count(MESSAGES))
+    return count / seconds_of(peer_python(run, peer), peer, run.url, stream, count, what)
 
 
 def write(run: Run, peer: Peer, what: str, messages: int) -> float:
     """The peer publishes into a new stream; every message must be in it afterwards."""
     count = run.count(messages)
     with run.target(count) as (_, subject):
-        return count / _seconds(run, peer, what, subject, count)
+        return count / seconds_of(peer_python(run, peer), peer, run.url, subject, count, what)
 
 
-def _seconds(run: Run, peer: Peer, what: str, target: str, count: int) -> float:
+def peer_python(run: Run, peer: Peer) -> str | Path:
+    """The interpreter that has the peers. Raises `Unavailable` when it is too old for this one."""
     python = run.shared(peers_environment)
     if python.version < peer.python:
         wanted, found = (".".join(map(str, version)) for version in (peer.python, python.version))
         raise Unavailable(f"it needs Python {wanted}, and the newest one found is {found}")
-    command: list[str | Path] = [python.path, PEERS / f"peer_{peer.name}.py", run.url, target, str(count), what]
+    return python.path
+
+
+def seconds_of(python: str | Path, peer: Peer, url: str, target: str, count: int, what: str) -> float:
+    """Run a script and return what it measured."""
+    command: list[str | Path] = [python, PEERS / f"peer_{peer.name}.py", url, target, str(count), what]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     if done.returncode:
         raise RuntimeError(f"{peer.name} {what} failed:\n{done.stderr.strip() or done.stdout.strip()}")

@@ -44,12 +44,10 @@ TOKENS = 500
 """Different reply subjects of the publishes."""
 
 
-def create_stream(connection: RawConnection, name: str, subjects: str) -> None:
-    """Make a stream with a file store, one replica and no limits."""
-    connection.request(
-        f"$JS.API.STREAM.CREATE.{name}",
-        {"name": name, "subjects": [subjects], "storage": "file", "retention": "limits", "num_replicas": 1},
-    )
+def create_stream(connection: RawConnection, name: str, subjects: str, **config: object) -> None:
+    """Make a stream with a file store, one replica, no limits, and what else the configuration says."""
+    usual = {"name": name, "subjects": [subjects], "storage": "file", "retention": "limits", "num_replicas": 1}
+    connection.request(f"$JS.API.STREAM.CREATE.{name}", {**usual, **config})
 
 
 def delete_stream(connection: RawConnection, name: str) -> None:

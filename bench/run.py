@@ -74,12 +74,12 @@ class Run:
         return self._streams[messages]
 
     @contextlib.contextmanager
-    def target(self, messages: int) -> Iterator[tuple[str, str]]:
+    def target(self, messages: int, **config: object) -> Iterator[tuple[str, str]]:
         """A new stream to publish into: its name and the subject; at the end it must hold exactly `messages`."""
         number = next(self._numbers)
         name, subject = f"WRITE{number:06d}", f"write{number:06d}.event"
         with connected(self.url) as connection:
-            create_stream(connection, name, f"write{number:06d}.>")
+            create_stream(connection, name, f"write{number:06d}.>", **config)
         try:
             yield name, subject
             with connected(self.url) as connection:

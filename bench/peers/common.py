@@ -12,7 +12,9 @@ each one was fastest when tried.
 
 import asyncio
 import json
+import statistics
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 PAYLOAD = 128
@@ -33,6 +35,17 @@ def check(received: int, count: int) -> None:
     """Raise when the bytes of all payloads do not add up."""
     if received != count * PAYLOAD:
         raise SystemExit(f"{received} bytes of payload arrived, {count * PAYLOAD} were expected")
+
+
+async def median(publish: Callable[[bytes], Awaitable[object]], count: int) -> float:
+    """The median of the seconds that a publish and its acknowledgement take, one after the other."""
+    took = []
+    for number in range(count):
+        content = payload(number)
+        begin = time.perf_counter()
+        await publish(content)
+        took.append(time.perf_counter() - begin)
+    return statistics.median(took)
 
 
 def main(figures: Mapping[str, Measure]) -> None:

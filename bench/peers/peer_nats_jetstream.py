@@ -5,7 +5,7 @@ import secrets
 import time
 from datetime import timedelta
 
-from common import check, main, payload
+from common import check, main, median, payload
 from nats.client import Client, connect
 from nats.jetstream import new
 from nats.jetstream.consumer import Consumer
@@ -77,5 +77,14 @@ async def publish(url: str, subject: str, count: int) -> float:
     return seconds
 
 
+async def latency(url: str, subject: str, count: int) -> float:
+    """One publish after the other."""
+    connection = await connect(url)
+    stream = new(connection)
+    seconds = await median(lambda content: stream.publish(subject, content), count)
+    await connection.close()
+    return seconds
+
+
 if __name__ == "__main__":
-    main({"fetch": fetch, "consume": consume, "publish": publish})
+    main({"fetch": fetch, "consume": consume, "publish": publish, "latency": latency})

@@ -3,7 +3,7 @@
 import time
 
 import nats
-from common import WINDOW, check, main, payload
+from common import WINDOW, check, main, median, payload
 from nats.js.api import AckPolicy, ConsumerConfig
 
 BATCH = 5_000
@@ -40,5 +40,14 @@ async def publish_async(url: str, subject: str, count: int) -> float:
     return seconds
 
 
+async def latency(url: str, subject: str, count: int) -> float:
+    """One publish after the other."""
+    connection = await nats.connect(url)
+    stream = connection.jetstream()
+    seconds = await median(lambda content: stream.publish(subject, content), count)
+    await connection.close()
+    return seconds
+
+
 if __name__ == "__main__":
-    main({"fetch": fetch, "publish_async": publish_async})
+    main({"fetch": fetch, "publish_async": publish_async, "latency": latency})

@@ -4,7 +4,7 @@ import time
 from datetime import timedelta
 
 import natsio
-from common import WINDOW, check, main, payload
+from common import WINDOW, check, main, median, payload
 from natsio.jetstream import AckPolicy, Consumer, ConsumerConfig
 
 BATCH = 5_000
@@ -64,5 +64,14 @@ async def publish_async(url: str, subject: str, count: int) -> float:
     return seconds
 
 
+async def latency(url: str, subject: str, count: int) -> float:
+    """One publish after the other."""
+    client = await natsio.connect(url)
+    stream = client.jetstream()
+    seconds = await median(lambda content: stream.publish(subject, content), count)
+    await client.close()
+    return seconds
+
+
 if __name__ == "__main__":
-    main({"fetch": fetch, "consume": consume, "publish_async": publish_async})
+    main({"fetch": fetch, "consume": consume, "publish_async": publish_async, "latency": latency})

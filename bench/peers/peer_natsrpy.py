@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from common import check, main, payload
+from common import check, main, median, payload
 from natsrpy import Nats
 from natsrpy.js import AckPolicy, JetStream, PullConsumer, PullConsumerConfig
 
@@ -71,5 +71,15 @@ async def publish(url: str, subject: str, count: int) -> float:
     return seconds
 
 
+async def latency(url: str, subject: str, count: int) -> float:
+    """One publish after the other."""
+    client = Nats([url])
+    await client.startup()
+    stream = await client.jetstream()
+    seconds = await median(lambda content: stream.publish(subject, content, wait=True), count)
+    await client.shutdown()
+    return seconds
+
+
 if __name__ == "__main__":
-    main({"fetch": fetch, "consume": consume, "publish": publish})
+    main({"fetch": fetch, "consume": consume, "publish": publish, "latency": latency})
