@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,7 +26,7 @@ from jetspark.errors import (
     RequestTimeoutError,
     StreamNotFoundError,
 )
-from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy
+from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, Duration, PriorityPolicy, Timestamp
 from jetspark.server import NatsServer
 
 _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
@@ -305,3 +306,35 @@ async def test_a_call_takes_a_time_out_of_its_own(ground: Ground) -> None:
     for call in calls:
         with pytest.raises(RequestTimeoutError, match=r"0\.05 s"):
             await call
+
+
+@pytest.mark.conformance("WIR-08", "CFG-06")
+async def test_values_go_out_exactly_and_what_is_unset_does_not(ground: Ground) -> None:
+    stream = await ground.stream()
+    spy = await ground.spy(f"$JS.API.CONSUMER.CREATE.{stream.name}.>")
+    moment = Timestamp.from_ns(1_700_000_000_123_456_789)
+    sent = await stream.create_consumer(
+        durable_name="seq",
+        deliver_policy="by_start_sequence",
+        opt_start_seq=2**63 + 1,
+        ack_wait=timedelta(seconds=1.5),
+        backoff=[timedelta(seconds=1.5), Duration.from_ns(2_000_000_001)],
+        max_deliver=3,
+    )
+    timed = await stream.create_consumer(durable_name="time", deliver_policy="by_start_time", opt_start_time=moment)
+    first, second = (json.loads(message.payload)["config"] for message in await spy.wait(2))
+    assert first == {
+        "name": "seq",
+        "durable_name": "seq",
+        "deliver_policy": "by_start_sequence",
+        "opt_start_seq": 2**63 + 1,
+        "ack_policy": "explicit",
+        "ack_wait": 1_500_000_000,
+        "backoff": [1_500_000_000, 2_000_000_001],
+        "max_deliver": 3,
+    }
+    assert second["opt_start_time"] == "2023-11-14T22:13:20.123456789Z"
+    config = (await sent.info()).config
+    assert (config.opt_start_seq, config.ack_wait) == (2**63 + 1, timedelta(seconds=1.5))
+    assert config.backoff == [timedelta(seconds=1.5), Duration.from_ns(2_000_000_001)]
+    assert (await timed.info()).config.opt_start_time == moment

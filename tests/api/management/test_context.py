@@ -17,6 +17,7 @@ from jetspark.errors import (
     InvalidReplyError,
     JetStreamNotEnabledError,
     JetStreamNotEnabledForAccountError,
+    JetStreamUnavailableError,
     NoDirectGetError,
     RequestTimeoutError,
     StreamNotFoundError,
@@ -160,6 +161,27 @@ async def test_what_only_reads_is_asked_again_while_nobody_answers(ground: Groun
     asked.clear()
     with pytest.raises(RequestTimeoutError):
         await js.delete_stream("S", timeout=0.4)
+    assert asked == ["STREAM.DELETE.S"]
+
+
+@_ONE_SERVER
+async def test_what_only_reads_is_asked_again_while_there_is_no_leader(ground: Ground) -> None:
+    asked: list[str] = []
+    unavailable = b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'
+
+    def answers(endpoint: str, payload: bytes) -> list[bytes]:
+        asked.append(endpoint)
+        return [b"{}" if len(asked) == 3 else unavailable]
+
+    js = await fake_api(ground, answers, timeout=0.5)
+    await js.account_info()
+    assert asked == ["INFO"] * 3
+    with pytest.raises(JetStreamUnavailableError):
+        await js.account_info()
+    assert len(asked) > 5
+    asked.clear()
+    with pytest.raises(JetStreamUnavailableError):
+        await js.delete_stream("S")
     assert asked == ["STREAM.DELETE.S"]
 
 

@@ -6,13 +6,14 @@ comes, because a server without a leader says nothing (an election). What change
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import asyncio
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.aio.jetstream.asking import ask_until_answered
 from jetspark.aio.jetstream.results import Listing
 from jetspark.jetstream.api import PagedRequest, Request
 from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest, read_direct_message
-from jetspark.jetstream.errors import NoDirectGetError, NoRespondersError
+from jetspark.jetstream.errors import JetStreamUnavailableError, NoDirectGetError, NoRespondersError
 from jetspark.jetstream.stored import StoredMessage
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["JetStreamAPI"]
 
 R = TypeVar("R")
+
+_TEMPORARILY_UNAVAILABLE: Final = 10008
+_ELECTION_PAUSE: Final = 0.1
+"""Seconds before a server without a leader is asked again."""
 
 
 class JetStreamAPI:
@@ -52,7 +57,8 @@ class JetStreamAPI:
         Parameters
         ----------
         request
-            The request. What only reads is asked again within the time-out when its reply is lost.
+            The request. What only reads is asked again within the time-out when its reply is lost, or while the server
+            says that it cannot answer at the moment (10008).
         timeout
             Seconds; None takes `timeout` of the context.
 
@@ -69,13 +75,25 @@ class JetStreamAPI:
         InvalidReplyError
             The reply cannot be understood.
         """
-        seconds = self._timeout if timeout is None else timeout
+        loop = asyncio.get_running_loop()
+        left = self._timeout if timeout is None else timeout
+        deadline = loop.time() + left
+        while True:
+            try:
+                return await self._ask(request, left)
+            except JetStreamUnavailableError as error:
+                left = deadline - loop.time() - _ELECTION_PAUSE
+                if not request.repeatable or error.err_code != _TEMPORARILY_UNAVAILABLE or left <= 0:
+                    raise
+            await asyncio.sleep(_ELECTION_PAUSE)
+
+    async def _ask(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109
         subject, payload = request.subject(self._prefix), request.payload()
         try:
             if request.repeatable:
-                reply = await ask_until_answered(self._connection, subject, payload, seconds)
+                reply = await ask_until_answered(self._connection, subject, payload, timeout)
             else:
-                reply = await self._connection.request(subject, payload, timeout=seconds)
+                reply = await self._connection.request(subject, payload, timeout=timeout)
         except NoRespondersError:
             raise request.status_error(503) from None
         if (status := reply.status) is not None:

@@ -48,7 +48,8 @@ class JetStreamAPI(Blocking):
         Parameters
         ----------
         request
-            The request. What only reads is asked again within the time-out when its reply is lost.
+            The request. What only reads is asked again within the time-out when its reply is lost, or while the server
+            says that it cannot answer at the moment (10008).
         timeout
             Seconds; None takes `timeout` of the context.
 

@@ -1,0 +1,101 @@
+"""Three servers: elections, a lost quorum, and reads that go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+
+import pytest
+from tests.fronts import PROFILES, FrontName, Ground, open_ground
+
+from jetspark.errors import JetStreamUnavailableError, RequestTimeoutError
+from jetspark.jetstream.api import StreamLeaderStepdownRequest
+from jetspark.server import NatsCluster
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[NatsCluster]:
+    with NatsCluster() as cluster:
+        yield cluster
+
+
+async def replicated(ground: Ground, cluster: NatsCluster, **fields: object) -> str:
+    """A stream on all three servers, whose leader is known."""
+    name = ground.name("R")
+    await ground.admin_js.create_stream(None, name=name, subjects=[f"{name}.>"], num_replicas=3, **fields)  # type: ignore[arg-type]  # `timeout` is not among them
+    await asyncio.to_thread(cluster.wait_stream_leader, name)
+    return name
+
+
+@pytest.mark.conformance("MGT-03", "MGT-05", "MGT-06")
+async def test_streams_are_managed_on_three_servers(cluster: NatsCluster, front: FrontName) -> None:
+    async with open_ground(front, PROFILES["default"], cluster[0]) as ground:
+        name = await replicated(ground, cluster)
+        stream = await ground.js.stream(name)
+        info = await stream.info()
+        assert info.cluster is not None
+        assert len(info.cluster.replicas or []) == 2
+        listing = ground.js.streams()
+        assert name in {info.config.name for info in await listing.all()}
+        assert (listing.missing, listing.offline) == ([], {})
+        made = await stream.create_consumer(durable_name="C")
+        assert (await made.info()).cluster is not None
+        assert [each.name for each in await stream.consumers().all()] == ["C"]
+
+
+async def test_questions_are_answered_while_leaders_change(cluster: NatsCluster, front: FrontName) -> None:
+    async with open_ground(front, PROFILES["default"], cluster[0]) as ground:
+        name = await replicated(ground, cluster)
+        stream = await ground.js.stream(name)
+        await ground.fill(f"{name}.a", b"1")
+        for _ in range(2):
+            await ground.admin_js.request(StreamLeaderStepdownRequest(name), timeout=10)
+            info, message = await asyncio.gather(stream.info(timeout=4), stream.get_msg(1, timeout=4))
+            assert info.state.messages == 1
+            assert message.payload == b"1"
+            await asyncio.to_thread(cluster.wait_stream_leader, name)
+
+
+@pytest.mark.conformance("DIR-05", "DIR-09")
+async def test_a_direct_read_goes_on_with_another_server(cluster: NatsCluster, front: FrontName) -> None:
+    async with open_ground(front, PROFILES["default"], cluster[0], servers=tuple(cluster.urls)) as ground:
+        name = await replicated(ground, cluster, allow_direct=True)
+        for number in range(3000):
+            await ground.admin.publish(f"{name}.{number % 500}", b"%d" % number)
+        await ground.fill(f"{name}.last", b"last")
+        stream = await ground.js.stream(name)
+        found = []
+        async for message in stream.get_batch(timeout=20):
+            found.append(message.sequence)
+            if len(found) == 500:
+                address = ground.nc.address
+                assert address is not None
+                node = next(each for each in cluster if each.port == address.port)
+                await asyncio.to_thread(node.restart)
+        assert found == list(range(1, 3002))
+        assert len(await stream.get_last_many(batch=100, timeout=20).all()) == 501
+        await asyncio.to_thread(cluster.wait_ready)
+
+
+@pytest.mark.conformance("MGT-02")
+async def test_without_a_quorum_calls_end_by_error_or_time_out(front: FrontName) -> None:
+    with NatsCluster() as cluster:
+        leader = cluster.meta_leader()
+        survivor = next(node for node in cluster if node is not leader)
+        async with open_ground(front, PROFILES["default"], survivor) as ground:
+            await ground.js.account_info()
+            for node in cluster:
+                if node is not survivor:
+                    await asyncio.to_thread(node.kill)
+            calls: list[Coroutine[object, object, object]] = [
+                ground.js.create_stream(name="S", num_replicas=3, timeout=0.5),
+                ground.js.account_info(timeout=0.5),
+                ground.js.stream("S", timeout=0.5),
+            ]
+            for call in calls:
+                with pytest.raises((JetStreamUnavailableError, RequestTimeoutError)) as caught:
+                    await call
+                if isinstance(caught.value, JetStreamUnavailableError):
+                    assert caught.value.err_code == 10008
