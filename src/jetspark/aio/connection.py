@@ -303,6 +303,22 @@ class Connection:
         PermissionsViolationError
             The user may not publish to the subject, or not subscribe to the inbox.
         """
+        return await self._ask(subject, payload, timeout, headers, own_inbox=own_inbox)
+
+    async def api_request(self, subject: str, payload: bytes, *, timeout: float) -> Msg:  # noqa: ASYNC109
+        """As `request`, for the JetStream API, where a subject may end with a filter that has wildcards (CRE-03)."""
+        return await self._ask(subject, payload, timeout, None, wildcards=True)
+
+    async def _ask(
+        self,
+        subject: str,
+        payload: Payload,
+        timeout: float,  # noqa: ASYNC109 (the deadline is part of the call)
+        headers: HeadersLike | None,
+        *,
+        own_inbox: bool = False,
+        wildcards: bool = False,
+    ) -> Msg:
         self.check_loop()
         answered: asyncio.Future[Message] = self._loop.create_future()
         timer = self._loop.call_later(timeout, expire, answered, subject, timeout)
@@ -313,7 +329,7 @@ class Connection:
             token, reply = requests.begin(subject, partial(settle_request, answered))
             frame = b""
             try:
-                frame = self._outbound.encode(subject, payload, reply, headers)
+                frame = self._outbound.encode(subject, payload, reply, headers, wildcards=wildcards)
                 self._outbound.publish(frame)
                 self.send_now()
                 return cast("Msg", await answered)

@@ -7,7 +7,7 @@ subscriptions first, then the publishes go out (REC-02).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from jetspark.wire import headers as header_block
@@ -19,7 +19,7 @@ from jetspark.wire.errors import (
     OutboundBufferLimitError,
 )
 from jetspark.wire.headers import HeadersLike
-from jetspark.wire.subjects import check_publish_subject
+from jetspark.wire.subjects import check_filter_subject, check_publish_subject
 
 __all__ = ["Outbound", "Payload"]
 
@@ -62,8 +62,18 @@ class Outbound:
         self._commands = 0  # of the chunks, those that are no publishes
         self._subjects: dict[str, bytes] = {}
 
-    def encode(self, subject: str, payload: Payload, reply: str | bytes, headers: HeadersLike | None) -> bytes:
+    def encode(
+        self,
+        subject: str,
+        payload: Payload,
+        reply: str | bytes,
+        headers: HeadersLike | None,
+        *,
+        wildcards: bool = False,
+    ) -> bytes:
         """The frame of a publish. A reply subject in bytes is one of our own and is not checked.
+
+        With `wildcards` the subject may have some: it is one of the JetStream API that ends with a filter.
 
         Raises
         ------
@@ -72,7 +82,10 @@ class Outbound:
         """
         if self.closed is not None:
             raise ConnectionClosedError(str(self.closed))
-        target = self._subjects.get(subject) or self._subject(subject)
+        if wildcards:
+            target = _encoded(subject, check_filter_subject)
+        else:
+            target = self._subjects.get(subject) or self._subject(subject)
         data = payload if isinstance(payload, bytes) else _copied(payload)
         size = len(data)
         if headers is None and not reply:
@@ -195,8 +208,8 @@ def _copied(payload: object) -> bytes:
     raise TypeError(f"a payload is bytes, bytearray or memoryview, not {type(payload).__name__}")
 
 
-def _encoded(subject: str) -> bytes:
+def _encoded(subject: str, check: Callable[[str], str] = check_publish_subject) -> bytes:
     try:
-        return check_publish_subject(subject).encode()
+        return check(subject).encode()
     except UnicodeEncodeError as error:
         raise BadSubjectError(f"subject {subject!r}: half of a surrogate pair cannot be sent") from error

@@ -153,6 +153,22 @@ async def test_filters_that_make_no_sense_are_refused(side: Side, fields: dict[s
         assert caught.value.err_code == err_code
 
 
+@pytest.mark.conformance("MGT-07", "MGT-08", "MGT-09", "STM-01")
+@pytest.mark.parametrize("pattern", ["{}.>", "{}.*.a", "*.a"])
+async def test_a_filter_may_have_wildcards(ground: Ground, side: Side, pattern: str) -> None:
+    """The filter ends the subject of the request (CRE-03), which no message may have."""
+    wanted = pattern.format(side.stream.name)
+    spy = await ground.spy(f"$JS.API.CONSUMER.CREATE.{side.stream.name}.>")
+    made = await side.create_consumer(durable_name="C", filter_subject=wanted)
+    assert made.cached_info.config.filter_subject == wanted
+    await side.update_consumer(made.cached_info.config, max_deliver=3)
+    await side.create_or_update_consumer(made.cached_info.config, max_deliver=4)
+    await side.create_consumer(filter_subjects=[wanted, "b.>"])
+    await spy.wait(4)
+    assert spy.subjects[:3] == [f"$JS.API.CONSUMER.CREATE.{side.stream.name}.C.{wanted}"] * 3
+    assert (await made.info()).config.max_deliver == 4
+
+
 @pytest.mark.conformance("MGT-10")
 @_ONE_SERVER
 async def test_a_stream_takes_no_more_consumers_than_it_may_have(ground: Ground, js: JetStream) -> None:

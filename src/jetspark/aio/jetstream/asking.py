@@ -38,7 +38,7 @@ async def ask_until_answered(connection: Connection, subject: str, payload: byte
     passing: tuple[type[Error], ...] = (DisconnectedError, RequestTimeoutError)
     try:
         while (left := deadline - loop.time()) > 0:
-            asked.add(loop.create_task(connection.request(subject, payload, timeout=left)))
+            asked.add(loop.create_task(connection.api_request(subject, payload, timeout=left)))
             until = min(loop.time() + timeout / _TRIES, deadline)
             while asked and (wait := until - loop.time()) > 0:
                 done, asked = await asyncio.wait(asked, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
