@@ -67,6 +67,13 @@ class Nats:
     def info(self, stream: str) -> StreamInfo:
         return self.connection.request(StreamInfoRequest(stream))
 
+    def consumers_left(self, stream: str) -> int:
+        """Consumers of a stream; those that are being deleted, for which nobody waits, get a moment to go."""
+        deadline = time.monotonic() + 5.0
+        while (count := self.info(stream).state.consumer_count) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return count
+
     def purge(self, stream: str, before: int | None = None) -> None:
         self.connection.request(StreamPurgeRequest(stream, seq=before))
 

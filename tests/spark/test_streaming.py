@@ -74,7 +74,7 @@ def test_runs_up_to_what_is_available_read_everything_once_and_release_it(
     assert rows_of(second) == [3]
     assert sequences(spark, tmp_path) == list(range(1, 14))
     assert release(str(tmp_path / "nowhere"), given, spark) is None
-    assert nats.info(stream).state.consumer_count == 0
+    assert nats.consumers_left(stream) == 0
 
 
 def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
@@ -104,7 +104,7 @@ def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
             assert connections(nats) == before - 1
         finally:
             spark.streams.removeListener(listener)
-        assert nats.info(stream).state.consumer_count == 0
+        assert nats.consumers_left(stream) == 0
         assert [batch.rows for batch in batches] == [6, 4, 5]
         assert [batch.lag for batch in batches] == [4, 0, 0]
         streams = [batch.streams[stream] for batch in batches]

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -48,7 +49,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._pace = Pace()
         self._initial: dict[str, object] | None = None
         self._frozen: dict[str, StreamOffset] | None = None
-        self._told: set[str] = set()
+        self._told: dict[str, str] = {}
 
     # -- what Spark asks for, in its order -----------------------------------------------------------------------
 
@@ -109,7 +110,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ranges = []
         for stream in streams:
             at = self._go_on(begins[stream], held[stream])
-            if at.created_ns == ends[stream].created_ns:
+            if _same(at, ends[stream]):
                 ranges.append(StreamRange(stream, at.next, ends[stream].next))
         return list(plan_partitions(ranges, held, self._options.read))
 
@@ -155,38 +156,48 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _end_of_batch(
         self, begin: Mapping[str, StreamOffset], held: Mapping[str, Held], limit: ReadLimit, now: float
     ) -> Mapping[str, StreamOffset]:
-        places = {stream: self._go_on(begin[stream], held[stream]) for stream in self._options.read.streams}
-        ends = _ends(held)
+        places = {stream: self._place(begin[stream], held[stream]) for stream in self._options.read.streams}
         backlogs = [
-            Backlog(self._readable(stream, at, ends[stream]), held[stream].message_bytes)
-            for stream, at in places.items()
+            Backlog(self._readable(at, held[stream]), held[stream].message_bytes) for stream, at in places.items()
         ]
-        size = sum(backlog.size for backlog in backlogs)
         limits = obeyed(self._options.limits, limit)
-        if self._frozen is None and not self._pace.due(size, limits, now) and places == begin:
+        made_again = any(at.created_ns != begin[stream].created_ns for stream, at in places.items())
+        due = self._pace.due(sum(backlog.size for backlog in backlogs), limits, now)
+        if not (due or made_again or self._frozen):
             return begin
         granted = grant(backlogs, limits)
         if any(granted):
             self._pace.made(now)
         return {
-            stream: StreamOffset(at.created_ns, at.next + count)
+            # What has nothing to read stays where it is, also where messages before it went away.
+            stream: begin[stream] if _same(at, begin[stream]) and not count else replace(at, next=at.next + count)
             for (stream, at), count in zip(places.items(), granted, strict=True)
         }
 
-    def _readable(self, stream: str, at: StreamOffset, end: StreamOffset) -> int:
-        """Sequences between a place and the end of the stream, or the end that was frozen."""
-        behind = end.next
-        if self._frozen is not None:
-            frozen = self._frozen[stream]
-            behind = min(behind, frozen.next) if frozen.created_ns == at.created_ns else 0
+    def _place(self, begin: StreamOffset, held: Held) -> StreamOffset:
+        """Where reading goes on; in a run up to what was available, not in a stream that was made since."""
+        at = self._go_on(begin, held)
+        if self._frozen is not None and not _same(at, self._frozen[held.stream]):
+            return begin
+        return at
+
+    def _readable(self, at: StreamOffset, held: Held) -> int:
+        """Sequences from a place on, up to the end of the stream or of this run."""
+        if held.created_ns != at.created_ns:
+            return 0
+        behind = held.behind if self._frozen is None else min(held.behind, self._frozen[held.stream].next)
         return max(behind - at.next, 0)
 
     def _tell(self, losses: list[Loss]) -> None:
         """Say each loss once; Spark asks again and again."""
         for loss in losses:
-            if str(loss) not in self._told:
-                self._told.add(str(loss))
+            if self._told.get(loss.stream) != str(loss):
+                self._told[loss.stream] = str(loss)
                 tell_loss(loss, self._options.read)
+
+
+def _same(one: StreamOffset, other: StreamOffset) -> bool:
+    return one.created_ns == other.created_ns
 
 
 def _ends(held: Mapping[str, Held]) -> dict[str, StreamOffset]:
