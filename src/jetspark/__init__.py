@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from jetspark import aio as aio
     from jetspark import errors as errors
     from jetspark import events as events
+    from jetspark import jetstream as jetstream
     from jetspark import sync as sync
     from jetspark.aio import Connection as Connection
     from jetspark.aio import Msg as Msg
     from jetspark.aio import Subscription as Subscription
     from jetspark.aio import connect as connect
+    from jetspark.aio.jetstream import Consumer as Consumer
+    from jetspark.aio.jetstream import JetStream as JetStream
+    from jetspark.aio.jetstream import Stream as Stream
+    from jetspark.jetstream.config import ConsumerConfig as ConsumerConfig
+    from jetspark.jetstream.config import StreamConfig as StreamConfig
     from jetspark.wire.context import load_context as load_context
     from jetspark.wire.context import options_from_environment as options_from_environment
     from jetspark.wire.headers import Headers as Headers
@@ -31,8 +37,13 @@ if TYPE_CHECKING:
 _NAMES = {
     "ConnectOptions": "jetspark.wire.options",
     "Connection": "jetspark.aio",
+    "Consumer": "jetspark.aio.jetstream",
+    "ConsumerConfig": "jetspark.jetstream.config",
     "Headers": "jetspark.wire.headers",
+    "JetStream": "jetspark.aio.jetstream",
     "Msg": "jetspark.aio",
+    "Stream": "jetspark.aio.jetstream",
+    "StreamConfig": "jetspark.jetstream.config",
     "Subscription": "jetspark.aio",
     "TLSOptions": "jetspark.wire.options",
     "connect": "jetspark.aio",
@@ -43,6 +54,7 @@ _MODULES = {
     "aio": "jetspark.aio",
     "errors": "jetspark.errors",
     "events": "jetspark.events",
+    "jetstream": "jetspark.jetstream",
     "sync": "jetspark.sync",
 }
 
