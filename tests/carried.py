@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
+from jetspark.flow.pull import Batch
+
 __all__ = ["carry"]
 
 _END = object()
@@ -23,7 +25,10 @@ _END = object()
 def carry(value: Any) -> Any:
     """Return the value as the asyncio front would have given it."""
     if isinstance(value, list):
-        return [carry(each) for each in value]
+        carried = type(value)(carry(each) for each in list.__iter__(value))
+        if isinstance(value, Batch):
+            carried.error = value.error
+        return carried
     if isinstance(value, concurrent.futures.Future):
         return asyncio.wrap_future(value)
     if type(value).__module__.startswith("jetspark.sync"):

@@ -1,0 +1,140 @@
+"""What the tests of consuming share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.connection.support import Proxy
+from tests.fronts import Ground, Spy, connect, eventually
+
+from jetspark.aio import Msg
+from jetspark.aio.jetstream import ConsumeContext, Consumer
+
+__all__ = [
+    "Dropping",
+    "Warnings",
+    "consumer_of",
+    "dropping",
+    "numbered",
+    "payloads",
+    "pull_bodies",
+    "spy_on_pulls",
+    "take",
+    "waiting",
+]
+
+
+async def consumer_of(ground: Ground, *, messages: int = 0, size: int = 0, **fields: Any) -> Consumer:
+    """A pull consumer of a new stream with so many messages, `0`, `1`, ... or of so many bytes each."""
+    stream = await ground.stream()
+    subject = f"{stream.name}.a"
+    await ground.fill(subject, *(bytes(size) if size else b"%d" % number for number in range(messages)))
+    return await stream.create_consumer(**fields)
+
+
+async def spy_on_pulls(ground: Ground, consumer: Consumer | None = None) -> Spy:
+    """See the pulls, of one consumer or of all; while it looks on, none is answered by 503.
+
+    The server takes the domain off their subjects.
+    """
+    whose = ">" if consumer is None else f"{consumer.stream_name}.{consumer.name}"
+    return await ground.spy(f"$JS.API.CONSUMER.MSG.NEXT.{whose}")
+
+
+def pull_bodies(spy: Spy) -> list[dict[str, Any]]:
+    """What the pulls asked for."""
+    return [json.loads(message.payload) for message in spy.messages]
+
+
+def payloads(messages: list[Msg]) -> list[bytes]:
+    return [message.payload for message in messages]
+
+
+def numbered(first: int, end: int) -> list[bytes]:
+    """The payloads `first` to `end - 1`."""
+    return [b"%d" % number for number in range(first, end)]
+
+
+async def take(context: ConsumeContext, count: int, timeout: float = 20.0) -> list[Msg]:  # noqa: ASYNC109
+    """The next messages of a consume."""
+    taken: list[Msg] = []
+    async with asyncio.timeout(timeout):
+        while len(taken) < count:
+            taken.append(await anext(context))
+    return taken
+
+
+async def waiting(ground: Ground, consumer: Consumer, count: int) -> None:
+    """Wait until the consumer has so many open pulls."""
+    deadline = asyncio.get_running_loop().time() + 10
+    while (info := await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)).num_waiting != count:
+        assert asyncio.get_running_loop().time() < deadline, f"{info.num_waiting} pulls are open"
+        await asyncio.sleep(0.01)
+
+
+class Warnings:
+    """A handler that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+
+    def tell(self, error: Exception) -> None:
+        self.errors.append(error)
+
+    def of(self, kind: type[Exception]) -> list[Exception]:
+        return [error for error in self.errors if isinstance(error, kind)]
+
+    async def wait(self, kind: type[Exception], count: int = 1, timeout: float = 10.0) -> None:  # noqa: ASYNC109
+        """Wait until it was told so many of a kind."""
+        await eventually(lambda: len(self.of(kind)) >= count, timeout, f"{count} x {kind.__name__} in {self.errors}")
+
+
+class Dropping(Proxy):
+    """A proxy that leaves out some of the messages that a consumer delivers (K-drop)."""
+
+    def __init__(self, port: int, drop: Callable[[int], bool]) -> None:
+        super().__init__(port)
+        self._drop = drop
+        self._seen = 0
+        self._buffer = b""
+
+    async def _pipe(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, said: bytearray | None
+    ) -> None:
+        if said is not None:
+            await super()._pipe(reader, writer, left, said)
+            return
+        while data := await reader.read(1 << 16):
+            self._buffer += data
+            writer.write(self._passed())
+            await writer.drain()
+
+    def _passed(self) -> bytes:
+        """The whole frames at the head of the buffer, without those to drop."""
+        passed = b""
+        while (end := self._buffer.find(b"\r\n") + 2) > 1:
+            words = self._buffer[: end - 2].split(b" ")
+            size = int(words[-1]) + 2 if words[0] in {b"MSG", b"HMSG"} else 0
+            if len(self._buffer) < end + size:
+                break
+            frame, self._buffer = self._buffer[: end + size], self._buffer[end + size :]
+            delivery = size and b" $JS.ACK." in frame[:end]
+            self._seen += bool(delivery)
+            if not (delivery and self._drop(self._seen)):
+                passed += frame
+        return passed
+
+
+@asynccontextmanager
+async def dropping(ground: Ground, drop: Callable[[int], bool]) -> AsyncIterator[Any]:
+    """A context of the front under test behind a proxy that drops the n-th deliveries for which `drop` says so."""
+    async with Dropping(ground.server.port, drop) as proxy:
+        connection = await connect(ground.front, proxy.url, **ground.profile.options)
+        try:
+            yield connection.jetstream(domain=ground.profile.domain)
+        finally:
+            await connection.close()

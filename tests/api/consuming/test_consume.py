@@ -1,0 +1,378 @@
+"""consume on real servers, on both fronts: options, counting, the end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.api.consuming.support import (
+    Warnings,
+    consumer_of,
+    numbered,
+    payloads,
+    pull_bodies,
+    spy_on_pulls,
+    take,
+    waiting,
+)
+from tests.fronts import Ground, Recorder, eventually
+
+from jetspark.aio import Msg
+from jetspark.errors import (
+    BadPullRequestError,
+    ConfigError,
+    ConsumerDeletedError,
+    ConsumerIsPushError,
+    MessageExceedsMaxBytesError,
+    MissedHeartbeatError,
+    PullLimitExceededError,
+    StatusError,
+)
+from jetspark.events import ErrorOccurred
+
+
+@pytest.mark.conformance("CNS-01")
+async def test_the_defaults_of_consume_stand_in_its_pulls(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    spy = await spy_on_pulls(ground)
+    async with consumer.consume(), consumer.consume(expires=80):
+        await spy.wait(2)
+    assert pull_bodies(spy) == [
+        {"batch": 500, "expires": 30_000_000_000, "idle_heartbeat": 15_000_000_000},
+        {"batch": 500, "expires": 80_000_000_000, "idle_heartbeat": 30_000_000_000},
+    ]
+
+
+@pytest.mark.conformance("CNS-02")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_messages": 10, "max_bytes": 10},
+        {"max_messages": 10, "threshold_messages": 11},
+        {"max_bytes": 10, "threshold_bytes": 11},
+        {"expires": 0.5},
+        {"idle_heartbeat": 0.4},
+        {"idle_heartbeat": 31, "expires": 100},
+        {"idle_heartbeat": 2, "expires": 3},
+    ],
+)
+async def test_options_that_make_no_sense_are_refused_before_anything_is_sent(
+    ground: Ground, options: dict[str, Any]
+) -> None:
+    consumer = await consumer_of(ground)
+    spy = await spy_on_pulls(ground)
+    with pytest.raises(ConfigError):
+        consumer.consume(**options)
+    assert await spy.settled() == []
+
+
+@pytest.mark.conformance("CNS-03", "ALG-02")
+async def test_consume_by_bytes_pulls_the_bytes_that_are_missing(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=10, size=400)
+    spy = await spy_on_pulls(ground)
+    async with consumer.consume(max_bytes=2000) as messages:
+        taken = await take(messages, 10)
+        await spy.settled()
+    assert [len(message) for message in taken] == [400] * 10
+    bodies = pull_bodies(spy)
+    assert (bodies[0]["batch"], bodies[0]["max_bytes"]) == (1_000_000, 2000)
+    assert {body["batch"] for body in bodies} == {1_000_000}
+    assert all(0 < body["max_bytes"] <= 2000 for body in bodies)
+    assert len(bodies) >= 3
+
+
+@pytest.mark.conformance("CNS-04")
+@pytest.mark.parametrize("most", [1, 2])
+async def test_a_small_limit_never_sticks(ground: Ground, most: int) -> None:
+    consumer = await consumer_of(ground, messages=100)
+    async with consumer.consume(max_messages=most) as messages:
+        assert payloads(await take(messages, 100)) == numbered(0, 100)
+
+
+@pytest.mark.conformance("CNS-05")
+async def test_stop_drops_the_buffer_and_pulls_no_more(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=10, ack_wait=timedelta(seconds=0.3))
+    spy = await spy_on_pulls(ground)
+    async with consumer.consume(max_messages=10) as messages:
+        [first] = await take(messages, 1)
+        await first.ack_sync()
+        await eventually(lambda: messages.pending[0] == 9)
+        await messages.stop()
+        assert messages.closed
+        with pytest.raises(StopAsyncIteration):
+            await anext(messages)
+    assert (await consumer.info()).num_waiting == 0
+    assert len(await spy.settled()) == 1
+    again = await consumer.fetch(9, expires=5)
+    assert [message.metadata.num_delivered for message in again] == [2] * 9
+
+
+@pytest.mark.conformance("CNS-05")
+async def test_drain_hands_out_what_was_delivered_and_then_ends(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=20)
+    spy = await spy_on_pulls(ground)
+    messages = consumer.consume(max_messages=10)
+    await eventually(lambda: messages.pending[0] == 10)
+    await messages.drain()
+    taken = [message async for message in messages]
+    assert payloads(taken) == numbered(0, 10)
+    assert messages.closed
+    await messages.wait_closed()
+    for message in taken:
+        await message.ack_sync()
+    info = await consumer.info()
+    assert (info.num_ack_pending, info.num_pending, info.num_waiting) == (0, 10, 0)
+    assert len(await spy.settled()) == 1
+
+
+@pytest.mark.conformance("CNS-05")
+async def test_a_callback_gets_what_was_delivered_before_a_drain_ends(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=10)
+    seen: list[bytes] = []
+    gate = asyncio.Event()
+
+    async def handle(message: Msg) -> None:
+        await gate.wait()
+        seen.append(message.payload)
+
+    context = consumer.consume(handle, max_messages=10)
+    await eventually(lambda: context.pending[0] == 9)
+    await context.drain()
+    assert not context.closed
+    gate.set()
+    await context.wait_closed()
+    assert seen == numbered(0, 10)
+
+
+@pytest.mark.conformance("CNS-06")
+async def test_consumes_of_one_consumer_are_independent_and_buffer_no_more_than_their_limit(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=50)
+    spy = await spy_on_pulls(ground)
+    async with consumer.consume(max_messages=10) as first, consumer.consume(max_messages=10) as second:
+        await eventually(lambda: first.pending[0] == second.pending[0] == 10)
+        inboxes = {message.reply.rpartition(".")[0] for message in await spy.settled()}
+        assert len(inboxes) == 2
+        await first.stop()
+        assert len(await take(second, 30)) == 30
+    assert (await consumer.info()).num_waiting == 0
+
+
+@pytest.mark.conformance("ALG-01", "ALG-03")
+async def test_one_inbox_serves_all_pulls_which_ask_for_what_is_missing(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=50)
+    spy = await spy_on_pulls(ground)
+    handed = 0
+    async with consumer.consume(max_messages=10) as messages:
+        for _ in range(45):
+            await take(messages, 1)
+            handed += 1
+            await spy.settled()
+            assert sum(body["batch"] for body in pull_bodies(spy)) - handed <= 10
+    assert [body["batch"] for body in pull_bodies(spy)] == [10] + [6] * 7
+    assert len({message.reply.rpartition(".")[0] for message in spy.messages}) == 1
+
+
+@pytest.mark.conformance("ALG-02")
+async def test_what_waits_in_the_buffer_counts_as_pending_until_it_is_handed_out(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=30)
+    spy = await spy_on_pulls(ground)
+    async with consumer.consume(max_messages=10) as messages:
+        await eventually(lambda: messages.pending[0] == 10)
+        await take(messages, 5)
+        assert len(await spy.settled()) == 1
+        await take(messages, 1)
+        await spy.wait(2)
+    assert pull_bodies(spy)[1]["batch"] == 6
+
+
+@pytest.mark.conformance("ALG-04", "STA-05")
+async def test_a_pull_that_brought_nothing_is_followed_by_one_of_full_size(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    spy = await spy_on_pulls(ground)
+    async with consumer.consume(max_messages=10, expires=1):
+        await spy.wait(3)
+    assert [body["batch"] for body in pull_bodies(spy)] == [10, 10, 10]
+
+
+@pytest.mark.conformance("ALG-05", "ALG-06")
+async def test_refused_pulls_are_paced_and_told(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=3, max_batch=10)
+    spy = await spy_on_pulls(ground)
+    told = Warnings()
+    begin = time.monotonic()
+    async with consumer.consume(max_messages=20, on_error=told.tell):
+        await told.wait(PullLimitExceededError, 3)
+        seconds = time.monotonic() - begin
+        assert 0.6 < seconds < 5.0
+        assert len(await spy.settled()) <= 4
+    assert "MaxRequestBatch of 10" in str(told.errors[0])
+    await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
+
+
+@pytest.mark.conformance("ALG-06", "STA-08")
+async def test_r23_a_message_larger_than_max_bytes_is_told_and_does_not_spin(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=1, size=1000)
+    spy = await spy_on_pulls(ground)
+    told = Warnings()
+    async with consumer.consume(max_bytes=100, on_error=told.tell) as messages:
+        await told.wait(MessageExceedsMaxBytesError, 2)
+        assert len(await spy.settled()) <= 4
+        await messages.stop()
+    assert len(await consumer.fetch(1)) == 1
+
+
+@pytest.mark.conformance("ALG-07")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+async def test_missed_heartbeats_are_told_each_time_until_the_pull_is_served(ground: Ground) -> None:
+    consumer = await consumer_of(ground, max_waiting=1)
+    other = asyncio.create_task(consumer.fetch(1, expires=30))
+    await waiting(ground, consumer, 1)
+    told = Warnings()
+    async with consumer.consume(expires=1, idle_heartbeat=0.5, on_error=told.tell) as messages:
+        await told.wait(MissedHeartbeatError, 2)
+        await ground.fill(f"{consumer.stream_name}.a", b"other's")
+        assert payloads(await other) == [b"other's"]
+        await ground.fill(f"{consumer.stream_name}.a", b"ours")
+        assert payloads(await take(messages, 1)) == [b"ours"]
+
+
+@pytest.mark.conformance("ALG-08")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+async def test_a_slow_handler_is_no_missed_heartbeat(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=3)
+    told = Warnings()
+    seen: list[bytes] = []
+
+    async def slow(message: Msg) -> None:
+        if not seen:
+            await asyncio.sleep(2.5)
+        seen.append(message.payload)
+
+    context = consumer.consume(slow, max_messages=2, expires=1, idle_heartbeat=0.5, on_error=told.tell)
+    await eventually(lambda: len(seen) == 3)
+    await context.stop()
+    assert (seen, told.errors) == (numbered(0, 3), [])
+
+
+@pytest.mark.conformance("ALG-09", "STA-14")
+async def test_a_deleted_consumer_ends_consume_with_its_error(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=2)
+    async with consumer.consume() as messages:
+        assert payloads(await take(messages, 2)) == numbered(0, 2)
+        await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
+        with pytest.raises(ConsumerDeletedError):
+            await take(messages, 1)
+        assert isinstance(messages.error, ConsumerDeletedError)
+        assert messages.closed
+        with pytest.raises(ConsumerDeletedError):
+            await messages.wait_closed()
+
+
+@pytest.mark.conformance("ALG-09", "STA-15")
+async def test_a_consumer_that_pushes_ends_consume_and_fetch_with_its_error(ground: Ground) -> None:
+    consumer = await consumer_of(ground, durable_name="d")
+    await ground.admin_js.delete_consumer(consumer.stream_name, "d")
+    await ground.admin_js.create_consumer(consumer.stream_name, durable_name="d", deliver_subject="somewhere")
+    async with consumer.consume() as messages:
+        with pytest.raises(ConsumerIsPushError):
+            await take(messages, 1)
+    with pytest.raises(ConsumerIsPushError):
+        await consumer.fetch(1)
+
+
+@pytest.mark.conformance("ALG-10", "STA-03")
+async def test_a_bad_request_ends_consume(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    spy = await spy_on_pulls(ground)
+    async with consumer.consume() as messages:
+        [pull] = await spy.wait(1)
+        await ground.inject(pull.reply, b"NATS/1.0 400 Bad Request - because\r\n\r\n")
+        with pytest.raises(BadPullRequestError, match="because"):
+            await take(messages, 1)
+
+
+@pytest.mark.conformance("ALG-11", "STA-21")
+async def test_an_unknown_status_is_told_and_survived(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    spy = await spy_on_pulls(ground)
+    told = Warnings()
+    async with consumer.consume(on_error=told.tell) as messages:
+        [pull] = await spy.wait(1)
+        await ground.inject(pull.reply, b"NATS/1.0 499 Foo\r\n\r\n")
+        await told.wait(StatusError)
+        await ground.fill(f"{consumer.stream_name}.a", *numbered(0, 100))
+        assert payloads(await take(messages, 100)) == numbered(0, 100)
+    assert "499 Foo" in str(told.errors[0])
+
+
+async def test_what_a_callback_raises_is_told_and_the_next_message_comes(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=3)
+    told = Warnings()
+    seen: list[bytes] = []
+
+    def handle(message: Msg) -> None:
+        if message.payload == b"1":
+            raise LookupError("no such thing")
+        seen.append(message.payload)
+
+    context = consumer.consume(handle, on_error=told.tell)
+    await eventually(lambda: len(seen) == 2)
+    await told.wait(LookupError)
+    await context.stop()
+    assert seen == [b"0", b"2"]
+
+
+async def test_warnings_without_a_handler_go_to_the_connections_events(ground: Ground) -> None:
+    consumer = await consumer_of(ground, max_batch=10)
+    recorder = Recorder()
+    connection = await ground.connect(on_event=recorder)
+    other = await connection.jetstream(domain=ground.profile.domain).consumer(consumer.stream_name, consumer.name)
+    async with other.consume(max_messages=11):
+        event = await recorder.wait(ErrorOccurred)
+    assert isinstance(event.error, PullLimitExceededError)
+
+
+async def test_a_handle_that_is_forgotten_stops(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=1)
+    async for message in consumer.consume():
+        assert message.payload == b"0"
+        break
+    await waiting(ground, consumer, 0)
+
+
+async def test_r26_little_is_buffered_where_little_is_asked_for(ground: Ground) -> None:
+    """What waits in the buffer was delivered: with a window of one, nothing waits longer than its handler (R26)."""
+    consumer = await consumer_of(ground, messages=4, ack_wait=timedelta(seconds=0.4))
+    delivered: list[int] = []
+
+    async def slow(message: Msg) -> None:
+        await asyncio.sleep(0.15)
+        delivered.append(message.metadata.num_delivered)
+        await message.ack_sync()
+
+    context = consumer.consume(slow, max_messages=1)
+    await eventually(lambda: len(delivered) == 4)
+    await context.stop()
+    assert delivered == [1, 1, 1, 1]
+
+
+async def test_draining_the_connection_drains_its_consumes(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=20)
+    connection = await ground.connect()
+    other = await connection.jetstream(domain=ground.profile.domain).consumer(consumer.stream_name, consumer.name)
+    seen: list[bytes] = []
+
+    async def slow(message: Msg) -> None:
+        await asyncio.sleep(0.005)
+        await message.ack()
+        seen.append(message.payload)
+
+    context = other.consume(slow, max_messages=20)
+    await eventually(lambda: seen)
+    await connection.drain()
+    assert context.closed
+    assert seen == numbered(0, 20)
+    assert (await consumer.info()).num_ack_pending == 0
