@@ -5,7 +5,7 @@ reply subjects are not used again: an answer that comes late, or twice, can neve
 
 Nearly every answer reads `{"stream":"ORDERS", "seq":17}`. What stands before the number is learned from the first one
 of each stream; an answer that begins with it is kept as it came, and read when somebody asks for it. All others, errors
-and statuses among them, are read at once.
+and statuses among them, are read at once. Runs of such answers are taken off the receive buffer all together.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from jetspark.flow.ack_runs import AckRuns
 from jetspark.jetstream.errors import ConfigError, Error, NoStreamResponseError, PublishTimeoutError, StatusError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import read_pub_ack
@@ -186,7 +187,8 @@ class PublishStats:
 class PublishWindow(Generic[P]):
     """The publishes under way below one inbox.
 
-    `deliver` is the handler of the inbox's subscription. It may run in another thread than `add`.
+    `deliver` is the handler of the inbox's subscription, and `deliver_run` takes what stands behind its messages. They
+    may run in another thread than `add`.
 
     Parameters
     ----------
@@ -224,6 +226,7 @@ class PublishWindow(Generic[P]):
         self._patience = float("inf") if settings.ack_timeout is None else settings.ack_timeout
         self._retry = settings.retry
         self._cut = len(self.prefix)
+        self._runs: AckRuns | None = None
         self._plain: tuple[bytes, ...] = ()
         self._again: deque[tuple[float, bytes]] = deque()
         self._published = self._failed = self._retried = self._strays = 0
@@ -251,6 +254,28 @@ class PublishWindow(Generic[P]):
 
     # -- answers -------------------------------------------------------------------------------------------------
 
+    def listen(self, sid: int) -> None:
+        """The inbox is heard on a subscription of that id, so that `deliver_run` may take runs of its frames."""
+        self._runs = AckRuns(self.prefix, sid)
+
+    def deliver_run(self, data: bytes, at: int) -> tuple[int, int]:
+        """Take the acknowledgements that stand at a place of the receive buffer; see `Route.on_run`."""
+        assert self._runs is not None
+        end, found = self._runs.find(data, at)
+        take = self.pending.pop
+        for token, payload in found:
+            publish = take(token, None)
+            if publish is None:
+                self._strays += 1
+                continue
+            publish.frame = b""
+            publish.reply = payload
+            if publish.waiter is not None:
+                publish.wake()
+        if len(self.pending) <= self.wake_at:
+            self._relax()
+        return end, len(found)
+
     def deliver(self, message: Message) -> None:
         """A message on the inbox."""
         token = message.raw_subject[self._cut :]
@@ -263,6 +288,8 @@ class PublishWindow(Generic[P]):
             publish.reply = message.payload
             if publish.waiter is not None:
                 publish.wake()
+            if self._runs is not None:
+                self._runs.learn(message.payload)
             if len(self.pending) <= self.wake_at:
                 self._relax()
         else:

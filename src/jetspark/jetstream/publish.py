@@ -38,6 +38,7 @@ MAX_BATCH_ID: Final = 64
 """Most characters of a batch's id."""
 
 _SECOND: Final = 1_000_000_000
+_plain_ack: Final = msgspec.json.Decoder(PubAck).decode
 
 
 def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
@@ -46,6 +47,12 @@ def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
     Raises the APIError that the server reports (WrongLastSequenceError, StreamStoreFailedError, ...), and
     InvalidAckError when the answer is no acknowledgement, for instance because something else than a stream answered.
     """
+    try:
+        plain = _plain_ack(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # an error, news of a newer server, or no acknowledgement
+        plain = None
+    if plain is not None and plain.stream:
+        return plain
     try:
         raise_error(payload, where)
         ack = decode(PubAck, payload)

@@ -146,6 +146,9 @@ class Inbound:
                     pass
                 elif route.handler is not None:
                     route.handler(message)
+                    if route.on_run is not None:
+                        at, count = route.on_run(data, at)
+                        route.received += count
                 elif (
                     len(route.pending) < route.limit_msgs
                     and route.received_bytes - route.taken_bytes < route.limit_bytes

@@ -44,6 +44,9 @@ class Route:
         It is full now, which was said once.
     handler
         Takes each message instead of `pending`; for the library's own subscriptions, as it runs on the read path.
+    on_run
+        Offered the buffer and the place in it behind each message that `handler` took. It may take more whole frames of
+        this subscription, one behind the other; returns where it ended, and how many there were.
     on_status
         Asked for each message with headers and no payload whether it is a status, and takes it then. Also for the
         library's own.
@@ -71,6 +74,7 @@ class Route:
         "limit_bytes",
         "limit_msgs",
         "max_msgs",
+        "on_run",
         "on_status",
         "overflow",
         "owner",
@@ -112,6 +116,7 @@ class Route:
         self.dropped = 0
         self.slow = False
         self.handler: Callable[[Message], None] | None = None
+        self.on_run: Callable[[bytes, int], tuple[int, int]] | None = None
         self.on_status: Callable[[Message], bool] | None = None
         self.wake: Callable[[], None] | None = None
         self.waiting = False

@@ -124,7 +124,7 @@ async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-11")
 async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground: Ground) -> None:
-    js = _context(ground, max_pending=10, ack_timeout=1.0)
+    js = _context(ground, max_pending=10, ack_timeout=1.5)
     stream = await ground.stream(no_ack=True)
     loop = asyncio.get_running_loop()
     futures = [await js.publish_async(f"{stream.name}.a") for _ in range(10)]
@@ -132,7 +132,7 @@ async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground:
     begin = loop.time()
     with pytest.raises(TooManyStalledError, match="10 publishes") as caught:
         await js.publish_async(f"{stream.name}.a")
-    assert 0.2 <= loop.time() - begin < 0.6
+    assert 0.2 <= loop.time() - begin < 1
     assert isinstance(caught.value, TimeoutError)
     with pytest.raises(PublishTimeoutError, match="10 publishes are not acknowledged"):
         await js.publish_async_completed(0.05)
@@ -146,13 +146,11 @@ async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground:
 @ONE_PROFILE
 async def test_the_usual_limit_is_four_thousand(ground: Ground) -> None:
     stream = await ground.stream(no_ack=True)
-    js = _context(ground, ack_timeout=1.0)
     for _ in range(4000):
-        await js.publish_async(f"{stream.name}.a")
-    assert js.publish_async_pending == 4000
-    with pytest.raises(TooManyStalledError):
-        await js.publish_async(f"{stream.name}.a")
-    await js.publish_async_completed(5)
+        await ground.js.publish_async(f"{stream.name}.a")
+    assert ground.js.publish_async_pending == 4000
+    with pytest.raises(TooManyStalledError, match="4000 publishes"):
+        await ground.js.publish_async(f"{stream.name}.a")
 
 
 @pytest.mark.conformance("PUB-12")

@@ -98,7 +98,9 @@ class Publisher:
         self._window.on_unusual = _weakly(self._unusual)
         self._window.on_relaxed = _weakly(self._relax)
         self._route = client.subscribe(f"{inbox}.*")
+        self._window.listen(self._route.sid)
         self._route.handler = self._window.deliver
+        self._route.on_run = self._window.deliver_run
         self._route.wake = _weakly(self._ended)
         self._route.waiting = True
         client.dependents.add(self)
@@ -119,13 +121,21 @@ class Publisher:
         """Counts up to now."""
         return self._window.stats
 
-    async def publish(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
-        """Send, once there is room. Who is cancelled while it waits has sent nothing."""
-        window = self._window
-        if len(window.pending) >= window.limit:
+    @property
+    def busy(self) -> bool:
+        """There is no room for one more now."""
+        return len(self._window.pending) >= self._window.limit or self._connection.crowded
+
+    async def room(self) -> None:
+        """Wait until there is. Who is cancelled while it waits has sent nothing."""
+        if self._window.full:
             await self.wait_for_room()
         if self._connection.crowded:
             await self._connection.room()
+
+    def send(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
+        """Send a message."""
+        window = self._window
         token = window.token()
         frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
         self._connection.post(frame)

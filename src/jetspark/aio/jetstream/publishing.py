@@ -123,7 +123,10 @@ class Publishing(JetStreamAPI):
         publisher = self.publisher
         if publisher is None or publisher.over:
             publisher = self.publisher = Publisher(self._connection, self.publishing)
-        return await publisher.publish(subject, payload, publish_headers(headers, fields) if fields else headers)
+        self._connection.check_loop()
+        while publisher.busy:
+            await publisher.room()
+        return publisher.send(subject, payload, publish_headers(headers, fields) if fields else headers)
 
     @property
     def publish_async_pending(self) -> int:
