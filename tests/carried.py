@@ -13,22 +13,34 @@ import importlib
 import inspect
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Literal, cast
 
+from jetspark import aio, sync
 from jetspark.flow.pull import Batch
 
-__all__ = ["carry"]
+__all__ = ["FrontName", "carry", "connect"]
+
+FrontName = Literal["aio", "sync"]
 
 _END = object()
+
+
+async def connect(front: FrontName, *args: Any, **options: Any) -> aio.Connection:
+    """Open a connection of a front; the blocking one looks like the other."""
+    if front == "aio":
+        return await aio.connect(*args, **options)
+    return cast("aio.Connection", carry(await asyncio.to_thread(lambda: sync.connect(*args, **options))))
 
 
 def carry(value: Any) -> Any:
     """Return the value as the asyncio front would have given it."""
     if isinstance(value, list):
-        carried = type(value)(carry(each) for each in list.__iter__(value))
-        if isinstance(value, Batch):
-            carried.error = value.error
-        return carried
+        items = [carry(each) for each in list.__iter__(value)]
+        if not isinstance(value, Batch):
+            return items
+        batch: Batch[Any] = Batch(items)
+        batch.error = value.error
+        return batch
     if isinstance(value, concurrent.futures.Future):
         return asyncio.wrap_future(value)
     if type(value).__module__.startswith("jetspark.sync"):
@@ -54,6 +66,8 @@ class Carried:
         value = getattr(self.inner, name)
         if not inspect.ismethod(value):
             return carry(value)
+        if self._twin is aio.Connection and name == "publish":
+            return partial(_call_soon, value)  # it does not wait
         if inspect.iscoroutinefunction(getattr(self._twin, name)):
             return partial(_call, value)
         return partial(_call_now, value)
@@ -98,6 +112,10 @@ async def _call(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     given = [_lowered(each, loop) for each in args]
     named = {name: _lowered(each, loop) for name, each in kwargs.items()}
     return carry(await asyncio.to_thread(method, *given, **named))
+
+
+async def _call_soon(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return method(*args, **kwargs)
 
 
 def _call_now(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -258,7 +258,7 @@ def cluster() -> Any:
         yield cluster
 
 
-PINNED = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
+PINNED: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
 
 
 class injected:  # noqa: N801 - reads as a function
