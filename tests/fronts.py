@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any
 
-from tests.carried import carry
+from tests.carried import FrontName, connect
 from tests.connection.support import Recorder, eventually
 
-from jetspark import aio, sync
+from jetspark import aio
 from jetspark.aio.jetstream import JetStream, Stream
 from jetspark.errors import StreamNotFoundError
 from jetspark.jetstream import StorageType
@@ -27,7 +27,6 @@ from jetspark.wire.messages import Message
 
 __all__ = ["PROFILES", "FrontName", "Ground", "Profile", "Recorder", "Spy", "connect", "eventually", "open_ground"]
 
-FrontName = Literal["aio", "sync"]
 _numbers = itertools.count(1)
 
 
@@ -68,13 +67,6 @@ PROFILES = {
 }
 
 
-async def connect(front: FrontName, where: str, **options: Any) -> aio.Connection:
-    """Open a connection of a front; the blocking one looks like the other."""
-    if front == "aio":
-        return await aio.connect(where, **options)
-    return cast("aio.Connection", carry(await asyncio.to_thread(lambda: sync.connect(where, **options))))
-
-
 class Spy:
     """Keeps what is published to some subjects."""
 
@@ -92,6 +84,7 @@ class Spy:
         """Everything that the connection under test has published until now."""
         await self._ground.nc.flush()
         await self._ground.admin.flush()
+        await eventually(lambda: not any(subscription.pending[0] for subscription in self._subscriptions))
         return self.messages
 
     async def wait(self, count: int) -> list[Message]:
