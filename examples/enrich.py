@@ -1,0 +1,48 @@
+"""Put names to the orders of a stream: a stream joined with a snapshot of a key-value bucket, and published again.
+
+Orders come as JSON, `{"order": 17, "customer": "c4"}`, on `orders.>` in the stream ORDERS; the bucket CUSTOMERS holds a
+name under each customer's key (its stream is KV_CUSTOMERS). What comes out goes to `named.<customer>`, which the stream
+NAMED takes, once for each order, whatever is restarted in between. Spark reads the bucket anew for every micro-batch.
+
+    NATS_URL=nats://localhost:4222 python examples/enrich.py /tmp/enrich-checkpoint
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast
+
+from jetspark.spark import recommended_conf
+
+
+def read_customers(spark: SparkSession, **options: str) -> DataFrame:
+    """Return the bucket as it is: customer and name, without the keys that were deleted."""
+    reader = spark.read.format("jetstream").options(
+        stream="KV_CUSTOMERS", mode="lastPerSubject", includeHeaders="true", **options
+    )
+    there = reader.load().where("headers['KV-Operation'] IS NULL")
+    return there.selectExpr("split(subject, '[.]')[2] AS customer", "CAST(data AS STRING) AS name")
+
+
+def name_orders(spark: SparkSession, **options: str) -> DataFrame:
+    """Return the orders with names, as messages."""
+    reader = spark.readStream.format("jetstream").options(stream="ORDERS", startingOffsets="earliest", **options)
+    order = "from_json(CAST(data AS STRING), 'order BIGINT, customer STRING') AS order"
+    orders = reader.load().selectExpr(order).select("order.*").where("customer IS NOT NULL")
+    named = orders.join(broadcast(read_customers(spark, **options)), "customer", "left")
+    return named.selectExpr("concat('named.', customer) AS subject", "to_json(struct(*)) AS data")
+
+
+def publish(messages: DataFrame, checkpoint: str, **options: str) -> None:
+    """Publish what the stream has now."""
+    writer = messages.writeStream.format("jetstream").options(
+        expectedStream="NAMED", progressStream="QUERY_PROGRESS", checkpointLocation=checkpoint, **options
+    )
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    session = SparkSession.builder.appName("enrich").config(map=recommended_conf()).getOrCreate()
+    publish(name_orders(session), sys.argv[1])

@@ -1,0 +1,56 @@
+"""Keep the newest state of every order in a database: a stream, `foreachBatch`, and an upsert that may be repeated.
+
+Orders come as JSON, `{"order": 17, "state": "shipped"}`, on `orders.>` in the stream ORDERS. Spark may hand over a
+micro-batch twice, so each row carries its sequence in the stream, and the database takes a row only when it is newer
+than what it has. Writing a batch again then changes nothing.
+
+    NATS_URL=nats://localhost:4222 python examples/upsert.py orders.db /tmp/orders-checkpoint
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+
+from pyspark.sql import DataFrame, SparkSession
+
+from jetspark.spark import recommended_conf
+
+UPSERT = """
+    INSERT INTO orders (id, state, sequence) VALUES (?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET state = excluded.state, sequence = excluded.sequence
+    WHERE excluded.sequence > orders.sequence
+"""
+
+
+def read_orders(spark: SparkSession, **options: str) -> DataFrame:
+    """Return the orders of the stream: id, state, sequence."""
+    reader = spark.readStream.format("jetstream").options(stream="ORDERS", startingOffsets="earliest", **options)
+    order = "from_json(CAST(data AS STRING), 'order BIGINT, state STRING') AS order"
+    return reader.load().selectExpr("sequence", order).selectExpr("order.order AS id", "order.state", "sequence")
+
+
+def keep_newest(orders: DataFrame, database: str, checkpoint: str) -> None:
+    """Bring a database up to date with what the stream has now."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, state TEXT, sequence INTEGER)")
+
+    def upsert(batch: DataFrame, batch_id: int) -> None:  # noqa: ARG001 - what Spark passes
+        newest = (
+            batch.where("id IS NOT NULL")
+            .groupBy("id")
+            .agg({"sequence": "max"})
+            .withColumnRenamed("max(sequence)", "sequence")
+        )  # of several states of an order the database would keep the newest anyway; this sends it one
+        rows = newest.join(batch, ["id", "sequence"]).select("id", "state", "sequence").collect()
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.executemany(UPSERT, [tuple(row) for row in rows])
+
+    query = orders.writeStream.foreachBatch(upsert).option("checkpointLocation", checkpoint)
+    query.trigger(availableNow=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    session = SparkSession.builder.appName("upsert").config(map=recommended_conf()).getOrCreate()
+    keep_newest(read_orders(session), *sys.argv[1:3])

@@ -1,0 +1,122 @@
+"""The examples do what they say, also when Spark hands over a micro-batch twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from examples import enrich, upsert
+from pyspark.sql import SparkSession
+from tests.spark.support import Nats, running
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def nats() -> Iterator[Nats]:
+    with running() as nats:
+        yield nats
+
+
+def publish(nats: Nats, subject: str, *rows: object) -> None:
+    nats.publish([subject] * len(rows), [json.dumps(row).encode() for row in rows])
+
+
+def orders(database: Path) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute("SELECT id, state, sequence FROM orders ORDER BY id").fetchall()
+
+
+def test_the_newest_state_of_every_order_is_kept(
+    session: SparkSession,
+    nats: Nats,
+    tmp_path: Path,
+) -> None:
+    nats.stream("ORDERS", subjects=["orders.>"])
+    publish(nats, "orders.1", {"order": 1, "state": "new"}, {"order": 2, "state": "new"}, {"order": 1, "state": "paid"})
+    nats.publish(["orders.x"], [b"no order"])
+    database, checkpoint = tmp_path / "orders.db", tmp_path / "checkpoint"
+    stream = upsert.read_orders(session, servers=nats.url)
+    upsert.keep_newest(stream, str(database), str(checkpoint))
+    assert orders(database) == [(1, "paid", 3), (2, "new", 2)]
+    publish(nats, "orders.1", {"order": 1, "state": "sent"})
+    for file in (checkpoint / "commits").glob("*0*"):
+        file.unlink()  # the first batch comes again
+    upsert.keep_newest(stream, str(database), str(checkpoint))
+    assert orders(database) == [(1, "sent", 5), (2, "new", 2)]
+
+
+def test_orders_get_the_names_that_the_bucket_has(
+    session: SparkSession,
+    nats: Nats,
+    tmp_path: Path,
+) -> None:
+    nats.stream("ORDERS", subjects=["orders.>"])
+    nats.stream("KV_CUSTOMERS", subjects=["$KV.CUSTOMERS.>"], max_msgs_per_subject=1)
+    nats.stream("NAMED", subjects=["named.>"])
+    nats.publish(["$KV.CUSTOMERS.c1", "$KV.CUSTOMERS.c2"], [b"Ada", b"Bob"])
+    publish(nats, "orders.1", {"order": 1, "customer": "c1"}, {"order": 2, "customer": "c3"})
+    options = {"servers": nats.url}
+    enrich.publish(enrich.name_orders(session, **options), str(tmp_path), **options)
+    nats.publish(["$KV.CUSTOMERS.c3"], [b"Cem"])
+    publish(nats, "orders.1", {"order": 3, "customer": "c3"})
+    enrich.publish(enrich.name_orders(session, **options), str(tmp_path), **options)
+    found = [json.loads(row["data"]) for row in nats.rows("NAMED", "data") if isinstance(row["data"], bytes)]
+    assert sorted(found, key=lambda row: int(row["order"])) == [
+        {"customer": "c1", "order": 1, "name": "Ada"},
+        {"customer": "c3", "order": 2},
+        {"customer": "c3", "order": 3, "name": "Cem"},
+    ]
+
+
+def test_the_pipeline_cleans_sums_up_and_publishes(nats: Nats, tmp_path: Path) -> None:
+    nats.stream("FLIGHTS", subjects=["flights.>"])
+    nats.stream("DELAYS", subjects=["delays.>"])
+    flights = [
+        {
+            "carrier": ("UA", "AA")[number % 2],
+            "scheduled": f"2013-01-01T{number // 10:02d}:{number % 10:02d}:00Z",
+            "delay": None if number % 7 == 0 else number % 5,
+        }
+        for number in range(100)
+    ]
+    publish(nats, "flights.x", *flights)
+    nats.publish(["flights.x"], [b"no flight"])
+    folder = tmp_path / "pipeline"
+    shutil.copytree(ROOT / "examples" / "pipeline", folder)
+    spec = folder / "spark-pipeline.yml"
+    text = spec.read_text()
+    assert "file:///tmp/departures-pipeline" in text
+    spec.write_text(text.replace("file:///tmp/departures-pipeline", f"file://{tmp_path}/storage"))
+    done = subprocess.run(
+        [Path(sys.executable).parent / "spark-pipelines", "run"],
+        cwd=folder,
+        env={**os.environ, "NATS_URL": nats.url, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    kept = pq.read_table(folder / "spark-warehouse" / "departures", columns=["sequence"])
+    assert sorted(kept.column("sequence").to_pylist()) == [number + 1 for number in range(100) if number % 7]
+    hours = [json.loads(row["data"]) for row in nats.rows("DELAYS", "data") if isinstance(row["data"], bytes)]
+    expected: dict[tuple[object, str], int] = {}
+    for flight in flights:
+        hour = str(flight["scheduled"])[:13]
+        if flight["delay"] is not None and hour < "2013-01-01T08":  # the watermark is an hour behind the last flight
+            key = (flight["carrier"], hour)
+            expected[key] = expected.get(key, 0) + 1
+    assert {(row["carrier"], row["start"][:13]): row["flights"] for row in hours} == expected
+    assert {row["subject"] for row in nats.rows("DELAYS", "subject")} == {"delays.UA", "delays.AA"}
