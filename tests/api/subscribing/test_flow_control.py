@@ -1,0 +1,162 @@
+"""Flow control: answered when what came before has been handed out, once, in every mode of consumption."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.api.subscribing.support import Sieve, collect, side
+from tests.fronts import Ground, eventually
+
+from jetspark.aio import Msg
+from jetspark.jetstream import AckPolicy, ConsumerConfig
+
+CHUNK = b"x" * 100_000
+COUNT = 60
+
+
+async def fill(ground: Ground, subject: str, count: int = COUNT, payload: bytes = CHUNK) -> None:
+    for _ in range(count - 1):
+        await ground.admin.publish(subject, payload)
+    await ground.admin.request(subject, payload)
+
+
+async def stalled(ground: Ground, subscription: Any) -> int:
+    """Messages that came when the server waits for an answer."""
+    spy = await ground.spy(subscription.subject)
+
+    def waits() -> bool:
+        return any("Nats-Consumer-Stalled" in message.headers for message in spy.messages if message.status)
+
+    await eventually(waits, what="a heartbeat of a stalled consumer")
+    return int(subscription.delivered)
+
+
+@pytest.mark.conformance("FLC-01", "FLC-02", "FLC-05")
+async def test_the_server_waits_until_what_it_sent_is_taken(ground: Ground) -> None:
+    """R39: flow control is answered in every mode."""
+    stream = await ground.stream()
+    await fill(ground, f"{stream.name}.a")
+    spy = await ground.spy("$JS.FC.>")
+    subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=0.1)
+    first = await stalled(ground, subscription)
+    assert 0 < first < COUNT
+    assert await spy.settled() == []
+    await collect(subscription, COUNT)
+    answers = [message.subject for message in await spy.settled()]
+    assert len(answers) == len(set(answers)) > 0
+    assert all(message.payload == b"" for message in spy.messages)
+    assert (subscription.delivered, subscription.pending_msgs) == (COUNT, 0)
+
+
+@pytest.mark.conformance("FLC-02")
+async def test_r39_a_callback_that_blocks_holds_the_answer_back(ground: Ground) -> None:
+    stream = await ground.stream()
+    await fill(ground, f"{stream.name}.a")
+    spy = await ground.spy("$JS.FC.>")
+    gate = asyncio.Event()
+    handled: list[int] = []
+
+    async def handle(message: Msg) -> None:
+        await gate.wait()
+        handled.append(len(message.payload))
+
+    subscription = await ground.js.subscribe(f"{stream.name}.a", cb=handle, flow_control=True, idle_heartbeat=0.1)
+    await stalled(ground, subscription)
+    assert await spy.settled() == []
+    gate.set()
+    await eventually(lambda: len(handled) == COUNT, what="all messages")
+
+
+@pytest.mark.parametrize("way", ["callback", "next_msg", "iteration"])
+async def test_r39_every_mode_gets_all_messages(ground: Ground, way: str) -> None:
+    stream = await ground.stream()
+    count = 3000
+    await fill(ground, f"{stream.name}.a", count, b"x" * 1000)
+    spy = await ground.spy("$JS.FC.>")
+    seen = 0
+
+    def handle(_message: Msg) -> None:
+        nonlocal seen
+        seen += 1
+
+    cb = handle if way == "callback" else None
+    subscription = await ground.js.subscribe(
+        f"{stream.name}.a",
+        cb=cb,
+        flow_control=True,
+        idle_heartbeat=0.2,
+        config=ConsumerConfig(ack_policy=AckPolicy.NONE),
+    )
+    if way == "next_msg":
+        seen = len(await collect(subscription, count))
+    elif way == "iteration":
+        async for _ in subscription:
+            seen += 1
+            if seen == count:
+                break
+    await eventually(lambda: seen == count, 20, f"{count} messages")
+    assert await spy.settled()
+    await subscription.unsubscribe()
+
+
+@pytest.mark.conformance("FLC-03")
+async def test_with_nothing_queued_the_answer_goes_out_at_once(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=5)
+    spy = await ground.spy("$JS.FC.>")
+    received = 0
+    while not await spy.settled():
+        await ground.fill(f"{stream.name}.a", CHUNK)
+        await subscription.next_msg(5)
+        received += 1
+        assert received < 200
+    assert subscription.delivered == received
+
+
+@pytest.mark.conformance("FLC-04")
+async def test_a_lost_request_is_answered_from_the_heartbeat(ground: Ground) -> None:
+    stream = await ground.stream()
+    await fill(ground, f"{stream.name}.a")
+
+    def loses(_line: object, content: bytes) -> bool:
+        return b"FlowControl Request" in content
+
+    async with Sieve(ground.server.port, loses) as proxy, side(ground, proxy.url) as own:
+        subscription = await own.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=0.1)
+        assert len(await collect(subscription, COUNT)) == COUNT
+        assert proxy.lost > 0
+        await subscription.unsubscribe()
+
+
+@pytest.mark.conformance("FLC-05")
+async def test_a_heartbeat_does_not_bring_a_queued_answer_forward(ground: Ground) -> None:
+    stream = await ground.stream()
+    await fill(ground, f"{stream.name}.a")
+    spy = await ground.spy("$JS.FC.>")
+    subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=0.1)
+    first = await stalled(ground, subscription)
+    beats = await ground.spy(subscription.subject)
+    await beats.wait(3)
+    assert await spy.settled() == []
+    await collect(subscription, first)
+    assert len(await spy.wait(1)) == 1
+    again = len(beats.messages)
+    await eventually(lambda: len(beats.messages) > again, what="the next window")
+    assert len({message.subject for message in await spy.settled()}) == len(spy.messages)
+
+
+@pytest.mark.conformance("QUE-02")
+async def test_a_queue_answers_no_flow_control_and_watches_no_heartbeats(ground: Ground) -> None:
+    stream = await ground.stream()
+    spy = await ground.spy("$JS.FC.>")
+    async with side(ground) as own:
+        member = await own.js.subscribe(f"{stream.name}.a", "q")
+        await ground.inject(member.subject, b"NATS/1.0 100 FlowControl Request\r\n\r\n", reply="$JS.FC.forged")
+        await ground.inject(member.subject, b"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 9\r\n\r\n")
+        await ground.fill(f"{stream.name}.a", b"1")
+        assert (await member.next_msg(5)).payload == b"1"
+        assert await spy.settled() == []
+        assert own.events.names == ["Connected"]
+        await member.unsubscribe()

@@ -1,0 +1,144 @@
+"""Heartbeats of push consumers, and the alarm when they stay away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.api.subscribing.support import collect, errors, side, told
+from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
+
+from jetspark.errors import ConsumerNotFoundError, DisconnectedError, MissedHeartbeatError
+from jetspark.events import Disconnected, Reconnected
+from jetspark.jetstream import ConsumerConfig, StorageType
+from jetspark.server import NatsServer
+
+BEAT = 0.2
+
+
+@pytest.mark.conformance("HBM-01")
+async def test_heartbeats_reach_neither_the_user_nor_the_counters(ground: Ground) -> None:
+    stream = await ground.stream()
+    called: list[bytes] = []
+    reading = await ground.js.subscribe(f"{stream.name}.a", idle_heartbeat=BEAT)
+    calling = await ground.js.subscribe(
+        f"{stream.name}.a", idle_heartbeat=BEAT, cb=lambda message: called.append(message.payload)
+    )
+    assert (await reading.consumer_info()).config.idle_heartbeat == timedelta(seconds=BEAT)
+    spy = await ground.spy(reading.subject)
+    await spy.wait(2)
+    assert all(message.status is not None and message.status.code == 100 for message in spy.messages)
+    await ground.fill(f"{stream.name}.a", b"1")
+    assert (await reading.next_msg(5)).payload == b"1"
+    await eventually(lambda: called == [b"1"], what="the callback")
+    for subscription in (reading, calling):
+        assert (subscription.delivered, subscription.pending_msgs, subscription.received) == (1, 0, 1)
+
+
+@pytest.mark.conformance("HBM-02")
+async def test_a_heartbeats_stream_sequence_is_where_the_consumer_has_got_to(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.subscribe(
+        f"{stream.name}.a", idle_heartbeat=BEAT, config=ConsumerConfig(max_ack_pending=1)
+    )
+    spy = await ground.spy(subscription.subject)
+    [first, *_] = await spy.wait(1)
+    assert first.headers.get("Nats-Last-Consumer") == "0"
+    await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
+    await subscription.next_msg(5)
+    await eventually(lambda: spy.messages[-1].headers.get("Nats-Last-Consumer") == "1", what="a heartbeat behind it")
+    assert spy.messages[-1].headers.get("Nats-Last-Stream") == "1"
+
+
+@pytest.mark.conformance("HBM-05", "HBM-04")
+async def test_a_consumer_that_was_deleted_is_noticed_by_its_silence_and_told_again(ground: Ground) -> None:
+    stream = await ground.stream()
+    async with side(ground) as own:
+        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1)
+        await ground.js.delete_consumer(stream.name, subscription.consumer)
+        error = await told(own.events, MissedHeartbeatError, 2)
+        assert subscription.consumer in str(error)
+        await told(own.events, ConsumerNotFoundError)
+        assert not subscription.closed
+        with pytest.raises(ConsumerNotFoundError):
+            await subscription.unsubscribe()
+        before = len(errors(own.events, MissedHeartbeatError))
+        await asyncio.sleep(0.4)
+        assert len(errors(own.events, MissedHeartbeatError)) == before
+
+
+async def test_r15_a_push_consumer_that_is_gone_is_told_of_and_asked_for(ground: Ground) -> None:
+    stream = await ground.stream()
+    async with side(ground) as own:
+        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1, cb=lambda _message: None)
+        await ground.js.delete_consumer(stream.name, subscription.consumer)
+        await told(own.events, MissedHeartbeatError)
+        await told(own.events, ConsumerNotFoundError)
+
+
+@pytest.mark.conformance("HBM-03", "HBM-04")
+@pytest.mark.parametrize("factor", [3.0, 5.0])
+async def test_silence_raises_an_alarm_after_three_intervals_or_as_configured(
+    front: FrontName, profile: Profile, factor: float, no_leaks: None
+) -> None:
+    with NatsServer(config=profile.config) as server:
+        async with open_ground(front, profile, server) as ground, side(ground) as own:
+            stream = await ground.stream()
+            options: dict[str, Any] = {} if factor == 3.0 else {"heartbeat_alarm_factor": factor}
+            subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=BEAT, **options)
+            await ground.fill(f"{stream.name}.a", b"1")
+            await subscription.next_msg(5)
+            server.pause()
+            begin = time.monotonic()
+            await told(own.events, MissedHeartbeatError)
+            assert (factor - 1) * BEAT < time.monotonic() - begin < (factor + 2) * BEAT
+            server.resume()
+            await ground.fill(f"{stream.name}.a", b"2")
+            assert (await subscription.next_msg(5)).payload == b"2"
+            seen = len(errors(own.events, MissedHeartbeatError))
+            await asyncio.sleep((factor + 1) * BEAT)
+            assert len(errors(own.events, MissedHeartbeatError)) == seen
+
+
+@pytest.mark.conformance("HBM-06")
+async def test_silence_without_a_session_is_no_alarm(front: FrontName, profile: Profile, no_leaks: None) -> None:
+    with NatsServer(config=profile.config) as server:
+        async with (
+            open_ground(front, profile, server, reconnect_wait=0.05) as ground,
+            side(ground, reconnect_wait=0.05) as own,
+        ):
+            stream = await ground.stream(storage=StorageType.FILE)
+            subscription = await own.js.subscribe(f"{stream.name}.a", durable="d", idle_heartbeat=0.1)
+            server.kill()
+            await own.events.wait(Disconnected)
+            await asyncio.sleep(0.8)
+            server.start()
+            await own.events.wait(Reconnected)
+            with suppress(DisconnectedError):  # told once: what was sent last may be lost
+                await ground.admin.flush()
+            await ground.fill(f"{stream.name}.a", b"1")
+            assert (await subscription.next_msg(5)).payload == b"1"
+            assert errors(own.events, MissedHeartbeatError) == []
+
+
+async def test_a_slow_reader_and_an_endless_callback_are_no_silence(ground: Ground) -> None:
+    stream = await ground.stream()
+    gate = asyncio.Event()
+
+    async def wait(_message: Any) -> None:
+        await gate.wait()
+
+    async with side(ground) as own:
+        called = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1, cb=wait)
+        unread = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1)
+        await ground.fill(f"{stream.name}.a", b"1", b"2")
+        await eventually(lambda: unread.pending_msgs == 2, what="messages that nobody reads")
+        await asyncio.sleep(0.5)
+        assert errors(own.events) == []
+        gate.set()
+        assert [message.payload for message in await collect(unread, 2)] == [b"1", b"2"]
+        await called.drain()
