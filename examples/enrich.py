@@ -44,5 +44,5 @@ def publish(messages: DataFrame, checkpoint: str, **options: str) -> None:
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.appName("enrich").config(map=recommended_conf()).getOrCreate()
+    session = SparkSession.builder.appName("enrich").config(map={**recommended_conf()}).getOrCreate()
     publish(name_orders(session), sys.argv[1])

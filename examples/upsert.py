@@ -14,6 +14,7 @@ import sys
 from contextlib import closing
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from jetspark.spark import recommended_conf
 
@@ -37,20 +38,15 @@ def keep_newest(orders: DataFrame, database: str, checkpoint: str) -> None:
         connection.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, state TEXT, sequence INTEGER)")
 
     def upsert(batch: DataFrame, batch_id: int) -> None:  # noqa: ARG001 - what Spark passes
-        newest = (
-            batch.where("id IS NOT NULL")
-            .groupBy("id")
-            .agg({"sequence": "max"})
-            .withColumnRenamed("max(sequence)", "sequence")
-        )  # of several states of an order the database would keep the newest anyway; this sends it one
-        rows = newest.join(batch, ["id", "sequence"]).select("id", "state", "sequence").collect()
+        newest = batch.where("id IS NOT NULL").groupBy("id").agg(F.max_by("state", "sequence"), F.max("sequence"))
+        rows = [tuple(row) for row in newest.collect()]
         with closing(sqlite3.connect(database)) as connection, connection:
-            connection.executemany(UPSERT, [tuple(row) for row in rows])
+            connection.executemany(UPSERT, rows)
 
     query = orders.writeStream.foreachBatch(upsert).option("checkpointLocation", checkpoint)
     query.trigger(availableNow=True).start().awaitTermination()
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.appName("upsert").config(map=recommended_conf()).getOrCreate()
+    session = SparkSession.builder.appName("upsert").config(map={**recommended_conf()}).getOrCreate()
     keep_newest(read_orders(session), *sys.argv[1:3])
