@@ -136,12 +136,29 @@ def test_a_run_that_reads_what_is_available_ends_where_the_streams_ended_when_it
 
 
 def test_a_batch_that_is_repeated_after_a_restart_reads_the_same(nats: Nats) -> None:
+    """R61: what a query has read is said by ranges in its checkpoint, not by acknowledgements."""
     stream = nats.filled(10, ("a", "b"))
     made = reader(nats, stream, subject=f"{stream}.b")
     start = made.initialOffset()
     end = latest(made, start)
     nats.publish([f"{stream}.b"] * 5)
     assert rows(made, start, end) == rows(reader(nats, stream, subject=f"{stream}.b"), start, end) == [2, 4, 6, 8, 10]
+
+
+def test_the_consumer_of_a_task_that_is_killed_is_gone_within_a_minute(nats: Nats) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream)
+    start = made.initialOffset()
+    end = latest(made, start)
+    with nats.watched() as requests:
+        rows(made, start, end)
+        configs = requests.configs()
+    assert configs
+    for config in configs:
+        threshold = config["inactive_threshold"]
+        assert isinstance(threshold, int)
+        assert 0 < threshold <= 60 * 10**9
+        assert (config["ack_policy"], config["mem_storage"], config.get("durable_name")) == ("none", True, None)
 
 
 def test_partitions_are_split_as_the_options_say(nats: Nats) -> None:
