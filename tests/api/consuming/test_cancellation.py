@@ -1,0 +1,128 @@
+"""Calls that are cancelled or time out lose nothing: what had arrived is handed out by the next call (R24, R25)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.api.consuming.support import consumer_of, numbered, payloads, take, waiting
+from tests.fronts import Ground
+
+from jetspark.aio.jetstream import Consumer
+
+pytestmark = pytest.mark.parametrize("front", ["aio"], indirect=True)  # blocking calls are not cancelled
+
+
+async def cancelled(task: asyncio.Task[object]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.conformance("FET-07")
+async def test_r24_what_a_cancelled_fetch_had_is_in_the_next_one(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=5)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await consumer.fetch(10, expires=5)
+    assert payloads(await consumer.fetch(3, expires=5)) == numbered(0, 3)
+    await waiting(ground, consumer, 0)
+    await ground.fill(f"{consumer.stream_name}.a", b"5")
+    batch = await consumer.fetch(3, expires=5)
+    assert payloads(batch) == numbered(3, 6)
+    assert {message.metadata.num_delivered for message in batch} == {1}
+    assert (await consumer.info()).num_ack_pending == 6
+
+
+@pytest.mark.parametrize("call", ["next", "fetch_no_wait", "consume", "fetch_bytes"])
+async def test_r24_every_call_takes_what_was_left(ground: Ground, call: str) -> None:
+    consumer = await consumer_of(ground, messages=4)
+    fetching = asyncio.create_task(consumer.fetch(10, expires=5))
+    await waiting(ground, consumer, 1)
+    await cancelled(fetching)
+    if call == "next":
+        got = [(await consumer.next(5)).payload for _ in range(4)]
+    elif call == "consume":
+        async with consumer.consume(max_messages=2) as messages:
+            got = payloads(await take(messages, 4))
+    elif call == "fetch_bytes":
+        got = payloads(await consumer.fetch_bytes(10_000, expires=0.1))
+    else:
+        got = payloads(await consumer.fetch_no_wait(10))
+    assert got == numbered(0, 4)
+
+
+async def test_r24_messages_under_way_to_a_cancelled_call_are_not_lost(ground: Ground) -> None:
+    """Cancelled at any moment of its life, a call loses none of 200 messages."""
+    consumer = await consumer_of(ground, messages=200)
+    seen: list[bytes] = []
+    for turns in range(40):
+        call = asyncio.create_task(consumer.fetch(5, expires=5))
+        for _ in range(turns % 13):
+            await asyncio.sleep(0)
+        if call.done():
+            seen += payloads(call.result())
+        else:
+            call.cancel()
+            try:
+                seen += payloads(await call)
+            except asyncio.CancelledError:
+                continue
+    while len(seen) < 200:
+        seen += payloads(await consumer.fetch(200 - len(seen), expires=5))
+    assert seen == numbered(0, 200)
+
+
+async def test_r25_cancellation_is_never_turned_into_something_else(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    for call in (consumer.fetch(1), consumer.next(), consumer.fetch_bytes(100), anext(consumer.consume())):
+        task = asyncio.ensure_future(call)
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await waiting(ground, consumer, 0)
+
+
+async def test_a_cancelled_iteration_loses_nothing_and_can_go_on(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    async with consumer.consume() as messages:
+        for number in range(20):
+            waiter = asyncio.create_task(take(messages, 1))
+            await asyncio.sleep(0)
+            filling = asyncio.create_task(ground.fill(f"{consumer.stream_name}.a", b"%d" % number))
+            for _ in range(number):
+                await asyncio.sleep(0)
+            waiter.cancel()
+            done, _ = await asyncio.wait([waiter])
+            if not done.pop().cancelled():
+                assert payloads(waiter.result()) == [b"%d" % number]
+            else:
+                assert payloads(await take(messages, 1)) == [b"%d" % number]
+            await filling
+
+
+async def test_several_readers_share_one_consume(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=60)
+    async with consumer.consume(max_messages=10) as messages:
+        parts = await asyncio.gather(*(take(messages, 20) for _ in range(3)))
+    assert sorted(int(message.payload) for part in parts for message in part) == list(range(60))
+
+
+async def test_a_cancelled_call_that_never_began_leaves_nothing(ground: Ground) -> None:
+    consumer: Consumer = await consumer_of(ground, messages=1)
+    task = asyncio.create_task(consumer.fetch(1))
+    await cancelled(task)
+    assert (await consumer.info()).num_waiting == 0
+    assert payloads(await consumer.fetch(1)) == [b"0"]
+
+
+async def test_a_closed_connection_ends_what_a_cancelled_call_waits_for(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    fetching = asyncio.create_task(consumer.fetch(10, expires=5))
+    await waiting(ground, consumer, 1)
+    fetching.cancel()
+    await asyncio.wait([fetching])
+    await ground.nc.close()
+    with pytest.raises(ConnectionError):
+        await consumer.fetch(1)

@@ -1,0 +1,309 @@
+"""What becomes of fetch and consume when sessions, servers and consumers go away and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.api.consuming.support import (
+    Warnings,
+    consumer_of,
+    numbered,
+    payloads,
+    spy_on_pulls,
+    take,
+    waiting,
+)
+from tests.connection.support import Proxy
+from tests.fronts import PROFILES, FrontName, Ground, Profile, Recorder, connect, eventually, open_ground
+
+from jetspark.aio.jetstream import Consumer, JetStream
+from jetspark.errors import (
+    ConsumerNotFoundError,
+    DisconnectedError,
+    MissedHeartbeatError,
+    NoConsumerResponseError,
+)
+from jetspark.events import Reconnected
+from jetspark.server import NatsServer
+
+QUICK: dict[str, Any] = {"reconnect_wait": 0.05}
+
+
+@asynccontextmanager
+async def behind_proxy(ground: Ground, **options: Any) -> AsyncIterator[tuple[Proxy, JetStream, Recorder]]:
+    """A context of the front under test behind a proxy that can cut it off."""
+    recorder = Recorder()
+    async with Proxy(ground.server.port) as proxy:
+        connection = await connect(
+            ground.front, proxy.url, on_event=recorder, **{**ground.profile.options, **QUICK, **options}
+        )
+        try:
+            yield proxy, connection.jetstream(domain=ground.profile.domain), recorder
+        finally:
+            await connection.close()
+
+
+@asynccontextmanager
+async def own_server(front: FrontName, profile: Profile) -> AsyncIterator[tuple[NatsServer, Ground]]:
+    """A server to kill."""
+    config = dict(profile.config)
+    with NatsServer(config=config) as server:
+        async with open_ground(front, profile, server, **QUICK) as ground:
+            yield server, ground
+
+
+async def handle_of(js: JetStream, consumer: Consumer) -> Consumer:
+    return await js.consumer(consumer.stream_name, consumer.name)
+
+
+@pytest.mark.conformance("REC-03", "REC-04", "REC-05")
+async def test_consume_waits_for_the_session_and_then_pulls_once(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    requests = await ground.spy("$JS.API.>")
+    told = Warnings()
+    async with behind_proxy(ground) as (proxy, js, recorder):
+        handle = await handle_of(js, consumer)
+        async with handle.consume(expires=1, idle_heartbeat=0.5, max_messages=10, on_error=told.tell) as messages:
+            await waiting(ground, consumer, 1)
+            before = len(await requests.settled())
+            proxy.open = False
+            proxy.cut()
+            await asyncio.sleep(1.2)  # longer than two heartbeats
+            assert told.errors == []
+            proxy.open = True
+            await recorder.wait(Reconnected)
+            await ground.fill(f"{consumer.stream_name}.a", b"0")
+            assert payloads(await take(messages, 1)) == [b"0"]
+            await requests.settled()
+    assert told.errors == []
+    after = requests.messages[before:]
+    pulls = [message for message in after if ".MSG.NEXT." in message.subject]
+    assert b'"batch":10' in pulls[0].payload
+    assert len(pulls) <= 2  # a second one if a whole second has passed meanwhile
+    assert not [subject for subject in requests.subjects[before:] if ".CONSUMER.INFO." in subject]
+
+
+@pytest.mark.conformance("REC-05")
+async def test_the_consumer_is_looked_up_after_a_reconnect_only_if_so_asked(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    requests = await ground.spy(f"$JS.API.CONSUMER.INFO.{consumer.stream_name}.{consumer.name}")
+    for verify in (False, True):
+        async with behind_proxy(ground) as (proxy, js, recorder):
+            handle = await handle_of(js, consumer)
+            async with handle.consume(verify_on_reconnect=verify) as messages:
+                await ground.fill(f"{consumer.stream_name}.a", b"0")
+                await take(messages, 1)
+                await requests.settled()
+                before = len(requests.messages)
+                proxy.cut()
+                await recorder.wait(Reconnected)
+                await ground.fill(f"{consumer.stream_name}.a", b"1")
+                assert payloads(await take(messages, 1)) == [b"1"]
+                await requests.settled()
+                assert (len(requests.messages) > before) is verify
+
+
+@pytest.mark.conformance("REC-05")
+async def test_revision_1_ends_consume_when_the_consumer_is_gone(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    async with behind_proxy(ground) as (proxy, js, _):
+        handle = await handle_of(js, consumer)
+        async with handle.consume(verify_on_reconnect=True) as messages:
+            await waiting(ground, consumer, 1)
+            proxy.open = False
+            proxy.cut()
+            await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
+            proxy.open = True
+            with pytest.raises(ConsumerNotFoundError):
+                await take(messages, 1)
+
+
+@pytest.mark.conformance("REC-06")
+async def test_r3_a_consumer_that_vanished_is_told_and_picked_up_when_it_is_made_again(front: FrontName) -> None:
+    """A memory consumer is gone after a restart; consume stays, and reads on when it is there again (R3)."""
+    async with own_server(front, PROFILES["default"]) as (server, ground):
+        stream = await ground.stream(storage="file")
+        fields: dict[str, Any] = {"durable_name": "d", "mem_storage": True}
+        consumer = await stream.create_consumer(**fields)
+        told = Warnings()
+        async with consumer.consume(on_error=told.tell) as messages:
+            await ground.fill(f"{stream.name}.a", b"0")
+            await (await take(messages, 1))[0].ack_sync()
+            server.kill()
+            server.start()
+            await told.wait(NoConsumerResponseError, 2)
+            await ground.admin_js.create_consumer(stream.name, deliver_policy="new", **fields)
+            await ground.fill(f"{stream.name}.a", b"1")
+            assert payloads(await take(messages, 1)) == [b"1"]
+
+
+@pytest.mark.conformance("REC-07")
+async def test_counters_survive_cuts_while_the_server_stays_up(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=300, ack_wait=timedelta(seconds=2))
+    seen: set[bytes] = set()
+    async with behind_proxy(ground) as (proxy, js, recorder):
+        handle = await handle_of(js, consumer)
+        async with handle.consume(max_messages=20, expires=2) as messages:
+            for _ in range(3):
+                for message in await take(messages, 50):
+                    seen.add(message.payload)
+                    await message.ack()
+                count = len(recorder.of(Reconnected))
+                proxy.cut()
+                await recorder.wait(Reconnected, count + 1)
+            async with asyncio.timeout(15):
+                async for message in messages:
+                    seen.add(message.payload)
+                    await message.ack()
+                    if len(seen) == 300:
+                        break
+            assert messages.pending[0] <= 40
+    assert seen == set(numbered(0, 300))
+
+
+@pytest.mark.conformance("REC-07")
+async def test_counters_survive_a_restart_of_the_server(front: FrontName) -> None:
+    async with own_server(front, PROFILES["default"]) as (server, ground):
+        stream = await ground.stream(storage="file")
+        consumer = await stream.create_consumer(durable_name="d", ack_wait=timedelta(seconds=2))
+        await ground.fill(f"{stream.name}.a", *numbered(0, 1000))
+        seen: set[bytes] = set()
+        async with consumer.consume(max_messages=50) as messages:
+            for message in await take(messages, 300):
+                seen.add(message.payload)
+                await message.ack()
+            server.kill()
+            server.start()
+            async with asyncio.timeout(20):
+                async for message in messages:
+                    seen.add(message.payload)
+                    await message.ack()
+                    if len(seen) == 1000:
+                        break
+        assert seen == set(numbered(0, 1000))
+
+
+@pytest.mark.conformance("REC-08")
+async def test_r1_a_cut_ends_a_fetch_at_once_with_what_it_has(ground: Ground) -> None:
+    """The batch ends with an error behind its messages, and no pull is left over (R1)."""
+    consumer = await consumer_of(ground, messages=3)
+    spy = await spy_on_pulls(ground, consumer)
+    async with behind_proxy(ground) as (proxy, js, recorder):
+        handle = await handle_of(js, consumer)
+        fetching = asyncio.create_task(handle.fetch(10, expires=10))
+        await waiting(ground, consumer, 1)
+        empty = asyncio.create_task(handle.next(10))
+        await waiting(ground, consumer, 2)
+        begin = time.monotonic()
+        proxy.cut()
+        batch = await fetching
+        with pytest.raises(DisconnectedError):
+            await empty
+        assert time.monotonic() - begin < 2.0
+        assert payloads(list.copy(batch)) == numbered(0, 3)
+        assert isinstance(batch.error, DisconnectedError)
+        await recorder.wait(Reconnected)
+        assert len(await spy.settled()) == 2
+        await waiting(ground, consumer, 0)
+        await ground.fill(f"{consumer.stream_name}.a", b"3")
+        assert payloads(await handle.fetch(1, expires=5)) == [b"3"]
+
+
+@pytest.mark.conformance("REC-08")
+async def test_a_fetch_without_a_session_waits_for_one(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=1)
+    async with behind_proxy(ground) as (proxy, js, recorder):
+        handle = await handle_of(js, consumer)
+        proxy.open = False
+        proxy.cut()
+        await eventually(lambda: "Disconnected" in recorder.names)
+        with pytest.raises(DisconnectedError, match="in time"):
+            await handle.fetch(1, expires=0.1)
+        fetching = asyncio.create_task(handle.fetch(1, expires=10))
+        await asyncio.sleep(0.1)
+        proxy.open = True
+        assert payloads(await fetching) == [b"0"]
+
+
+@pytest.mark.conformance("REC-04")
+async def test_pulls_that_could_not_be_sent_are_not_sent_after_a_reconnect(front: FrontName) -> None:
+    async with own_server(front, PROFILES["default"]) as (server, ground):
+        stream = await ground.stream(storage="file")
+        consumer = await stream.create_consumer(durable_name="d")
+        told = Warnings()
+        recorder = Recorder()
+        connection = await ground.connect(on_event=recorder, **QUICK)
+        handle = await connection.jetstream().consumer(stream.name, "d")
+        async with handle.consume(on_error=told.tell) as messages:
+            server.kill()
+            await eventually(lambda: "Disconnected" in recorder.names)
+            server.start()
+            await recorder.wait(Reconnected)
+            await ground.fill(f"{stream.name}.a", b"0")
+            assert payloads(await take(messages, 1)) == [b"0"]
+            await waiting(ground, consumer, 1)
+        assert told.of(MissedHeartbeatError) == []
+
+
+@pytest.mark.conformance("REC-02")
+async def test_the_subscription_of_consume_is_restored_before_its_pull(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=1)
+    async with behind_proxy(ground) as (proxy, js, recorder):
+        handle = await handle_of(js, consumer)
+        async with handle.consume() as messages:
+            await take(messages, 1)
+            said = len(proxy.said)
+            proxy.cut()
+            await recorder.wait(Reconnected)
+            await ground.fill(f"{consumer.stream_name}.a", b"1")
+            assert payloads(await take(messages, 1)) == [b"1"]
+    talk = bytes(proxy.said[said:])
+    assert 0 < talk.index(b"\r\nSUB ") < talk.index(b"\r\nPUB ")
+
+
+async def test_a_consume_that_cannot_be_subscribed_ends_with_the_refusal(front: FrontName) -> None:
+    bob = {
+        "user": "bob",
+        "password": "b",
+        "permissions": {"subscribe": {"allow": "_INBOX.only.>", "deny": "_INBOX.no.>"}},
+    }
+    admin = {"user": "admin", "password": "rabbit"}
+    with NatsServer(config={"authorization": {"users": [bob, admin]}}) as server:
+        private = Profile(
+            "private", options={"user": "bob", "password": "b", "inbox_prefix": "_INBOX.only"}, admin_options=admin
+        )
+        async with open_ground(front, private, server) as ground:
+            consumer = await consumer_of(ground)
+            client = inner_client(ground)
+            client.options = replace(client.options, inbox_prefix="_INBOX.no")
+            async with consumer.consume() as messages:
+                with pytest.raises(PermissionError):
+                    await take(messages, 1)
+            with pytest.raises(PermissionError):
+                await consumer.fetch(1)
+
+
+def inner_client(ground: Ground) -> Any:
+    """The state machine of the connection under test."""
+    connection: Any = ground.nc
+    return connection.client if ground.front == "aio" else connection.inner._inner.client
+
+
+async def test_the_end_of_the_connection_ends_consume(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    connection = await ground.connect()
+    handle = await handle_of(connection.jetstream(domain=ground.profile.domain), consumer)
+    messages = handle.consume()
+    await waiting(ground, consumer, 1)
+    await connection.close()
+    with pytest.raises(StopAsyncIteration):
+        await take(messages, 1)
+    assert messages.closed
+    assert messages.error is None
