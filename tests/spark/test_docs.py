@@ -16,7 +16,7 @@ from jetspark.spark.option_table import OPTIONS, markdown_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "spark.md"
-PAGES = (PAGE, DOCS / "reading.md")
+PAGES = (PAGE, DOCS / "reading.md", DOCS / "writing.md")
 SPARKS_OWN = {"path", "checkpointLocation"}
 UPDATE = "JETSPARK_UPDATE_DOCS"
 MARKS = re.compile(r"(?<=<!-- options -->\n).*(?=<!-- /options -->)", re.DOTALL)
@@ -45,9 +45,10 @@ def examples(page: Path) -> list[str]:
 
 
 @pytest.mark.spark
-def test_the_examples_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    first, write = examples(PAGE)
-    read = examples(DOCS / "reading.md")[0]
+def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (first,) = examples(PAGE)
+    read, newest = examples(DOCS / "reading.md")[:2]
+    write, copy = (text.replace("/tmp/", f"{tmp_path}/") for text in examples(DOCS / "writing.md"))
     assert "recommended_conf" in first  # the session of the tests is made like that
     with running() as nats:
         orders = nats.stream("ORDERS", subjects=["orders.>"])
@@ -60,13 +61,27 @@ def test_the_examples_run(spark: SparkSession, capsys: pytest.CaptureFixture[str
         assert nats.info(orders).state.messages == 3
         (row,) = nats.rows(delays, "subject", "data")
         assert row == {"subject": "delays.UA", "data": b'{"carrier":"UA","delay":3.5}'}
+        nats.stream("KV_CUSTOMERS", subjects=["$KV.CUSTOMERS.>"])
+        nats.publish(["$KV.CUSTOMERS.c1"], [b"Ada"])
+        exec(newest.replace("nats://localhost:4222", nats.url), names)
+        exec("found = customers.collect()", names)
+        assert str(names["found"]) == "[Row(customer='c1', name='Ada')]"
+        nats.stream("COPY", subjects=["copy.>"])
+        exec(copy.replace("nats://localhost:4222", nats.url), names)
+        copied = nats.rows("COPY", "subject", "headers")
+        assert sorted(str(row["subject"]) for row in copied) == [
+            "copy.orders.eu.de.1",
+            "copy.orders.eu.fr.2",
+            "copy.orders.us.3",
+        ]
+        assert "('Nats-Msg-Id', ['ORDERS-1'])" in str(copied)
     assert '{"n": 1}' in capsys.readouterr().out
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, stream, release, listen = (text.replace("/tmp/", f"{tmp_path}/") for text in examples(DOCS / "reading.md"))
+    _, _, stream, release, listen = (text.replace("/tmp/", f"{tmp_path}/") for text in examples(DOCS / "reading.md"))
     with running() as nats:
         jobs = nats.stream("JOBS", retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
         nats.publish([f"{jobs}.1", f"{jobs}.2"], [b'{"n": 1}'] * 2)
