@@ -1,0 +1,359 @@
+"""Ordered consumers without a server: where the next consumer starts, and when it is made."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from jetspark.errors import (
+    ConfigError,
+    ConsumerDeletedError,
+    DisconnectedError,
+    InsufficientResourcesError,
+    JetStreamUnavailableError,
+    LeadershipChangeError,
+    MissedHeartbeatError,
+    NoConsumerResponseError,
+    RequestTimeoutError,
+    StreamNotFoundError,
+)
+from jetspark.flow.ordered import (
+    Create,
+    Delete,
+    LookUp,
+    OrderedAction,
+    OrderedCursor,
+    OrderedEnd,
+    OrderedFlow,
+    Read,
+    Warn,
+    ordered_config,
+    ordered_heartbeat,
+)
+from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy
+from jetspark.jetstream.info import SequenceInfo
+from jetspark.wire.messages import Message
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def cursor(**fields: object) -> OrderedCursor:
+    return OrderedCursor(ordered_config(fields), "o")
+
+
+def delivery(consumer_sequence: int, stream_sequence: int, pending: int = 9) -> Message:
+    reply = b"$JS.ACK.S.o_1.1.%d.%d.1767225600000000000.%d" % (stream_sequence, consumer_sequence, pending)
+    return Message(b"a", reply, b"", b"", None)
+
+
+def deliveries(first: int, end: int, *, shift: int = 0, pending: int = 9) -> list[Message]:
+    return [delivery(number, number + shift, pending) for number in range(first, end)]
+
+
+def info(name: str, *, pending: int = 9, stream_seq: int = 0, consumer_seq: int = 0) -> ConsumerInfo:
+    return ConsumerInfo(
+        stream_name="S",
+        name=name,
+        created=NOW,
+        num_pending=pending,
+        delivered=SequenceInfo(consumer_seq=consumer_seq, stream_seq=stream_seq),
+    )
+
+
+def running(until_drained: bool = False, pending: int = 9, **fields: object) -> tuple[OrderedFlow, OrderedCursor]:
+    """A flow whose first consumer is there and read from."""
+    where = cursor(**fields)
+    flow = OrderedFlow(where, until_drained=until_drained)
+    flow.start()
+    assert [type(action) for action in flow.take()] == [Create]
+    flow.created(info("o_1", pending=pending))
+    assert flow.take() == [Read("o_1")]
+    return flow, where
+
+
+def kinds(actions: list[OrderedAction]) -> list[type[OrderedAction]]:
+    return [type(action) for action in actions]
+
+
+def created_config(actions: list[OrderedAction]) -> ConsumerConfig:
+    [create] = [action for action in actions if isinstance(action, Create)]
+    return create.config
+
+
+# -- the cursor ------------------------------------------------------------------------------------------------------
+
+
+def test_a_consumer_of_this_kind_is_made_to_be_thrown_away() -> None:
+    config = cursor(filter_subject="a.>", headers_only=True, metadata={"k": "v"}).next_config()
+    assert (config.name, config.durable_name) == ("o_1", None)
+    assert (config.ack_policy, config.num_replicas, config.mem_storage) == (AckPolicy.NONE, 1, True)
+    assert config.inactive_threshold == timedelta(minutes=5)
+    assert (config.filter_subject, config.headers_only, config.metadata) == ("a.>", True, {"k": "v"})
+
+
+@pytest.mark.parametrize("field", ["durable_name", "ack_policy", "deliver_subject", "num_replicas", "max_delivr"])
+def test_what_is_fixed_cannot_be_set(field: str) -> None:
+    with pytest.raises(ConfigError, match=field):
+        ordered_config({field: "x"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "subject"),
+    [({}, ">"), ({"filter_subject": "a"}, "a"), ({"filter_subjects": ["a", "b"]}, None)],
+)
+def test_the_last_of_each_subject_needs_a_filter(fields: dict[str, object], subject: str | None) -> None:
+    config = cursor(deliver_policy=DeliverPolicy.LAST_PER_SUBJECT, **fields).next_config()
+    assert config.filter_subject == subject
+
+
+def test_a_name_is_made_up_and_a_given_one_checked() -> None:
+    assert OrderedCursor(ConsumerConfig()).next_config().name != OrderedCursor(ConsumerConfig()).next_config().name
+    with pytest.raises(ValueError, match="name"):
+        OrderedCursor(ConsumerConfig(), "a.b")
+
+
+def test_the_next_one_starts_behind_the_last_good_message_and_keeps_all_else() -> None:
+    where = cursor(
+        deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=NOW, inactive_threshold=timedelta(seconds=7)
+    )
+    first = where.next_config()
+    assert first.deliver_policy is DeliverPolicy.BY_START_TIME
+    assert where.accept(deliveries(1, 6, shift=10))[0] == 5
+    second = where.next_config()
+    assert (second.name, second.deliver_policy, second.opt_start_seq) == ("o_2", DeliverPolicy.BY_START_SEQUENCE, 16)
+    assert (second.opt_start_time, second.inactive_threshold) == (None, timedelta(seconds=7))
+
+
+def test_as_long_as_nothing_came_the_start_stays() -> None:
+    where = cursor(deliver_policy=DeliverPolicy.LAST)
+    where.next_config()
+    where.created(info("o_1", stream_seq=41))
+    assert where.next_config().deliver_policy is DeliverPolicy.LAST
+
+
+def test_new_means_new_when_the_first_consumer_was_made() -> None:
+    where = cursor(deliver_policy=DeliverPolicy.NEW)
+    assert where.next_config().deliver_policy is DeliverPolicy.NEW
+    where.created(info("o_1", stream_seq=41))
+    assert where.next_config().opt_start_seq == 42
+
+
+@pytest.mark.parametrize("missing", range(1, 6))
+def test_a_gap_is_found_wherever_it_is(missing: int) -> None:
+    where = cursor()
+    where.next_config()
+    run = [message for message in deliveries(1, 7) if b".%d.1767" % missing not in message.raw_reply]
+    good, last = where.accept(run)
+    assert good == missing - 1
+    assert where.last_sequence == (missing - 1 or None)
+    assert (last is None) is (missing == 1)
+    assert where.delivered == missing - 1
+
+
+def test_a_message_that_no_consumer_delivered_is_no_delivery() -> None:
+    where = cursor()
+    where.next_config()
+    forged = Message(b"a", b"", b"", b"", None)
+    assert where.accept([delivery(1, 1), forged, delivery(2, 2)])[0] == 1
+    assert where.accept([forged]) == (0, None)
+
+
+def test_runs_follow_each_other() -> None:
+    where = cursor()
+    where.next_config()
+    assert where.accept(deliveries(1, 4))[0] == 3
+    assert where.accept(deliveries(4, 9))[0] == 5
+    assert not where.heartbeat(8)
+    assert where.heartbeat(9)
+
+
+def test_the_default_heartbeat_is_five_seconds_where_that_fits() -> None:
+    assert [ordered_heartbeat(expires) for expires in (30, 10, 9, 1)] == [5, 5, 4.5, 0.5]
+
+
+# -- the flow --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [ConsumerDeletedError(409), MissedHeartbeatError(), NoConsumerResponseError(503)])
+@pytest.mark.parametrize("final", [True, False])
+def test_a_consumer_that_may_be_gone_is_replaced_and_the_user_told(error: MissedHeartbeatError, final: bool) -> None:
+    flow, _ = running()
+    assert flow.accept(deliveries(1, 4)) == 3
+    flow.problem(error, final=final)
+    actions = flow.take()
+    assert kinds(actions) == [Warn, Delete, Create]
+    assert created_config(actions).opt_start_seq == 4
+    assert flow.resetting
+    flow.created(info("o_2"))
+    assert flow.take() == [Read("o_2")]
+    assert not flow.resetting
+
+
+def test_a_gap_is_replaced_without_a_word() -> None:
+    flow, _ = running()
+    assert flow.accept([delivery(1, 1), delivery(3, 3)]) == 1
+    actions = flow.take()
+    assert kinds(actions) == [Delete, Create]
+    assert created_config(actions).opt_start_seq == 2
+
+
+def test_a_heartbeat_that_tells_of_more_is_a_gap() -> None:
+    flow, _ = running()
+    flow.heartbeat(0)
+    flow.heartbeat(None)
+    assert flow.take() == []
+    flow.heartbeat(1)  # although nothing came yet
+    assert kinds(flow.take()) == [Delete, Create]
+
+
+def test_other_warnings_are_passed_on_and_other_ends_are_ends() -> None:
+    flow, _ = running()
+    error = LeadershipChangeError(409)
+    flow.problem(error, final=False)
+    assert flow.take() == [Warn(error)]
+    flow.problem(error, final=True)
+    assert flow.take() == [Delete("o_1"), OrderedEnd(error)]
+    assert flow.ended
+
+
+def test_without_a_session_nothing_is_made() -> None:
+    flow, _ = running()
+    flow.accept(deliveries(1, 4))
+    flow.disconnected()
+    flow.reset()
+    flow.tick(1e9)
+    assert flow.take() == []
+    flow.reconnected()
+    actions = flow.take()
+    assert kinds(actions) == [Delete, Create]
+    assert created_config(actions).opt_start_seq == 4
+
+
+def test_it_may_begin_without_a_session() -> None:
+    flow = OrderedFlow(cursor())
+    flow.start(online=False)
+    assert flow.take() == []
+    flow.reconnected()
+    assert kinds(flow.take()) == [Create]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RequestTimeoutError(),
+        JetStreamUnavailableError(503, 10008),
+        InsufficientResourcesError(503, 10023),
+    ],
+)
+def test_passing_failures_are_tried_again_after_ever_longer_waits(error: RequestTimeoutError) -> None:
+    flow = OrderedFlow(cursor())
+    flow.start()
+    now, waits = 0.0, []
+    for serial in range(1, 7):
+        [create] = flow.take()
+        assert isinstance(create, Create)
+        flow.failed(now, f"o_{serial}", error)
+        assert flow.take() == [Warn(error)]
+        assert flow.retry_at is not None
+        waits.append(flow.retry_at - now)
+        flow.tick(flow.retry_at - 0.01)
+        assert flow.take() == []
+        now = flow.retry_at
+        flow.tick(now)
+    assert waits == [1, 2, 4, 8, 10, 10]
+
+
+def test_other_failures_end_it() -> None:
+    flow, _ = running()
+    flow.reset()
+    flow.take()
+    gone = StreamNotFoundError(404, 10059)
+    flow.failed(0.0, "o_2", gone)
+    assert flow.take() == [OrderedEnd(gone)]
+    assert flow.retry_at is None
+
+
+def test_the_number_of_tries_can_be_limited() -> None:
+    flow = OrderedFlow(cursor(), max_reset_attempts=2)
+    flow.start()
+    flow.failed(0.0, "o_1", RequestTimeoutError())
+    flow.tick(1.0)
+    assert kinds(flow.take()) == [Create, Warn, Create]
+    last = RequestTimeoutError("the last")
+    flow.failed(1.0, "o_2", last)
+    assert flow.take() == [OrderedEnd(last)]
+    with pytest.raises(ConfigError, match="max_reset_attempts"):
+        OrderedFlow(cursor(), max_reset_attempts=0)
+
+
+def test_stop_ends_a_wait_at_once_and_what_comes_later_is_cleaned_up() -> None:
+    flow = OrderedFlow(cursor())
+    flow.start()
+    flow.failed(0.0, "o_1", RequestTimeoutError())
+    flow.take()
+    flow.stop()
+    flow.stop()
+    assert flow.take() == [OrderedEnd(None)]
+    assert flow.retry_at is None
+    flow.created(info("o_1"))
+    assert flow.take() == [Delete("o_1")]
+    flow.reconnected()
+    flow.failed(0.0, "o_1", RequestTimeoutError())
+    assert flow.take() == []
+
+
+def test_the_answer_to_a_creation_of_a_former_session_is_too_late() -> None:
+    flow = OrderedFlow(cursor())
+    flow.start()
+    flow.disconnected()
+    flow.failed(0.0, "o_1", DisconnectedError())
+    flow.reconnected()
+    flow.take()
+    flow.failed(0.0, "o_1", DisconnectedError())
+    flow.created(info("o_1"))
+    assert flow.take() == [Delete("o_1")]
+    flow.created(info("o_2"))
+    assert flow.take() == [Read("o_2")]
+
+
+# -- until drained ---------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_stream_is_drained_at_once() -> None:
+    flow = OrderedFlow(cursor(), until_drained=True)
+    flow.start()
+    flow.take()
+    flow.created(info("o_1", pending=0))
+    assert flow.take() == [Delete("o_1"), OrderedEnd(None)]
+
+
+def test_it_ends_with_the_last_pending_message() -> None:
+    flow, _ = running(until_drained=True, pending=3)
+    assert flow.accept([delivery(1, 1, 2), delivery(2, 2, 1)]) == 2
+    assert flow.take() == []
+    assert flow.accept([delivery(3, 3, 0)]) == 1
+    assert flow.take() == [Delete("o_1"), OrderedEnd(None)]
+
+
+def test_where_less_came_than_was_there_the_server_is_asked() -> None:
+    flow, _ = running(until_drained=True, pending=5)
+    flow.accept([delivery(1, 1, 0)])
+    assert flow.take() == [LookUp("o_1")]
+    flow.looked_up(info("o_1", pending=2, consumer_seq=1))
+    assert flow.take() == []
+    flow.looked_up(info("another", pending=0, consumer_seq=1))
+    assert flow.take() == []
+    flow.looked_up(info("o_1", pending=0, consumer_seq=1))
+    assert flow.take() == [Delete("o_1"), OrderedEnd(None)]
+
+
+def test_silence_makes_it_look_whether_what_was_pending_is_gone() -> None:
+    flow, _ = running(until_drained=True, pending=5)
+    flow.accept([delivery(1, 1, 4)])
+    flow.heartbeat(1)
+    assert flow.take() == [LookUp("o_1")]
+    flow.looked_up(info("o_1", pending=0, consumer_seq=2))  # one is still under way
+    assert flow.take() == []
+    flow.accept([delivery(2, 2, 0)])
+    assert flow.take() == [Delete("o_1"), OrderedEnd(None)]
