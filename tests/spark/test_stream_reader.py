@@ -13,9 +13,19 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from tests.spark.support import Nats, running
 
 from jetspark.errors import AuthenticationError, ConfigError, ConnectError, DataLossError, StreamNotFoundError
-from jetspark.jetstream import RetentionPolicy
+from jetspark.jetstream import (
+    ClusterInfo,
+    PeerInfo,
+    RetentionPolicy,
+    StreamConfig,
+    StreamInfo,
+    StreamState,
+    Timestamp,
+)
 from jetspark.spark.planning import StreamPartition
 from jetspark.spark.schema import read_schema
+from jetspark.spark.stream_heads import lags
+from jetspark.spark.stream_offsets import StreamOffset
 from jetspark.spark.stream_options import stream_read_options
 from jetspark.spark.stream_reader import JetStreamStreamReader
 
@@ -276,6 +286,21 @@ def test_a_run_up_to_what_is_available_leaves_a_stream_that_was_made_meanwhile_t
     nats.publish([f"{stream}.a"] * 9)
     assert latest(made, end) == end
     assert nexts(latest(reader(nats, stream, failOnDataLoss="false"), end)) == [10]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "created_ns", "reached", "lagging"),
+    [(2, 7, 12, True), (2, 7, 11, False), (2, 8, 12, False), (0, 7, 12, False)],
+)
+def test_a_new_leader_that_does_not_know_of_everything_yet_is_told_from_a_loss(
+    replicas: int, created_ns: int, reached: int, lagging: bool
+) -> None:
+    members = ClusterInfo(leader="a", replicas=[PeerInfo(name="b")] * replicas)
+    state = StreamState(messages=10, first_seq=1, last_seq=10)
+    info = StreamInfo(StreamConfig(name="S"), Timestamp.from_ns(7), state, cluster=members)
+    assert lags(info, StreamOffset(created_ns, reached)) is lagging
+    info.cluster = None
+    assert not lags(info, StreamOffset(created_ns, reached))
 
 
 def test_the_source_process_leaves_in_order_when_spark_ends_it() -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
+from jetspark.flow.backoff import Backoff
 from jetspark.jetstream.errors import DataLossError, StreamNotFoundError
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import lend
@@ -23,7 +24,7 @@ from jetspark.spark.schema import project
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jetspark.bulk import Scan, ScanReport
+    from jetspark.bulk import Connection, Scan, ScanReport
 
 __all__ = ["RangeReader", "tell_loss"]
 
@@ -68,38 +69,51 @@ class RangeReader:
         DataLossError
             Messages of the partition are gone, or the stream is another one, and `failOnDataLoss` is true.
         """
-        from jetspark.bulk import scan
+        backoff = Backoff(self.options.retry_timeout)
+        with lend(self.options.server.connect, self.options.retry_timeout) as connection:
+            while (delay := (yield from self._try(connection, part, backoff))) is not None:
+                time.sleep(delay)  # nobody tells when the new leader has caught up
 
-        options, server = self.options, self.options.server
+    def _try(
+        self, connection: Connection, part: StreamPartition, backoff: Backoff
+    ) -> Generator[pa.RecordBatch, None, float | None]:
+        """Read the partition; or return the seconds to wait, where the leader does not know of all of it yet."""
         begin = time.monotonic()
-        with (
-            lend(server.connect, options.retry_timeout) as connection,
-            scan(
-                connection,
-                part.stream,
-                subjects=self.subjects,
-                start_sequence=part.start,
-                end_sequence=part.end,
-                columns=self.projection.columns,
-                max_batch_rows=options.batch_rows,
-                max_batch_bytes=options.batch_bytes,
-                max_bytes_in_flight=options.bytes_in_flight,
-                timeout=server.request_timeout,
-                retry_timeout=options.retry_timeout,
-                prefix=server.api,
-            ) as batches,
-        ):
+        with self._scan(connection, part) as batches:
             try:
-                yield from self._proven(part, batches)
+                batch = _next(batches)
+                delay = backoff.next_delay(time.monotonic()) if _lags(connection, part, batches.report) else None
+                if delay is not None:
+                    return delay
+                yield from self._proven(part, batches, batch)
             except (StreamNotFoundError, _StreamReplacedError) as error:
                 last = batches.report.last_sequence
                 first = part.start if last is None else last + 1
-                tell_loss(Loss(part.stream, first, part.end - 1, str(error)), options)
+                tell_loss(Loss(part.stream, first, part.end - 1, str(error)), self.options)
             _tell_counts(part, batches.report, time.monotonic() - begin)
+        return None
 
-    def _proven(self, part: StreamPartition, batches: Scan) -> Iterator[pa.RecordBatch]:
+    def _scan(self, connection: Connection, part: StreamPartition) -> Scan:
+        from jetspark.bulk import scan
+
+        options, server = self.options, self.options.server
+        return scan(
+            connection,
+            part.stream,
+            subjects=self.subjects,
+            start_sequence=part.start,
+            end_sequence=part.end,
+            columns=self.projection.columns,
+            max_batch_rows=options.batch_rows,
+            max_batch_bytes=options.batch_bytes,
+            max_bytes_in_flight=options.bytes_in_flight,
+            timeout=server.request_timeout,
+            retry_timeout=options.retry_timeout,
+            prefix=server.api,
+        )
+
+    def _proven(self, part: StreamPartition, batches: Scan, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
         """The batches of a scan, with a look at the stream before the first one and at the count behind the last."""
-        batch = _next(batches)
         if not self._is_planned_one(part, batches.report):
             return
         while batch is not None:
@@ -138,6 +152,12 @@ def _next(batches: Scan) -> pa.RecordBatch | None:
         return next(batches, None)
     except DataLossError as error:  # the scan came back to another stream
         raise _StreamReplacedError(str(error)) from error
+
+
+def _lags(connection: Connection, part: StreamPartition, report: ScanReport) -> bool:
+    """Whether a stream of a cluster ends before the range, which its last leader knew of."""
+    same = report.created is not None and time_ns(report.created) == part.created_ns
+    return same and bool(connection.server_info.cluster) and report.stream_last_sequence < part.end - 1
 
 
 def _tell_counts(part: StreamPartition, report: ScanReport, seconds: float) -> None:

@@ -7,19 +7,22 @@ that is wrong.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+from jetspark.flow.backoff import Backoff
 from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
+from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import lend
-from jetspark.spark.stream_offsets import Held
+from jetspark.spark.stream_offsets import Held, StreamOffset
 from jetspark.spark.stream_options import StreamReadOptions
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["StreamHeads", "asking"]
+__all__ = ["StreamHeads", "asking", "lags"]
 
 T = TypeVar("T")
 
@@ -48,9 +51,22 @@ class StreamHeads:
         self.infos: dict[str, StreamInfo] = {}
         self.seen: dict[str, Held] | None = None
 
-    def look(self) -> Mapping[str, Held]:
-        """Ask the server. Raises StreamNotFoundError, ConnectError, ... as the server, or its absence, says."""
+    def look(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, Held]:
+        """Ask the server. Raises StreamNotFoundError, ConnectError, ... as the server, or its absence, says.
+
+        Parameters
+        ----------
+        reached
+            Places that were reached. A leader that was just elected may not know of them yet, and is asked again.
+        """
+        backoff = Backoff(self._options.read.retry_timeout)
         self.infos = asking(self._options, self._ask, self._patience)
+        while any(lags(self.infos[stream], offset) for stream, offset in (reached or {}).items()):
+            delay = backoff.next_delay(time.monotonic())
+            if delay is None:
+                break
+            time.sleep(delay)  # nobody tells when it has caught up
+            self.infos = asking(self._options, self._ask, self._patience)
         self.seen = {stream: Held.of(info, self._options.read.subjects) for stream, info in self.infos.items()}
         return self.seen
 
@@ -75,3 +91,9 @@ class StreamHeads:
             stream: connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
             for stream in self._options.read.streams
         }
+
+
+def lags(info: StreamInfo, reached: StreamOffset) -> bool:
+    """Whether a replicated stream ends before a place that was reached in it."""
+    replicated = info.cluster is not None and bool(info.cluster.replicas)
+    return replicated and time_ns(info.created) == reached.created_ns and info.state.last_seq + 1 < reached.next

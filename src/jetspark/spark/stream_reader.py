@@ -87,7 +87,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         begin = read_offset(start, self._options.read.streams)
         time.sleep(self._poll.wait(time.monotonic()))
-        held = self._look()
+        held = self._look(begin)
         end = self._end_of_batch(begin, held, limit, time.monotonic())
         self._poll.asked(time.monotonic(), found=end != begin)
         return start if end == begin else write_offset(end)
@@ -106,7 +106,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         streams = self._options.read.streams
         begins, ends = read_offset(start, streams), read_offset(end, streams)
-        held = self._heads.seen or self._look()  # a batch that is repeated after a restart comes without a look
+        held = self._heads.seen or self._look(ends)  # a batch that is repeated after a restart comes without a look
         ranges = []
         for stream in streams:
             at = self._go_on(begins[stream], held[stream])
@@ -129,12 +129,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     # -- how -----------------------------------------------------------------------------------------------------
 
-    def _look(self) -> Mapping[str, Held]:
+    def _look(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, Held]:
         if self._heads.seen is None:
             _leave_on_sigterm()
             self._heads.look()
             self._releaser.prepare(self._heads.infos)  # before the look that counts: interest begins here
-        return self._heads.look()
+        return self._heads.look(reached)
 
     def _begin(self) -> dict[str, StreamOffset]:
         held = self._look()
