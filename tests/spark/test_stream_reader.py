@@ -6,66 +6,17 @@ import json
 import subprocess
 import sys
 import time
-from datetime import timedelta
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from tests.spark.micro_batches import latest, nexts, reader, rows
 from tests.spark.support import Nats, running
 
-from jetspark.errors import AuthenticationError, ConfigError, ConnectError, DataLossError, StreamNotFoundError
+from jetspark.errors import AuthenticationError, ConnectError
 from jetspark.jetstream import (
-    ClusterInfo,
-    PeerInfo,
     RetentionPolicy,
-    StreamConfig,
-    StreamInfo,
-    StreamState,
-    Timestamp,
 )
 from jetspark.spark.planning import StreamPartition
-from jetspark.spark.schema import read_schema
-from jetspark.spark.stream_heads import lags
-from jetspark.spark.stream_offsets import StreamOffset
-from jetspark.spark.stream_options import stream_read_options
-from jetspark.spark.stream_reader import JetStreamStreamReader
-
-Offset = dict[str, object]
-
-
-def reader(nats: Nats, *streams: str, **options: str) -> JetStreamStreamReader:
-    given = {"servers": nats.url, "stream": ",".join(streams), "startingOffsets": "earliest", **options}
-    return JetStreamStreamReader(read_schema(include_headers=False), stream_read_options(given))
-
-
-def nexts(offset: Offset) -> list[int]:
-    """The next sequences of an offset, in the order of the streams' names."""
-    streams = offset["streams"]
-    assert isinstance(streams, dict)
-    return [each["next"] for each in streams.values()]
-
-
-def latest(made: JetStreamStreamReader, start: Offset, limit: ReadLimit | None = None) -> Offset:
-    """The end of the next micro-batch; start and end as Spark passes them on, through JSON."""
-    end: Offset = json.loads(json.dumps(made.latestOffset(start, limit or made.getDefaultReadLimit())))
-    return end
-
-
-def rows(made: JetStreamStreamReader, start: Offset, end: Offset) -> list[int]:
-    """The sequences of a micro-batch."""
-    return [
-        sequence
-        for part in made.partitions(start, end)
-        for batch in made.read(part)
-        for sequence in batch.column("sequence").to_pylist()
-    ]
-
-
-def moved(offset: Offset, by: int) -> Offset:
-    """An offset whose sequences are others."""
-    streams = offset["streams"]
-    assert isinstance(streams, dict)
-    changed = {name: {**each, "next": each["next"] + by} for name, each in streams.items()}
-    return {"streams": changed, "version": 1}
 
 
 def test_a_query_reads_what_there_is_and_then_what_is_new(nats: Nats) -> None:
@@ -194,72 +145,6 @@ def test_an_idle_query_asks_the_server_seldom(nats: Nats) -> None:
     assert asked - before <= 15
 
 
-@pytest.mark.parametrize("fail", ["true", "false"])
-def test_messages_that_are_purged_before_they_are_read_are_told_once(
-    nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    stream = nats.filled(10)
-    made = reader(nats, stream, failOnDataLoss=fail, maxOffsetsPerTrigger="2")
-    start = latest(made, made.initialOffset())
-    nats.purge(stream, before=6)
-    text = f"stream {stream}: sequences 3 to 5 are gone: the stream starts at 6 now; they were purged or deleted"
-    if fail == "true":
-        with pytest.raises(DataLossError, match=text) as caught:
-            latest(made, start)
-        assert (caught.value.stream, caught.value.first, caught.value.last) == (stream, 3, 5)
-        return
-    end = latest(made, start)
-    assert rows(made, start, end) == [6, 7]
-    assert caplog.text.count(text) == 1
-    nats.purge(stream)
-    for _ in range(3):
-        assert latest(made, end) == end
-    assert caplog.text.count("data loss") == 2
-
-
-def test_messages_that_aged_out_are_told_with_the_limit_that_did_it(nats: Nats) -> None:
-    stream = nats.filled(10, max_msgs=4, max_age=timedelta(hours=2))
-    made = reader(nats, stream)
-    start = moved(made.initialOffset(), -2)
-    limits = r"they were dropped by its limits \(max_age 2h0m0s, max_msgs 4\), purged or deleted"
-    with pytest.raises(DataLossError, match=f"sequences 5 to 6 are gone: the stream starts at 7 now; {limits}"):
-        latest(made, start)
-
-
-def test_a_key_value_bucket_loses_nothing_when_keys_are_written_again(nats: Nats) -> None:
-    stream = nats.filled(10, max_msgs_per_subject=1)
-    made = reader(nats, stream)
-    start = moved(made.initialOffset(), -9)
-    end = latest(made, start)
-    parts = made.partitions(start, end)
-    nats.publish([f"{stream}.a"])
-    assert [batch for part in parts for batch in made.read(part)] == []
-    assert rows(made, end, latest(made, end)) == [11]
-
-
-@pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_stream_that_was_made_again_is_another_one(nats: Nats, fail: str, caplog: pytest.LogCaptureFixture) -> None:
-    stream = nats.filled(10)
-    start = latest(reader(nats, stream), reader(nats, stream).initialOffset())
-    nats.delete(stream)
-    nats.stream(stream)
-    nats.publish([f"{stream}.a"] * 3)
-    made = reader(nats, stream, failOnDataLoss=fail)
-    text = f"stream {stream}: it was deleted and made again: the checkpoint is of the stream that was created at 20"
-    if fail == "true":
-        with pytest.raises(DataLossError, match=text):
-            latest(made, start)
-        with pytest.raises(DataLossError, match=text):
-            reader(nats, stream).partitions(moved(start, -5), start)
-        return
-    end = latest(made, start)
-    assert nexts(end) == [4]
-    assert rows(made, start, end) == [1, 2, 3]
-    assert latest(made, end) == end
-    assert caplog.text.count(text) == 1
-    assert reader(nats, stream, failOnDataLoss=fail).partitions(moved(start, -5), start) == []
-
-
 def test_a_run_up_to_what_is_available_ends_although_others_keep_consuming(nats: Nats) -> None:
     stream = nats.filled(6, ("a", "b"), retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
     made = reader(nats, stream, subject=f"{stream}.b")
@@ -288,21 +173,6 @@ def test_a_run_up_to_what_is_available_leaves_a_stream_that_was_made_meanwhile_t
     assert nexts(latest(reader(nats, stream, failOnDataLoss="false"), end)) == [10]
 
 
-@pytest.mark.parametrize(
-    ("replicas", "created_ns", "reached", "lagging"),
-    [(2, 7, 12, True), (2, 7, 11, False), (2, 8, 12, False), (0, 7, 12, False)],
-)
-def test_a_new_leader_that_does_not_know_of_everything_yet_is_told_from_a_loss(
-    replicas: int, created_ns: int, reached: int, lagging: bool
-) -> None:
-    members = ClusterInfo(leader="a", replicas=[PeerInfo(name="b")] * replicas)
-    state = StreamState(messages=10, first_seq=1, last_seq=10)
-    info = StreamInfo(StreamConfig(name="S"), Timestamp.from_ns(7), state, cluster=members)
-    assert lags(info, StreamOffset(created_ns, reached)) is lagging
-    info.cluster = None
-    assert not lags(info, StreamOffset(created_ns, reached))
-
-
 def test_the_source_process_leaves_in_order_when_spark_ends_it() -> None:
     program = """
 import signal, sys, types
@@ -321,40 +191,6 @@ finally:
         process.terminate()
         assert process.stdout.readline() == "stopped\n"
         assert process.wait(10) == 0
-
-
-def test_a_stream_that_was_deleted_is_an_error_whatever_the_option_says(nats: Nats) -> None:
-    stream = nats.filled(10)
-    made = reader(nats, stream, failOnDataLoss="false")
-    start = latest(made, made.initialOffset())
-    nats.delete(stream)
-    with pytest.raises(StreamNotFoundError, match=rf"{stream}.*10059"):
-        latest(made, start)
-
-
-@pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_checkpoint_ahead_of_the_stream_is_told_and_never_goes_back(
-    nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    stream = nats.filled(10)
-    made = reader(nats, stream, failOnDataLoss=fail)
-    ahead = moved(latest(made, made.initialOffset()), 5)
-    text = f"stream {stream}: sequences 11 to 15 are gone: the checkpoint is ahead of the stream, which ends at 10"
-    if fail == "true":
-        with pytest.raises(DataLossError, match=text):
-            latest(made, ahead)
-        return
-    assert latest(made, ahead) == ahead
-    assert text in caplog.text
-    nats.publish([f"{stream}.a"] * 7)
-    assert rows(made, ahead, latest(made, ahead)) == [16, 17]
-
-
-def test_a_checkpoint_of_another_stream_is_refused_with_both_names(nats: Nats) -> None:
-    one, other = nats.filled(3), nats.filled(3)
-    start = reader(nats, one).initialOffset()
-    with pytest.raises(ConfigError, match=f"is of stream {one}, and option stream says {other}"):
-        latest(reader(nats, other), start)
 
 
 def test_a_server_that_restarts_between_two_batches_is_waited_for() -> None:

@@ -1,0 +1,136 @@
+"""What is gone before a micro-batch reads it: told once, with its sequences, and told from what is no loss."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests.spark.micro_batches import latest, moved, nexts, reader, rows
+from tests.spark.support import Nats
+
+from jetspark.errors import ConfigError, DataLossError, StreamNotFoundError
+from jetspark.jetstream import (
+    ClusterInfo,
+    PeerInfo,
+    StreamConfig,
+    StreamInfo,
+    StreamState,
+    Timestamp,
+)
+from jetspark.spark.stream_heads import lags
+from jetspark.spark.stream_offsets import StreamOffset
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_messages_that_are_purged_before_they_are_read_are_told_once(
+    nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, failOnDataLoss=fail, maxOffsetsPerTrigger="2")
+    start = latest(made, made.initialOffset())
+    nats.purge(stream, before=6)
+    text = f"stream {stream}: sequences 3 to 5 are gone: the stream starts at 6 now; they were purged or deleted"
+    if fail == "true":
+        with pytest.raises(DataLossError, match=text) as caught:
+            latest(made, start)
+        assert (caught.value.stream, caught.value.first, caught.value.last) == (stream, 3, 5)
+        return
+    end = latest(made, start)
+    assert rows(made, start, end) == [6, 7]
+    assert caplog.text.count(text) == 1
+    nats.purge(stream)
+    for _ in range(3):
+        assert latest(made, end) == end
+    assert caplog.text.count("data loss") == 2
+
+
+def test_messages_that_aged_out_are_told_with_the_limit_that_did_it(nats: Nats) -> None:
+    stream = nats.filled(10, max_msgs=4, max_age=timedelta(hours=2))
+    made = reader(nats, stream)
+    start = moved(made.initialOffset(), -2)
+    limits = r"they were dropped by its limits \(max_age 2h0m0s, max_msgs 4\), purged or deleted"
+    with pytest.raises(DataLossError, match=f"sequences 5 to 6 are gone: the stream starts at 7 now; {limits}"):
+        latest(made, start)
+
+
+def test_a_key_value_bucket_loses_nothing_when_keys_are_written_again(nats: Nats) -> None:
+    stream = nats.filled(10, max_msgs_per_subject=1)
+    made = reader(nats, stream)
+    start = moved(made.initialOffset(), -9)
+    end = latest(made, start)
+    parts = made.partitions(start, end)
+    nats.publish([f"{stream}.a"])
+    assert [batch for part in parts for batch in made.read(part)] == []
+    assert rows(made, end, latest(made, end)) == [11]
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_stream_that_was_made_again_is_another_one(nats: Nats, fail: str, caplog: pytest.LogCaptureFixture) -> None:
+    stream = nats.filled(10)
+    start = latest(reader(nats, stream), reader(nats, stream).initialOffset())
+    nats.delete(stream)
+    nats.stream(stream)
+    nats.publish([f"{stream}.a"] * 3)
+    made = reader(nats, stream, failOnDataLoss=fail)
+    text = f"stream {stream}: it was deleted and made again: the checkpoint is of the stream that was created at 20"
+    if fail == "true":
+        with pytest.raises(DataLossError, match=text):
+            latest(made, start)
+        with pytest.raises(DataLossError, match=text):
+            reader(nats, stream).partitions(moved(start, -5), start)
+        return
+    end = latest(made, start)
+    assert nexts(end) == [4]
+    assert rows(made, start, end) == [1, 2, 3]
+    assert latest(made, end) == end
+    assert caplog.text.count(text) == 1
+    assert reader(nats, stream, failOnDataLoss=fail).partitions(moved(start, -5), start) == []
+
+
+@pytest.mark.parametrize(
+    ("replicas", "created_ns", "reached", "lagging"),
+    [(2, 7, 12, True), (2, 7, 11, False), (2, 8, 12, False), (0, 7, 12, False)],
+)
+def test_a_new_leader_that_does_not_know_of_everything_yet_is_told_from_a_loss(
+    replicas: int, created_ns: int, reached: int, lagging: bool
+) -> None:
+    members = ClusterInfo(leader="a", replicas=[PeerInfo(name="b")] * replicas)
+    state = StreamState(messages=10, first_seq=1, last_seq=10)
+    info = StreamInfo(StreamConfig(name="S"), Timestamp.from_ns(7), state, cluster=members)
+    assert lags(info, StreamOffset(created_ns, reached)) is lagging
+    info.cluster = None
+    assert not lags(info, StreamOffset(created_ns, reached))
+
+
+def test_a_stream_that_was_deleted_is_an_error_whatever_the_option_says(nats: Nats) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, failOnDataLoss="false")
+    start = latest(made, made.initialOffset())
+    nats.delete(stream)
+    with pytest.raises(StreamNotFoundError, match=rf"{stream}.*10059"):
+        latest(made, start)
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_checkpoint_ahead_of_the_stream_is_told_and_never_goes_back(
+    nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, failOnDataLoss=fail)
+    ahead = moved(latest(made, made.initialOffset()), 5)
+    text = f"stream {stream}: sequences 11 to 15 are gone: the checkpoint is ahead of the stream, which ends at 10"
+    if fail == "true":
+        with pytest.raises(DataLossError, match=text):
+            latest(made, ahead)
+        return
+    assert latest(made, ahead) == ahead
+    assert text in caplog.text
+    nats.publish([f"{stream}.a"] * 7)
+    assert rows(made, ahead, latest(made, ahead)) == [16, 17]
+
+
+def test_a_checkpoint_of_another_stream_is_refused_with_both_names(nats: Nats) -> None:
+    one, other = nats.filled(3), nats.filled(3)
+    start = reader(nats, one).initialOffset()
+    with pytest.raises(ConfigError, match=f"is of stream {one}, and option stream says {other}"):
+        latest(reader(nats, other), start)
