@@ -1,0 +1,126 @@
+"""What the listener makes of Spark's progress, and that nothing of its own disturbs a query."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryProgress,
+)
+
+from jetspark.errors import BadSubjectError, ConfigError
+from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress
+from jetspark.spark.listener import progress_of
+from jetspark.spark.stream_offsets import StreamOffset, write_offset
+
+QUERY = "5f2d5c1e-0000-4000-8000-000000000001"
+RUN = "5f2d5c1e-0000-4000-8000-000000000002"
+
+
+def offset(**nexts: int) -> dict[str, object]:
+    return write_offset({stream: StreamOffset(7, at) for stream, at in nexts.items()})
+
+
+def source(start: object, end: object, latest: object, rows: int = 5) -> dict[str, object]:
+    offsets = {"startOffset": start, "endOffset": end, "latestOffset": latest}
+    return {"description": "x", **offsets, "numInputRows": rows, "inputRowsPerSecond": 1, "processedRowsPerSecond": 1}
+
+
+def progress(*sources: dict[str, object], **changes: object) -> StreamingQueryProgress:
+    document: dict[str, Any] = {
+        "id": QUERY,
+        "runId": RUN,
+        "name": "orders",
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "batchId": 3,
+        "batchDuration": 600,
+        "durationMs": {"triggerExecution": 500},
+        "stateOperators": [],
+        "sources": list(sources),
+        "sink": {"description": "y", "numOutputRows": -1},
+        **changes,
+    }
+    return StreamingQueryProgress.fromJson(document)
+
+
+OURS = source(offset(A=3, B=9), offset(A=6, B=11), offset(A=8, B=11))
+
+
+def test_lag_and_rate_are_taken_from_the_offsets() -> None:
+    found = progress_of(progress(OURS))
+    assert found == QueryProgress(
+        query=QUERY,
+        run=RUN,
+        name="orders",
+        batch=3,
+        rows=5,
+        seconds=0.5,
+        rows_per_second=10.0,
+        lag=2,
+        streams={"A": StreamProgress(3, 6, 8, 2), "B": StreamProgress(9, 11, 11, 0)},
+    )
+    assert str(found) == (
+        "query orders batch 3: 5 rows in 0.500 s (10/s), lag 2: A up to 5 (lag 2), B up to 10 (lag 0)"
+    )
+
+
+def test_a_query_of_several_sources_is_told_as_one() -> None:
+    other = source({"topic": {"0": 1}}, {"topic": {"0": 2}}, {"topic": {"0": 2}}, rows=100)
+    second = source(None, offset(C=5), offset(C=4), rows=4)
+    found = progress_of(progress(OURS, other, second, name=None))
+    assert found is not None
+    assert (found.rows, found.lag, found.name) == (9, 2, "")
+    assert found.streams["C"] == StreamProgress(None, 5, 4, 0)
+    assert str(found).startswith(f"query {QUERY} batch 3")
+
+
+@pytest.mark.parametrize("end", [None, "-", 7, "17", {"streams": 3}, {"streams": {"A": 3}}, {"topic": {"0": 1}}])
+def test_a_query_that_reads_no_jetstream_is_left_alone(end: object) -> None:
+    assert progress_of(progress(source(end, end, end))) is None
+    told: list[QueryProgress] = []
+    JetStreamListener(told.append).onQueryProgress(QueryProgressEvent(progress(source(end, end, end))))
+    assert told == []
+
+
+def test_a_progress_goes_to_the_log_and_to_the_callable(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    told: list[QueryProgress] = []
+    JetStreamListener(told.append).onQueryProgress(QueryProgressEvent(progress(OURS)))
+    JetStreamListener(told.append, log=False).onQueryProgress(QueryProgressEvent(progress(OURS)))
+    assert [each.batch for each in told] == [3, 3]
+    assert caplog.text.count("query orders batch 3: 5 rows") == 1
+
+
+def test_what_goes_wrong_while_telling_is_logged_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(found: QueryProgress) -> None:
+        raise ZeroDivisionError("in the callable")
+
+    event = QueryProgressEvent(progress(OURS))
+    JetStreamListener(fail).onQueryProgress(event)
+    assert "progress of query orders was not told: in the callable" in caplog.text
+    away = JetStreamListener(subject="a.b", options={"servers": "nats://127.0.0.1:1"})
+    away.onQueryProgress(event)
+    assert "progress of query orders was not told: nats://127.0.0.1:1: cannot connect" in caplog.text
+
+
+def test_a_query_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    listener = JetStreamListener()
+    document = {"id": QUERY, "runId": RUN, "errorClassOnException": None}
+    listener.onQueryTerminated(QueryTerminatedEvent.fromJson({**document, "exception": "first line\nsecond"}))
+    listener.onQueryTerminated(QueryTerminatedEvent.fromJson({**document, "exception": None}))
+    listener.onQueryStarted(QueryStartedEvent.fromJson({**document, "name": "", "timestamp": ""}))
+    listener.onQueryIdle(QueryIdleEvent.fromJson({**document, "timestamp": ""}))
+    assert [record.getMessage() for record in caplog.records] == [f"query {QUERY} failed: first line"]
+
+
+def test_a_subject_or_an_option_that_is_wrong_is_refused_at_once() -> None:
+    with pytest.raises(BadSubjectError):
+        JetStreamListener(subject="a.*")
+    with pytest.raises(ConfigError, match="did you mean servers"):
+        JetStreamListener(subject="a", options={"server": "x"})
