@@ -22,6 +22,8 @@ __all__ = ["FrontName", "carry", "connect"]
 
 FrontName = Literal["aio", "sync"]
 
+_QUEUED = {(aio.Connection, "publish"), (aio.Msg, "respond")}
+"""Calls that only queue something; they need no thread."""
 _END = object()
 
 
@@ -66,8 +68,8 @@ class Carried:
         value = getattr(self.inner, name)
         if not inspect.ismethod(value):
             return carry(value)
-        if self._twin is aio.Connection and name == "publish":
-            return partial(_call_soon, value)  # it does not wait
+        if (self._twin, name) in _QUEUED:
+            return partial(_call_soon, value)
         if inspect.iscoroutinefunction(getattr(self._twin, name)):
             return partial(_call, value)
         return partial(_call_now, value)

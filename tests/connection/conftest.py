@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.connection.support import Front
@@ -35,6 +37,7 @@ def server() -> Iterator[NatsServer]:
 @pytest.fixture(params=["aio", "sync"])
 async def front(request: pytest.FixtureRequest, no_leaks: None) -> AsyncIterator[Front]:
     """Each front in turn."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))  # blocking calls wait there
     front = Front(request.param)
     yield front
     await front.close()

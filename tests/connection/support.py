@@ -1,6 +1,6 @@
 """What the connection's tests share: both fronts behind one asyncio face, a recorder of events, a TCP proxy, waiting.
 
-The same tests run on the asyncio front and on the blocking one, whose calls are carried to threads here.
+The same tests run on the asyncio front and on the blocking one, whose calls are carried to threads.
 """
 
 # ruff: noqa: ASYNC109 - the fronts take deadlines as parameters
@@ -11,19 +11,15 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
-from jetspark import aio, sync
-from jetspark.wire.errors import Error
+from tests.carried import FrontName, connect
+
+from jetspark import aio
 from jetspark.wire.events import Event
-from jetspark.wire.headers import HeadersLike
-from jetspark.wire.messages import Message
-from jetspark.wire.options import ConnectOptions, ServerAddress
-from jetspark.wire.outbound import Payload
-from jetspark.wire.routes import Overflow
-from jetspark.wire.session import ServerInfo
+from jetspark.wire.options import ConnectOptions
 
 E = TypeVar("E", bound=Event)
 
@@ -63,150 +59,12 @@ class Recorder:
         return self.of(kind)[count - 1]
 
 
-class BlockingSubscription:
-    """A subscription of the blocking front, with its calls in threads."""
-
-    def __init__(self, inner: sync.Subscription) -> None:
-        self.inner = inner
-
-    @property
-    def subject(self) -> str:
-        return self.inner.subject
-
-    @property
-    def closed(self) -> bool:
-        return self.inner.closed
-
-    @property
-    def error(self) -> Error | None:
-        return self.inner.error
-
-    @property
-    def pending(self) -> tuple[int, int]:
-        return self.inner.pending
-
-    @property
-    def dropped(self) -> int:
-        return self.inner.dropped
-
-    @property
-    def received(self) -> int:
-        return self.inner.received
-
-    def __aiter__(self) -> AsyncIterator[Message]:
-        return self._iterate()
-
-    async def _iterate(self) -> AsyncIterator[Message]:
-        while (message := await asyncio.to_thread(next, self.inner, None)) is not None:
-            yield message
-
-    async def next_msg(self, timeout: float | None = None) -> Message:
-        return await asyncio.to_thread(self.inner.next_msg, timeout)
-
-    async def unsubscribe(self, max_msgs: int = 0) -> None:
-        await asyncio.to_thread(self.inner.unsubscribe, max_msgs)
-
-    async def drain(self, timeout: float | None = None) -> None:
-        await asyncio.to_thread(self.inner.drain, timeout)
-
-
-class BlockingConnection:
-    """A connection of the blocking front, with its calls in threads."""
-
-    def __init__(self, inner: sync.Connection) -> None:
-        self.inner = inner
-        self.options = inner.options
-
-    @property
-    def closed(self) -> bool:
-        return self.inner.closed
-
-    @property
-    def connected(self) -> bool:
-        return self.inner.connected
-
-    @property
-    def address(self) -> ServerAddress | None:
-        return self.inner.address
-
-    @property
-    def servers(self) -> list[ServerAddress]:
-        return self.inner.servers
-
-    @property
-    def server_info(self) -> ServerInfo:
-        return self.inner.server_info
-
-    @property
-    def buffered(self) -> int:
-        return self.inner.buffered
-
-    def new_inbox(self) -> str:
-        return self.inner.new_inbox()
-
-    async def publish(
-        self, subject: str, payload: Payload = b"", *, reply: str = "", headers: HeadersLike | None = None
-    ) -> None:
-        self.inner.publish(subject, payload, reply=reply, headers=headers)
-
-    async def flush(self, timeout: float | None = 10.0) -> None:
-        await asyncio.to_thread(self.inner.flush, timeout)
-
-    async def request(
-        self,
-        subject: str,
-        payload: Payload = b"",
-        *,
-        timeout: float = 5.0,
-        headers: HeadersLike | None = None,
-        own_inbox: bool = False,
-    ) -> Message:
-        def call() -> Message:
-            return self.inner.request(subject, payload, timeout=timeout, headers=headers, own_inbox=own_inbox)
-
-        return await asyncio.to_thread(call)
-
-    async def subscribe(
-        self,
-        subject: str,
-        *,
-        queue: str = "",
-        callback: Callable[[Message], None] | None = None,
-        max_msgs: int = 0,
-        pending_messages: int | None = None,
-        pending_bytes: int | None = None,
-        overflow: Overflow = "drop",
-    ) -> BlockingSubscription:
-        def call() -> sync.Subscription:
-            return self.inner.subscribe(
-                subject,
-                queue=queue,
-                callback=callback,
-                max_msgs=max_msgs,
-                pending_messages=pending_messages,
-                pending_bytes=pending_bytes,
-                overflow=overflow,
-            )
-
-        return BlockingSubscription(await asyncio.to_thread(call))
-
-    async def drain(self, timeout: float | None = None) -> None:
-        await asyncio.to_thread(self.inner.drain, timeout)
-
-    async def close(self) -> None:
-        await asyncio.to_thread(self.inner.close)
-
-
-Connection = aio.Connection | BlockingConnection
-Subscription = aio.Subscription | BlockingSubscription
-
-
 class Front:
     """Opens connections of one front and closes them at the end of the test."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: FrontName) -> None:
         self.name = name
-        self._opened: list[Connection] = []
+        self._opened: list[aio.Connection] = []
 
     async def connect(
         self,
@@ -214,34 +72,18 @@ class Front:
         *,
         on_event: Callable[[Event], None] | None = None,
         **changes: object,
-    ) -> Connection:
-        connection: Connection
-        if self.name == "aio":
-            connection = await aio.connect(where, on_event=on_event, **changes)
-        else:
-
-            def call() -> sync.Connection:
-                return sync.connect(where, on_event=on_event, **changes)
-
-            connection = BlockingConnection(await asyncio.to_thread(call))
+    ) -> aio.Connection:
+        connection = await connect(self.name, where, on_event=on_event, **changes)
         self._opened.append(connection)
         return connection
 
-    async def answer(self, connection: Connection, subject: str, answer: Callable[[bytes], bytes]) -> None:
+    async def answer(self, connection: aio.Connection, subject: str, answer: Callable[[bytes], bytes]) -> None:
         """Serve a subject."""
-        if isinstance(connection, BlockingConnection):
 
-            def blocking(message: sync.Msg) -> None:
-                message.respond(answer(message.payload))
+        async def serve(message: aio.Msg) -> None:
+            await message.respond(answer(message.payload))
 
-            inner = connection.inner
-            await asyncio.to_thread(lambda: inner.subscribe(subject, callback=blocking))
-        else:
-
-            async def serve(message: aio.Msg) -> None:
-                await message.respond(answer(message.payload))
-
-            await connection.subscribe(subject, callback=serve)
+        await connection.subscribe(subject, callback=serve)
         await connection.flush()
 
     async def close(self) -> None:

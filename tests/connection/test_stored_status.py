@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.connection.support import Connection, Front
+from tests.connection.support import Front
 
+from jetspark import aio
 from jetspark.server import NatsServer
 
 
-async def _api(connection: Connection, subject: str, **body: object) -> None:
+async def _api(connection: aio.Connection, subject: str, **body: object) -> None:
     answer = json.loads((await connection.request(f"$JS.API.{subject}", json.dumps(body).encode())).payload)
     assert "error" not in answer, answer
 

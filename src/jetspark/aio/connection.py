@@ -164,11 +164,14 @@ class Connection:
         ------
         OutboundBufferLimitError
             There is no session, and the buffer is full.
+        WrongEventLoopError
+            This is another loop. Looked at once for all that is sent together.
         """
-        self._outbound.publish(frame)
         if not self._scheduled:
+            self.check_loop()
             self._scheduled = True
             self._loop.call_soon(self._send_scheduled)
+        self._outbound.publish(frame)
 
     @property
     def crowded(self) -> bool:
@@ -363,7 +366,7 @@ class Connection:
         timeout
             Seconds that a call waits for its answer, unless it says otherwise.
         publishing
-            Limits and times of `publish_async`.
+            Limits and times of `publish_async`. Its `on_error` is called on a task of its own.
 
         Raises
         ------
