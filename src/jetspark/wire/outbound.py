@@ -88,16 +88,15 @@ class Outbound:
             target = self._subjects.get(subject) or self._subject(subject)
         data = payload if isinstance(payload, bytes) else _copied(payload)
         size = len(data)
-        if headers is None and not reply:
-            if size > self.max_payload:
-                raise self._too_large(size)
-            return b"PUB %b %d\r\n%b\r\n" % (target, size, data)
-        if reply:
-            target = b"%b %b" % (target, reply if isinstance(reply, bytes) else _encoded(reply))
         if headers is None:
             if size > self.max_payload:
                 raise self._too_large(size)
-            return b"PUB %b %d\r\n%b\r\n" % (target, size, data)
+            if not reply:
+                return b"PUB %b %d\r\n%b\r\n" % (target, size, data)
+            answers = reply if isinstance(reply, bytes) else _encoded(reply)
+            return b"PUB %b %b %d\r\n%b\r\n" % (target, answers, size, data)
+        if reply:
+            target = b"%b %b" % (target, reply if isinstance(reply, bytes) else _encoded(reply))
         block = header_block.encode(headers)
         total = len(block) + size
         if total > self.max_payload:

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakMethod, finalize
 
@@ -50,7 +51,7 @@ class PubAckFuture(PendingPublish, gc=False, eq=False):
         APIError, NoStreamResponseError, PublishTimeoutError, DisconnectedError
             Why the publish failed.
         """
-        if not self.done():
+        if self.reply is None and self.error is None:
             raise asyncio.InvalidStateError(f"the publish to {self.subject!r} is not acknowledged yet")
         return self._outcome()
 
@@ -90,8 +91,8 @@ class Publisher:
         self._settings = settings
         self._outbound = client.outbound
         self._loop = asyncio.get_running_loop()
-        self._now = self._loop.time
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0  # when the timer rings
         self._relaxed: asyncio.Future[None] | None = None
         inbox = client.new_inbox()
         self._window: PublishWindow[Any] = PublishWindow(inbox, self.future_type, settings)
@@ -121,25 +122,22 @@ class Publisher:
         """Counts up to now."""
         return self._window.stats
 
-    @property
-    def busy(self) -> bool:
-        """There is no room for one more now."""
-        return len(self._window.pending) >= self._window.limit or self._connection.crowded
-
     async def room(self) -> None:
-        """Wait until there is. Who is cancelled while it waits has sent nothing."""
+        """Wait until something may be sent. Who is cancelled while it waits has sent nothing."""
         if self._window.full:
             await self.wait_for_room()
         if self._connection.crowded:
             await self._connection.room()
 
-    def send(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
-        """Send a message."""
+    def send(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture | None:
+        """Send a message; returns None where it has to wait for `room` first."""
         window = self._window
+        if len(window.pending) >= window.limit or self._connection.crowded:
+            return None
         token = window.token()
         frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
         self._connection.post(frame)
-        future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
+        future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
         if self._timer is None:
             self._wake_at(future.deadline)
         if self._route.ended:  # while it waited
@@ -190,21 +188,23 @@ class Publisher:
     # -- what becomes of them ------------------------------------------------------------------------------------
 
     def _unusual(self, future: PendingPublish, message: Message) -> None:
-        if not self._window.read(future, message, self._now()):
+        now = monotonic()
+        if not self._window.read(future, message, now):
             self._tell(future)
         elif not future.done():
-            self._wake_at(self._now() + self._settings.retry.wait)
+            self._wake_at(now + self._settings.retry.wait)
 
     def _wake_at(self, when: float) -> None:
-        if when == _INFINITE or (self._timer is not None and self._timer.when() <= when):
+        if when == _INFINITE or (self._timer is not None and self._due <= when):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(when, _weakly(self._tick))
+        self._due = when
+        self._timer = self._loop.call_later(when - monotonic(), _weakly(self._tick))
 
     def _tick(self) -> None:
         self._timer = None
-        now = self._now()
+        now = monotonic()
         for frame in self._window.again(now):
             self._connection.post(frame)
         self._cut_off(self._window.expire(now))

@@ -122,11 +122,13 @@ class Publishing(JetStreamAPI):
         """
         publisher = self.publisher
         if publisher is None or publisher.over:
+            self._connection.check_loop()
             publisher = self.publisher = Publisher(self._connection, self.publishing)
-        self._connection.check_loop()
-        while publisher.busy:
+        if fields:
+            headers = publish_headers(headers, fields)
+        while (future := publisher.send(subject, payload, headers)) is None:
             await publisher.room()
-        return publisher.send(subject, payload, publish_headers(headers, fields) if fields else headers)
+        return future
 
     @property
     def publish_async_pending(self) -> int:

@@ -9,6 +9,7 @@ off, it finds the frame, and that is not sent any more.
 from __future__ import annotations
 
 import threading
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Unpack, cast
 
 from jetspark.aio.jetstream import publisher as aio
@@ -86,7 +87,7 @@ class Publisher(aio.Publisher):
             token = window.token()
             frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
             self._front.put(frame)
-            future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
+            future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
         if self._timer is None:
             self._front.soon(self._look_after)
         if self._route.ended:  # meanwhile, and so the loop may have looked before this one was there
