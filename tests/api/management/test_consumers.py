@@ -230,13 +230,20 @@ async def test_a_push_consumer_has_no_handle_to_pull_by(side: Side) -> None:
 
 
 @pytest.mark.conformance("MGT-11", "STM-01")
-async def test_a_consumer_pauses_and_goes_on(side: Side) -> None:
+async def test_a_consumer_pauses_and_goes_on(ground: Ground, side: Side) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     handle = await side.create_consumer(durable_name="C")
     paused = await side.pause_consumer("C", until)
     assert (paused.paused, paused.pause_until) == (True, until)
     assert timedelta(minutes=59) < paused.pause_remaining <= timedelta(hours=1)
     assert (await handle.info()).paused
+    inbox = ground.admin.new_inbox()
+    pull = await ground.admin.subscribe(inbox)
+    request = b'{"batch":1,"expires":1000000000,"idle_heartbeat":100000000}'
+    await ground.admin.publish(f"{ground.admin_js.prefix}CONSUMER.MSG.NEXT.{side.stream.name}.C", request, reply=inbox)
+    status = (await pull.next_msg(5)).status
+    assert status is not None
+    assert status.code == 100
     resumed = await side.resume_consumer("C")
     assert (resumed.paused, resumed.pause_until) == (False, None)
     assert not (await handle.info()).paused
@@ -318,6 +325,8 @@ async def test_a_call_takes_a_time_out_of_its_own(ground: Ground) -> None:
         js.delete_consumer("S", "C", timeout=0.05),
         js.account_info(timeout=0.05),
         js.create_or_update_stream(name="S", timeout=0.05),
+        js.streams(timeout=0.05).all(),
+        js.consumer_names("S", timeout=0.05).all(),
     ]
     for call in calls:
         with pytest.raises(RequestTimeoutError, match=r"0\.05 s"):

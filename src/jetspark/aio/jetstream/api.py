@@ -7,6 +7,7 @@ comes, because a server without a leader says nothing (an election). What change
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.aio.jetstream.asking import ask_until_answered
@@ -128,6 +129,6 @@ class JetStreamAPI:
             raise NoDirectGetError(503, "nobody answers; does the stream allow direct get?", where=where) from None
         return read_direct_message(reply.status, reply.headers, reply.payload, where)
 
-    def listing(self, request: PagedRequest[R]) -> Listing[R]:
-        """All pages of a list."""
-        return Listing(self.request, request)
+    def listing(self, request: PagedRequest[R], timeout: float | None = None) -> Listing[R]:
+        """All pages of a list. `timeout` is for each page."""
+        return Listing(partial(self.request, timeout=timeout), request)

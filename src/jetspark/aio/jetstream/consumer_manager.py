@@ -232,13 +232,13 @@ class ConsumerManager(JetStreamAPI):
         await self.consumer_info(stream, name, timeout=timeout)  # the server is silent where there is no consumer
         return await self.request(ConsumerResetRequest(stream, name, seq), timeout)
 
-    def consumers(self, stream: str) -> Listing[ConsumerInfo]:
-        """Configuration and state of a stream's consumers, in pages of 256."""
-        return self.listing(ConsumerListRequest(stream))
+    def consumers(self, stream: str, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
+        """Configuration and state of a stream's consumers, in pages of 256; `timeout` is for each page."""
+        return self.listing(ConsumerListRequest(stream), timeout)
 
-    def consumer_names(self, stream: str) -> Listing[str]:
-        """Names of a stream's consumers, in pages of 1,024."""
-        return self.listing(ConsumerNamesRequest(stream))
+    def consumer_names(self, stream: str, *, timeout: float | None = None) -> Listing[str]:
+        """Names of a stream's consumers, in pages of 1,024; `timeout` is for each page."""
+        return self.listing(ConsumerNamesRequest(stream), timeout)
 
     async def _put(
         self,

@@ -101,10 +101,10 @@ class StreamConsumers(StreamMessages):
         """Set a consumer back, or forward, to a sequence; see `JetStream.reset_consumer`."""
         return await self._js.reset_consumer(self.name, name, seq, timeout=timeout)
 
-    def consumers(self) -> Listing[ConsumerInfo]:
-        """Configuration and state of its consumers, in pages of 256."""
-        return self._js.consumers(self.name)
+    def consumers(self, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
+        """Configuration and state of its consumers, in pages of 256; `timeout` is for each page."""
+        return self._js.consumers(self.name, timeout=timeout)
 
-    def consumer_names(self) -> Listing[str]:
-        """Names of its consumers, in pages of 1,024."""
-        return self._js.consumer_names(self.name)
+    def consumer_names(self, *, timeout: float | None = None) -> Listing[str]:
+        """Names of its consumers, in pages of 1,024; `timeout` is for each page."""
+        return self._js.consumer_names(self.name, timeout=timeout)

@@ -116,7 +116,7 @@ class StreamManager(ConsumerManager):
         """
         await self.request(StreamDeleteRequest(name), timeout)
 
-    def streams(self, subject: str | None = None) -> Listing[StreamInfo]:
+    def streams(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[StreamInfo]:
         """Configuration and state of the streams, in pages of 256.
 
             async for info in js.streams():
@@ -127,12 +127,14 @@ class StreamManager(ConsumerManager):
         ----------
         subject
             Only streams that store subjects which match; wildcards are allowed.
+        timeout
+            Seconds, for each page; None takes `timeout` of the context.
         """
-        return self.listing(StreamListRequest(subject))
+        return self.listing(StreamListRequest(subject), timeout)
 
-    def stream_names(self, subject: str | None = None) -> Listing[str]:
+    def stream_names(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[str]:
         """Names of the streams, in pages of 1,024. Parameters are those of `streams`."""
-        return self.listing(StreamNamesRequest(subject))
+        return self.listing(StreamNamesRequest(subject), timeout)
 
     async def stream_name_by_subject(self, subject: str, *, timeout: float | None = None) -> str:  # noqa: ASYNC109
         """Name of the one stream that stores a subject (STR-01).

@@ -84,6 +84,6 @@ class JetStreamAPI(Blocking):
         """
         return self._call(self._inner.direct_get(request, timeout))
 
-    def listing(self, request: PagedRequest[R]) -> Listing[R]:
-        """All pages of a list."""
-        return Listing(self._connection, self._run(lambda: self._inner.listing(request)))
+    def listing(self, request: PagedRequest[R], timeout: float | None = None) -> Listing[R]:
+        """All pages of a list. `timeout` is for each page."""
+        return Listing(self._connection, self._run(lambda: self._inner.listing(request, timeout)))

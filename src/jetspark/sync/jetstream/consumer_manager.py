@@ -189,10 +189,10 @@ class ConsumerManager(JetStreamAPI):
         """
         return self._call(self._inner.reset_consumer(stream, name, seq, timeout=timeout))
 
-    def consumers(self, stream: str) -> Listing[ConsumerInfo]:
-        """Configuration and state of a stream's consumers, in pages of 256."""
-        return Listing(self._connection, self._run(lambda: self._inner.consumers(stream)))
+    def consumers(self, stream: str, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
+        """Configuration and state of a stream's consumers, in pages of 256; `timeout` is for each page."""
+        return Listing(self._connection, self._run(lambda: self._inner.consumers(stream, timeout=timeout)))
 
-    def consumer_names(self, stream: str) -> Listing[str]:
-        """Names of a stream's consumers, in pages of 1,024."""
-        return Listing(self._connection, self._run(lambda: self._inner.consumer_names(stream)))
+    def consumer_names(self, stream: str, *, timeout: float | None = None) -> Listing[str]:
+        """Names of a stream's consumers, in pages of 1,024; `timeout` is for each page."""
+        return Listing(self._connection, self._run(lambda: self._inner.consumer_names(stream, timeout=timeout)))

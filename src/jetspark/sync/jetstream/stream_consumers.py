@@ -86,10 +86,10 @@ class StreamConsumers(StreamMessages):
         """Set a consumer back, or forward, to a sequence; see `JetStream.reset_consumer`."""
         return self._call(self._inner.reset_consumer(name, seq, timeout=timeout))
 
-    def consumers(self) -> Listing[ConsumerInfo]:
-        """Configuration and state of its consumers, in pages of 256."""
-        return Listing(self._connection, self._run(lambda: self._inner.consumers()))
+    def consumers(self, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
+        """Configuration and state of its consumers, in pages of 256; `timeout` is for each page."""
+        return Listing(self._connection, self._run(lambda: self._inner.consumers(timeout=timeout)))
 
-    def consumer_names(self) -> Listing[str]:
-        """Names of its consumers, in pages of 1,024."""
-        return Listing(self._connection, self._run(lambda: self._inner.consumer_names()))
+    def consumer_names(self, *, timeout: float | None = None) -> Listing[str]:
+        """Names of its consumers, in pages of 1,024; `timeout` is for each page."""
+        return Listing(self._connection, self._run(lambda: self._inner.consumer_names(timeout=timeout)))

@@ -96,7 +96,7 @@ class StreamManager(ConsumerManager):
         """
         self._call(self._inner.delete_stream(name, timeout=timeout))
 
-    def streams(self, subject: str | None = None) -> Listing[StreamInfo]:
+    def streams(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[StreamInfo]:
         """Configuration and state of the streams, in pages of 256.
 
             for info in js.streams():
@@ -107,12 +107,14 @@ class StreamManager(ConsumerManager):
         ----------
         subject
             Only streams that store subjects which match; wildcards are allowed.
+        timeout
+            Seconds, for each page; None takes `timeout` of the context.
         """
-        return Listing(self._connection, self._run(lambda: self._inner.streams(subject)))
+        return Listing(self._connection, self._run(lambda: self._inner.streams(subject, timeout=timeout)))
 
-    def stream_names(self, subject: str | None = None) -> Listing[str]:
+    def stream_names(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[str]:
         """Names of the streams, in pages of 1,024. Parameters are those of `streams`."""
-        return Listing(self._connection, self._run(lambda: self._inner.stream_names(subject)))
+        return Listing(self._connection, self._run(lambda: self._inner.stream_names(subject, timeout=timeout)))
 
     def stream_name_by_subject(self, subject: str, *, timeout: float | None = None) -> str:
         """Name of the one stream that stores a subject (STR-01).
