@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from jetspark.wire.errors import ConnectionClosedError, WrongEventLoopError
 
 if TYPE_CHECKING:
     from jetspark.sync.connection import Connection
@@ -45,8 +48,9 @@ def blocking_iterator(connection: Connection, source: AsyncIterator[T], front: C
                 return
             yield front(entry)
     finally:
-        if isinstance(source, AsyncGenerator) and not connection.closed:
-            connection.call(source.aclose())
+        if isinstance(source, AsyncGenerator):
+            with suppress(ConnectionClosedError, WrongEventLoopError):  # the loop's thread may have collected us
+                connection.call(source.aclose())
 
 
 async def _next(source: AsyncIterator[T]) -> T:
