@@ -1,0 +1,292 @@
+"""Ordered push subscriptions: every message once and in order, whatever happens to their consumers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.api.subscribing.support import Side, Sieve, collect, errors, live, side, told
+from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
+
+from jetspark.aio import Msg
+from jetspark.aio.jetstream import PushSubscription
+from jetspark.errors import ConfigError, ConsumerResettingError, DisconnectedError, StreamNotFoundError
+from jetspark.events import Reconnected
+from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, StorageType
+from jetspark.server import NatsServer
+
+
+def numbers(messages: list[Msg]) -> list[int]:
+    return [int(message.payload) for message in messages]
+
+
+async def fill(ground: Ground, subject: str, first: int, last: int) -> None:
+    await ground.fill(subject, *(b"%d" % number for number in range(first, last + 1)))
+
+
+@pytest.fixture
+async def sieve(ground: Ground) -> AsyncIterator[Sieve]:
+    async with Sieve(ground.server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def own(ground: Ground, sieve: Sieve) -> AsyncIterator[Side]:
+    """A connection through the sieve."""
+    async with side(ground, sieve.url) as own:
+        yield own
+
+
+def loses_every(count: int, sieve: Sieve) -> None:
+    """Lose every so manieth delivery."""
+    seen = 0
+
+    def loses(line: Any, _content: bytes) -> bool:
+        nonlocal seen
+        seen += line.reply.startswith(b"$JS.ACK.")
+        return bool(line.reply.startswith(b"$JS.ACK.")) and seen % count == 0
+
+    sieve.loses = loses
+
+
+@pytest.mark.conformance("ORD-01")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"durable": "d"},
+        {"queue": "q"},
+        {"config": ConsumerConfig(name="c")},
+        {"config": ConsumerConfig(deliver_subject="d")},
+        {"config": ConsumerConfig(ack_policy=AckPolicy.EXPLICIT)},
+        {"config": ConsumerConfig(max_deliver=3)},
+        {"flow_control": False},
+        {"config": ConsumerConfig(mem_storage=False)},
+        {"config": ConsumerConfig(num_replicas=3)},
+    ],
+    ids=str,
+)
+async def test_what_an_ordered_subscription_decides_itself_is_refused_before_any_request(
+    ground: Ground, options: dict[str, Any]
+) -> None:
+    spy = await ground.spy()
+    with pytest.raises(ConfigError):
+        await ground.js.subscribe("a", ordered_consumer=True, **options)
+    assert await spy.settled() == []
+
+
+@pytest.mark.conformance("ORD-02")
+async def test_its_consumer_is_as_the_document_says(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.subscribe(f"{stream.name}.a", ordered_consumer=True)
+    config = (await subscription.consumer_info()).config
+    assert (config.ack_policy, config.max_deliver, config.flow_control) == (AckPolicy.NONE, 1, True)
+    assert (config.mem_storage, config.num_replicas, config.ack_wait) == (True, 1, timedelta(hours=22))
+    assert (config.idle_heartbeat, config.durable_name) == (timedelta(seconds=5), None)
+    other = await ground.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=2)
+    assert (await other.consumer_info()).config.idle_heartbeat == timedelta(seconds=2)
+
+
+@pytest.mark.conformance("ORD-03", "ORD-09")
+@pytest.mark.parametrize("way", ["iteration", "callback"])
+async def test_with_every_tenth_lost_each_comes_once_and_in_order(
+    ground: Ground, sieve: Sieve, own: Side, way: str
+) -> None:
+    stream = await ground.stream()
+    count = 300
+    await fill(ground, f"{stream.name}.a", 1, count)
+    loses_every(10, sieve)
+    seen: list[Msg] = []
+    subscription = await own.js.subscribe(
+        f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.2, cb=seen.append if way == "callback" else None
+    )
+    if way == "iteration":
+        seen = await collect(subscription, count)
+    await eventually(lambda: len(seen) == count, 20, f"{count} messages")
+    assert numbers(seen) == list(range(1, count + 1))
+    assert sieve.lost > 10
+    assert errors(own.events) == []
+    await subscription.unsubscribe()
+    assert await ground.js.consumer_names(stream.name).all() == []
+
+
+@pytest.mark.conformance("ORD-03")
+async def test_r7_r8_the_next_consumer_has_a_new_name_a_start_sequence_and_the_rest_of_the_configuration(
+    ground: Ground,
+) -> None:
+    stream = await ground.stream()
+    await fill(ground, f"{stream.name}.a", 1, 5)
+    start = (await stream.info()).state.first_ts
+    config = ConsumerConfig(
+        deliver_policy=DeliverPolicy.BY_START_TIME,
+        opt_start_time=start,
+        inactive_threshold=timedelta(seconds=77),
+        headers_only=True,
+    )
+    subscription = await ground.js.subscribe(
+        f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1, config=config
+    )
+    await collect(subscription, 5)
+    first, subject = subscription.consumer, subscription.subject
+    await ground.js.delete_consumer(stream.name, first)
+    await eventually(lambda: subscription.consumer != first, what="the next consumer")
+    made = (await ground.js.consumer_info(stream.name, subscription.consumer)).config
+    assert (made.deliver_policy, made.opt_start_seq) == (DeliverPolicy.BY_START_SEQUENCE, 6)
+    assert made.opt_start_time is None
+    assert (made.inactive_threshold, made.headers_only) == (timedelta(seconds=77), True)
+    assert made.deliver_subject != subject
+    assert first.rpartition("_")[0] == subscription.consumer.rpartition("_")[0]
+
+
+@pytest.mark.conformance("ORD-04")
+async def test_a_lost_last_message_is_read_again_by_the_heartbeat(ground: Ground, sieve: Sieve, own: Side) -> None:
+    stream = await ground.stream()
+    sieve.loses = lambda _line, content: content == b"3" and sieve.lost == 0
+    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
+    await fill(ground, f"{stream.name}.a", 1, 3)
+    assert numbers(await collect(subscription, 3)) == [1, 2, 3]
+    assert sieve.lost == 1
+
+
+@pytest.mark.conformance("ORD-04", "ORD-06")
+async def test_a_lost_first_message_is_read_again_from_where_the_user_wanted_to_start(
+    ground: Ground, sieve: Sieve, own: Side
+) -> None:
+    stream = await ground.stream()
+    await fill(ground, f"{stream.name}.a", 1, 3)
+    sieve.loses = lambda _line, content: content in {b"2", b"3"} and sieve.lost == 0
+    subscription = await own.js.subscribe(
+        f"{stream.name}.a",
+        ordered_consumer=True,
+        idle_heartbeat=0.1,
+        config=ConsumerConfig(deliver_policy=DeliverPolicy.LAST),
+    )
+    assert numbers(await collect(subscription, 1)) == [3]
+    assert sieve.lost == 1
+    made = (await ground.js.consumer_info(stream.name, subscription.consumer)).config
+    assert made.deliver_policy is DeliverPolicy.LAST
+
+
+@pytest.mark.conformance("ORD-05")
+async def test_r4_a_consumer_that_was_deleted_is_replaced(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
+    await fill(ground, f"{stream.name}.a", 1, 3)
+    assert numbers(await collect(subscription, 3)) == [1, 2, 3]
+    await ground.js.delete_consumer(stream.name, subscription.consumer)
+    await fill(ground, f"{stream.name}.a", 4, 6)
+    assert numbers(await collect(subscription, 3)) == [4, 5, 6]
+
+
+async def test_r9_recovery_does_not_need_a_reader(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
+    await ground.js.delete_consumer(stream.name, subscription.consumer)
+    await fill(ground, f"{stream.name}.a", 1, 3)
+    await eventually(lambda: subscription.pending_msgs == 3, what="messages that nobody asked for")
+    assert numbers(await collect(subscription, 3)) == [1, 2, 3]
+
+
+@pytest.mark.conformance("ORD-05", "ORD-07", "ORD-08")
+async def test_a_restarted_server_is_read_on_and_nothing_is_made_while_it_is_away(
+    front: FrontName, profile: Profile, no_leaks: None
+) -> None:
+    """R4, R9: a consumer in memory is gone after the restart."""
+    with NatsServer(config=profile.config) as server:
+        async with open_ground(front, profile, server) as ground, side(ground, reconnect_wait=0.05) as own:
+            stream = await ground.stream(storage=StorageType.FILE)
+            subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.2)
+            await fill(ground, f"{stream.name}.a", 1, 3)
+            assert numbers(await collect(subscription, 3)) == [1, 2, 3]
+            server.kill()
+            await asyncio.sleep(0.7)
+            server.start()
+            await own.events.wait(Reconnected)
+            with suppress(DisconnectedError):  # told once: what was sent last may be lost
+                await ground.admin.flush()
+            await fill(ground, f"{stream.name}.a", 4, 6)
+            assert numbers(await collect(subscription, 3)) == [4, 5, 6]
+            await subscription.unsubscribe()
+            assert await ground.admin_js.consumer_names(stream.name).all() == []
+
+
+@pytest.mark.conformance("ORD-07")
+async def test_a_stream_that_is_gone_ends_the_subscription_with_its_error(ground: Ground) -> None:
+    stream = await ground.stream()
+    async with side(ground) as own:
+        subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
+        await ground.js.delete_stream(stream.name)
+        await told(own.events, StreamNotFoundError)
+        assert subscription.closed
+        with pytest.raises(StreamNotFoundError):
+            await subscription.next_msg(5)
+
+
+@pytest.mark.conformance("ORD-08", "ORD-09")
+async def test_between_two_consumers_there_is_none_to_ask_about_and_an_end_comes_at_once(
+    ground: Ground, sieve: Sieve, own: Side
+) -> None:
+    stream = await ground.stream()
+    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
+    spy = await ground.spy("$JS.API.CONSUMER.CREATE.>")
+    sieve.loses = lambda _line, content: b"consumer_create_response" in content
+    await ground.js.delete_consumer(stream.name, subscription.consumer)
+    await spy.wait(1)
+    with pytest.raises(ConsumerResettingError):
+        await subscription.consumer_info()
+    begin = time.monotonic()
+    await subscription.unsubscribe()
+    assert time.monotonic() - begin < 2
+    assert len(spy.messages) == 1
+
+
+@pytest.mark.conformance("ORD-07", "ORD-08")
+async def test_a_session_that_is_lost_under_a_reset_lets_it_be_tried_again(
+    ground: Ground, sieve: Sieve, own: Side
+) -> None:
+    stream = await ground.stream()
+    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
+    spy = await ground.spy("$JS.API.CONSUMER.CREATE.>")
+    sieve.loses = lambda _line, content: b"consumer_create_response" in content
+    await ground.js.delete_consumer(stream.name, subscription.consumer)
+    await spy.wait(1)
+    sieve.loses = lambda _line, _content: False
+    sieve.cut()
+    await fill(ground, f"{stream.name}.a", 1, 3)
+    assert numbers(await collect(subscription, 3)) == [1, 2, 3]
+    assert errors(own.events, StreamNotFoundError) == []
+
+
+async def test_a_reader_that_is_too_slow_for_its_limit_loses_nothing(ground: Ground) -> None:
+    """R43: what our own limit drops is read again."""
+    stream = await ground.stream()
+    count = 100
+    await fill(ground, f"{stream.name}.a", 1, count)
+    async with side(ground) as own:
+        subscription: PushSubscription = await own.js.subscribe(
+            f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.2, pending_msgs_limit=10
+        )
+        await eventually(lambda: subscription.dropped > 0, what="a drop")
+        assert subscription.pending_msgs == 10
+        assert numbers(await collect(subscription, count)) == list(range(1, count + 1))
+        assert errors(own.events) == []
+        await subscription.unsubscribe()
+
+
+async def test_r14_resets_leave_no_consumers_behind(ground: Ground, sieve: Sieve, own: Side) -> None:
+    stream = await ground.stream()
+    await fill(ground, f"{stream.name}.a", 1, 100)
+    loses_every(5, sieve)
+    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.2)
+    assert numbers(await collect(subscription, 100)) == list(range(1, 101))
+    sieve.loses = lambda _line, _content: False
+    before = live(own.nc)
+    while len(await ground.js.consumer_names(stream.name).all()) > 1:  # noqa: ASYNC110 - only the server knows
+        await asyncio.sleep(0.01)
+    assert live(own.nc) == before
+    await subscription.drain()
+    assert await ground.js.consumer_names(stream.name).all() == []
