@@ -184,3 +184,14 @@ def test_headers_are_changed_key_by_key_and_copies_are_independent() -> None:
     assert headers != copy
     assert headers != 5
     assert repr(headers) == "Headers({'A': ['9']})"
+
+
+def test_the_last_value_of_a_key_is_taken_away() -> None:
+    headers = Headers([("A", "1"), ("B", "2"), ("A", "3")])
+    copied = headers.copy()
+    assert copied.take_last("A") == "3"
+    assert copied.values("A") == ["1"]
+    assert copied.take_last("A") == "1"
+    assert "A" not in copied
+    assert copied.take_last("A") is None
+    assert headers.values("A") == ["1", "3"]

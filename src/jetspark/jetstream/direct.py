@@ -255,9 +255,9 @@ def read_batch_reply(status: Status | None, headers: Headers, payload: bytes, wh
     if status.code != _END_OF_BATCH:
         raise _status_error(status, where)
     return DirectEnd(
-        _number(headers, names.NUM_PENDING, where) or 0,
-        _number(headers, names.LAST_SEQUENCE, where) or 0,
-        _number(headers, names.UP_TO_SEQUENCE, where),
+        _last_number(headers, names.NUM_PENDING, where) or 0,
+        _last_number(headers, names.LAST_SEQUENCE, where) or 0,
+        _last_number(headers, names.UP_TO_SEQUENCE, where),
     )
 
 
@@ -268,9 +268,8 @@ def _status_error(status: Status, where: str) -> Error:
 
 
 def _message(headers: Headers, payload: bytes, where: str) -> StoredMessage:
-    stream, subject = _last(headers, names.STREAM), _last(headers, names.SUBJECT)
-    sequence = _number(headers, names.SEQUENCE, where)
-    stamp = _last(headers, names.TIME_STAMP)
+    own = headers.copy()
+    stream, subject, sequence, stamp, pending, before = [own.take_last(name) for name in _ADDED]
     if stream is None or subject is None or sequence is None or stamp is None:
         raise InvalidReplyError(f"{where}: the answer to a direct get does not say which message it is")
     try:
@@ -280,39 +279,24 @@ def _message(headers: Headers, payload: bytes, where: str) -> StoredMessage:
     return StoredMessage(
         stream,
         subject,
-        sequence,
+        _number(sequence, names.SEQUENCE, where),
         timestamp_ns,
-        _own(headers),
+        own,
         payload,
-        _number(headers, names.NUM_PENDING, where),
-        _number(headers, names.LAST_SEQUENCE, where),
+        None if pending is None else _number(pending, names.NUM_PENDING, where),
+        None if before is None else _number(before, names.LAST_SEQUENCE, where),
     )
 
 
-def _own(headers: Headers) -> Headers:
-    """The headers without the server's, which are the last ones of their names."""
-    own = headers.copy()
-    for name in _ADDED:
-        values = own.values(name)[:-1]
-        if name in own:
-            del own[name]
-        for value in values:
-            own.add(name, value)
-    return own
-
-
-def _last(headers: Headers, name: str) -> str | None:
-    values = headers.values(name)
-    return values[-1] if values else None
-
-
-def _number(headers: Headers, name: str, where: str) -> int | None:
-    text = _last(headers, name)
-    if text is None:
-        return None
+def _number(text: str, name: str, where: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise InvalidReplyError(f"{where}: header {name} is no number: {text!r}")
     return int(text)
+
+
+def _last_number(headers: Headers, name: str, where: str) -> int | None:
+    values = headers.values(name)
+    return _number(values[-1], name, where) if values else None
 
 
 def _check_sizes(batch: int | None, max_bytes: int | None) -> None:

@@ -113,6 +113,15 @@ class Headers:
         """All values of the key in order, an empty list when there is none."""
         return list(self._values.get(key, ()))
 
+    def take_last(self, key: str) -> str | None:
+        """Remove the last value of the key and return it; None when there is none."""
+        values = self._values.get(key)
+        if values is None:
+            return None
+        if len(values) == 1:
+            del self._values[key]
+        return values.pop()
+
     def items(self) -> Iterator[tuple[str, str]]:
         """Every key and value as a pair; keys with several values appear once for each."""
         for key, values in self._values.items():
@@ -125,7 +134,9 @@ class Headers:
 
     def copy(self) -> Headers:
         """An independent copy."""
-        return Headers(self)
+        copied = Headers()
+        copied._values = self.to_dict()
+        return copied
 
 
 HeadersLike = Headers | Mapping[str, str | Sequence[str]] | Iterable[tuple[str, str]]
