@@ -20,6 +20,7 @@ from jetspark.spark.offsets import Loss
 from jetspark.spark.options import ReadOptions
 from jetspark.spark.planning import StreamPartition
 from jetspark.spark.schema import project
+from jetspark.spark.task_log import log_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -162,7 +163,8 @@ def _lags(connection: Connection, part: StreamPartition, report: ScanReport) -> 
 
 def _tell_counts(part: StreamPartition, report: ScanReport, seconds: float) -> None:
     """Spark counts nothing of its own for a Python source, so the task's log has the numbers."""
-    _log.info(
+    log_counts(
+        _log,
         "stream %s, sequences %d to %d: %d rows, %d bytes, %.3f s, read by %s, gone on %d times after a fault",
         part.stream,
         part.start,

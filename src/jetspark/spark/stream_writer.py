@@ -27,6 +27,7 @@ from jetspark.spark.published import PublishedRows, told, total
 from jetspark.spark.publishing import publish_rows, written_rows
 from jetspark.spark.schema import WriteColumns, write_columns
 from jetspark.spark.stream_write_options import StreamWriteOptions
+from jetspark.spark.task_log import log_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +97,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
                 WindowCheck(self._options).after(connection, done.streams)
             else:
                 done = self._publish_recorded(connection, task, rows)
-        _log.info("query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, told(done))
+        log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, told(done))
         return done
 
     def _publish_recorded(

@@ -24,6 +24,7 @@ from jetspark.spark.options import WriteOptions
 from jetspark.spark.published import PublishedRows, told, total
 from jetspark.spark.publishing import publish_rows, written_rows
 from jetspark.spark.schema import WriteColumns, write_columns
+from jetspark.spark.task_log import log_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,7 @@ class JetStreamWriter(DataSourceArrowWriter):
         with lend(self._options.server.connect, self._options.retry_timeout) as connection:
             report = publish_rows(connection, rows, self._options)
         done = PublishedRows.of(partition, report)
-        _log.info("partition %d: %s", partition, told(done))
+        log_counts(_log, "partition %d: %s", partition, told(done))
         return done
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
