@@ -143,13 +143,14 @@ def test_a_limits_stream_keeps_everything_and_shows_the_lag(nats: Nats) -> None:
     assert kept(nats, stream) == list(range(1, 11))
 
 
-def test_a_follower_that_was_deleted_is_made_again(nats: Nats) -> None:
+def test_a_follower_that_was_deleted_is_made_again(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream, FOLLOW)
     _, one = ends(made, 1)
     nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
     made.commit(one)
     assert follower(nats, stream).ack_floor.stream_seq == 10
+    assert f"stream {stream}: consumer spark was deleted and is made again" in caplog.text
 
 
 def test_a_consumer_that_is_no_follower_of_this_query_is_not_moved(nats: Nats) -> None:

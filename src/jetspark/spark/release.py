@@ -108,6 +108,7 @@ class Releaser:
         self._options = options
         self._release = options.release
         self._done: dict[str, StreamOffset] = {}
+        self._followed: set[str] = set()
 
     def prepare(self, infos: Mapping[str, StreamInfo]) -> None:
         """Refuse what does not go with a stream, and make the followers, so that an interest stream keeps what comes.
@@ -182,9 +183,18 @@ class Releaser:
             request = ConsumerInfoRequest(stream, name)
             info = connection.request(request, timeout=server.request_timeout, prefix=server.api)
         except ConsumerNotFoundError:
+            if stream in self._followed:
+                _log.warning(
+                    "stream %s: consumer %s was deleted and is made again; an interest stream may have dropped what was "
+                    "published in between",
+                    stream,
+                    name,
+                )
             create = ConsumerCreateRequest(stream, config)
-            return connection.request(create, timeout=server.request_timeout, prefix=server.api)
-        check_follower(info.config, config, stream)
+            info = connection.request(create, timeout=server.request_timeout, prefix=server.api)
+        else:
+            check_follower(info.config, config, stream)
+        self._followed.add(stream)
         return info
 
     def _ask(self, ask: Callable[[Connection], object]) -> None:
