@@ -185,8 +185,8 @@ class Releaser:
         except ConsumerNotFoundError:
             if stream in self._followed:
                 _log.warning(
-                    "stream %s: consumer %s was deleted and is made again; an interest stream may have dropped what was "
-                    "published in between",
+                    "stream %s: consumer %s was deleted and is made again; an interest stream may have dropped what "
+                    "was published in between",
                     stream,
                     name,
                 )
