@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from datetime import UTC, datetime
 
 import pytest
 from tests.api.management.fake import fake_api
-from tests.fronts import PROFILES, FrontName, Ground, eventually, open_ground
+from tests.api.management.streams import direct_stream
+from tests.fronts import Ground
 
-from jetspark.aio.jetstream import JetStream, Stream
+from jetspark.aio.jetstream import JetStream
 from jetspark.errors import (
     ConfigError,
     DirectGetRequestError,
@@ -22,25 +22,12 @@ from jetspark.errors import (
 )
 from jetspark.jetstream import StoredMessage, Timestamp
 from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest
-from jetspark.server import NatsServer
 
 _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 
 def sequences(messages: list[StoredMessage]) -> list[int]:
     return [message.sequence for message in messages]
-
-
-async def direct_stream(ground: Ground, messages: int = 0, subjects: int = 3, **fields: object) -> Stream:
-    """A stream that allows direct get; message n is on subject n modulo `subjects`."""
-    stream = await ground.stream(allow_direct=True, **fields)
-    for number in range(1, messages + 1):
-        subject = f"{stream.name}.{number % subjects}"
-        if number < messages:
-            await ground.admin.publish(subject, b"%d" % number, headers={"Number": str(number)})
-        else:
-            await ground.admin.request(subject, b"%d" % number, headers={"Number": str(number)})
-    return stream
 
 
 # -- one ---------------------------------------------------------------------------------------------------------------
@@ -320,39 +307,3 @@ async def test_the_pages_of_the_last_messages_are_of_one_moment(ground: Ground) 
         (261, 300),
         (291, 300),
     ]
-
-
-# -- what it leaves, and what it survives ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("front", ["aio"], indirect=True)
-async def test_a_read_that_is_left_leaves_no_subscription(ground: Ground) -> None:
-    stream = await direct_stream(ground, 30)
-    live = len(ground.nc.client.routes)
-    async for _ in stream.get_batch():
-        break
-    await eventually(lambda: len(ground.nc.client.routes) == live)
-    reading = asyncio.create_task(ground.nc.jetstream(prefix="NOBODY.LISTENS").stream("S"))
-    reading.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await reading
-    await ground.spy("SILENT.>")
-    silent = Stream(ground.nc.jetstream(prefix="SILENT"), stream.cached_info)
-    waiting = asyncio.create_task(silent.get_batch().all())
-    await eventually(lambda: len(ground.nc.client.routes) == live + 1)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert len(ground.nc.client.routes) == live
-
-
-async def test_a_read_goes_on_after_a_restart_of_the_server(front: FrontName) -> None:
-    with NatsServer() as server:
-        async with open_ground(front, PROFILES["default"], server) as ground:
-            stream = await direct_stream(ground, 3000, name="KEPT", storage="file")
-            found: list[int] = []
-            async for message in stream.get_batch(timeout=20):
-                found.append(message.sequence)
-                if len(found) == 500:
-                    await asyncio.to_thread(server.restart)
-            assert found == list(range(1, 3001))
