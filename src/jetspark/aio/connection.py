@@ -16,6 +16,7 @@ from typing import Final, Protocol, Self, cast
 
 from jetspark.aio.asking import ask_alone
 from jetspark.aio.jetstream.context import JetStream
+from jetspark.aio.jetstream.publisher import Publisher
 from jetspark.aio.message import Msg
 from jetspark.aio.subscription import Callback, Subscription
 from jetspark.aio.supervisor import Supervisor
@@ -76,6 +77,7 @@ class Connection:
         self._scheduled = False
         self._callbacks: set[asyncio.Task[None]] = set()
         self._subscriptions: weakref.WeakSet[Drainable] = weakref.WeakSet()
+        self.publishers: weakref.WeakSet[Publisher] = weakref.WeakSet()  # of the contexts, for `drain`
 
     async def open(self) -> None:
         """Open the first session; `connect` calls it."""
@@ -225,6 +227,10 @@ class Connection:
     def send_now(self) -> None:
         """Hand over what waits."""
         self._send_scheduled()
+
+    async def acknowledged(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Wait until every `publish_async`, of whichever context, is settled. Raises PublishTimeoutError."""
+        await asyncio.gather(*(publisher.completed(timeout) for publisher in list(self.publishers)))
 
     async def flush(self, timeout: float | None = 10.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Wait until the server has confirmed that it has all that was sent before.
@@ -447,7 +453,7 @@ class Connection:
     # -- the end -------------------------------------------------------------------------------------------------
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """End all subscriptions without losing a message, send what waits, close.
+        """End all subscriptions without losing a message, send what waits, let streams acknowledge it, close.
 
         Parameters
         ----------
@@ -471,9 +477,13 @@ class Connection:
                 await self.confirm(None)
                 await asyncio.gather(*(subscription.emptied(confirm=False) for subscription in subscriptions))
                 await self.confirm(None)
+                await self.acknowledged(None)
         except TimeoutError:
             left = sum(subscription.pending[0] for subscription in subscriptions)
-            raise DrainTimeoutError(f"not drained within {seconds:g} s; {left} messages dropped") from None
+            asked = sum(publisher.pending for publisher in self.publishers)
+            raise DrainTimeoutError(
+                f"not drained within {seconds:g} s; {left} messages dropped, {asked} publishes not acknowledged"
+            ) from None
         finally:
             await self.close()
 

@@ -426,7 +426,7 @@ class Connection:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def drain(self, timeout: float | None = None) -> None:
-        """End all subscriptions without losing a message, send what waits, close.
+        """End all subscriptions without losing a message, send what waits, let streams acknowledge it, close.
 
         Parameters
         ----------
@@ -452,6 +452,7 @@ class Connection:
                 left = sum(each.pending[0] for each in late)
                 raise DrainTimeoutError(f"not drained within {seconds:g} s; {left} messages dropped")
             self.confirm(max(deadline - time.monotonic(), 0.001))
+            self._runner.call(self._inner.acknowledged(max(deadline - time.monotonic(), 0.001)))
         except TimeoutError as error:
             if isinstance(error, DrainTimeoutError):
                 raise

@@ -14,6 +14,7 @@ from jetspark.aio.jetstream import PubAckFuture, PublishSettings, RetryPlan
 from jetspark.errors import (
     ConfigError,
     ConnectionClosedError,
+    DrainTimeoutError,
     Error,
     NoStreamResponseError,
     PermissionsViolationError,
@@ -303,6 +304,26 @@ async def test_a_closed_connection_fails_what_is_under_way(ground: Ground) -> No
     assert js.publish_async_pending == 0
     with pytest.raises(ConnectionClosedError):
         await js.publish_async(f"{stream.name}.a")
+
+
+async def test_who_drains_waits_for_the_acknowledgements(ground: Ground) -> None:
+    nc = await ground.connect()
+    js = nc.jetstream(domain=ground.profile.domain)
+    stream = await ground.stream()
+    futures = [await js.publish_async(f"{stream.name}.a") for _ in range(500)]
+    await nc.drain()
+    assert [future.result().seq for future in futures] == list(range(1, 501))
+
+
+async def test_a_drain_without_acknowledgements_ends_in_time(ground: Ground) -> None:
+    nc = await ground.connect()
+    js = nc.jetstream(domain=ground.profile.domain)
+    stream = await ground.stream(no_ack=True)
+    future = await js.publish_async(f"{stream.name}.a")
+    with pytest.raises(DrainTimeoutError, match=r"1 publishes( are)? not acknowledged"):
+        await nc.drain(0.2)
+    assert nc.closed
+    assert isinstance(future.exception(), ConnectionClosedError)
 
 
 @pytest.mark.parametrize("profile", ["private_inbox"], indirect=True)

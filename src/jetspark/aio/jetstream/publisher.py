@@ -105,6 +105,7 @@ class Publisher:
         self._route.wake = _weakly(self._ended)
         self._route.waiting = True
         client.dependents.add(self)
+        connection.publishers.add(self)
         finalize(self, _unsubscribe, self._loop, client, self._route).atexit = False
 
     @property
