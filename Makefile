@@ -1,5 +1,5 @@
 # Everything a fresh machine needs is Python 3.11 or newer and `make`; the targets do their own set-up, once.
-#   make demo          flights -> JetStream -> Spark -> Parquet and back
+#   make demo          flights -> JetStream -> streaming queries -> Parquet and delays; Spark is killed in between
 #   make test          lint, types, layers, and every test
 #   make sync          the blocking JetStream front, made anew from the asyncio one
 #   make chaos         50 faults over 1,000,000 messages; prints faults, lost, duplicated (ARGS="--faults 8" for less)

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from rich.console import Console
 
 from demo.checks import check_results, stages
+from demo.driver import DriverFailedError
 from demo.picture import draw_delays
 from demo.publish import load_flights
 from demo.report import make_progress, show_chart, show_checks, show_stages
@@ -26,15 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with NatsServer() as server, make_progress(console) as progress:
             results = run(server, load_flights(options.rows), output, progress)
-    except PySparkException:
-        console.print(f"Spark failed; its log: {output / LOG_NAME}", soft_wrap=True)
-        raise
+    except DriverFailedError as error:
+        console.print(f"[bold red]✗[/] {error}; its log: {output / LOG_NAME}", soft_wrap=True)
+        return 1
     console.print()
     show_stages(console, stages(results))
+    console.print(f"Spark's driver was killed in the middle and started again; {results.batches} micro-batches in all")
     console.print()
-    show_chart(console, results.returned.rows)
+    show_chart(console, results.counts.returned.rows)
     picture = output / "delays.png"
-    draw_delays(results.returned.rows, picture)
+    draw_delays(results.counts.returned.rows, picture)
     console.print(f"\nPicture of the delays: {picture}", soft_wrap=True)
     console.print(f"Flights in Parquet:    {output / 'flights.parquet'}", soft_wrap=True)
     return 0 if show_checks(console, check_results(results)) else 1
@@ -43,8 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m demo",
-        description="Flights from New York City, 2013: JSON into JetStream, by Spark into Parquet, the delays back "
-        "into JetStream. Counts every message, and exits with 1 when a count does not match.",
+        description="Flights from New York City, 2013: JSON into JetStream, by streaming queries into Parquet, and the "
+        "delays of every hour back into JetStream. Kills Spark in the middle and starts it again. Counts every "
+        "message, and exits with 1 when a count does not match.",
     )
     parser.add_argument("--rows", type=_positive, help="only the first ROWS flights (default: all 336,776)")
     parser.add_argument(

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from demo.analyse import Delay
+from demo.counts import Delay
 
 __all__ = ["carrier_names", "draw_delays", "mean_delay"]
 
@@ -23,8 +23,7 @@ _SOFT: Final = "#8a8a94"
 def mean_delay(delays: Sequence[Delay]) -> float | None:
     """Return the mean over all flights that left; None when there is none."""
     departed = sum(delay.departed for delay in delays)
-    total = sum(delay.mean_delay * delay.departed for delay in delays if delay.mean_delay is not None)
-    return total / departed if departed else None
+    return sum(delay.minutes for delay in delays) / departed if departed else None
 
 
 def carrier_names() -> dict[str, str]:

