@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import get_type_hints
 
 import pytest
 from hypothesis import given
@@ -31,9 +32,10 @@ from jetspark.errors import (
 )
 from jetspark.jetstream import DiscardPolicy, PubAck, PublishOptions, StreamConfig, schedule_at, schedule_every
 from jetspark.jetstream.api import MessageGetRequest, StreamCreateRequest, StreamDeleteRequest, StreamInfoRequest
-from jetspark.jetstream.publish import batch_headers, read_pub_ack
+from jetspark.jetstream.publish import PublishFields, batch_headers, publish_headers, read_pub_ack
+from jetspark.wire.headers import Headers
 
-Headers = list[tuple[str, str]]
+Pairs = list[tuple[str, str]]
 
 
 class Publisher:
@@ -47,7 +49,7 @@ class Publisher:
     def __call__(self, options: PublishOptions | None = None, *, token: str = "a", data: bytes = b"x") -> PubAck:
         return self.raw([] if options is None else options.pairs(), token=token, data=data)
 
-    def raw(self, headers: Headers, *, token: str = "a", data: bytes = b"x") -> PubAck:
+    def raw(self, headers: Pairs, *, token: str = "a", data: bytes = b"x") -> PubAck:
         subject = f"{self.stream}.{token}"
         return read_pub_ack(self.client.ask(subject, data, headers).payload, subject)
 
@@ -197,6 +199,24 @@ def test_options_give_only_the_headers_that_are_set() -> None:
     ]
     assert PublishOptions(increment=0).pairs() == [("Nats-Incr", "+0")]
     assert repr(PublishOptions(msg_id="x")) == "PublishOptions(msg_id='x')"
+
+
+def test_keywords_are_the_options_and_of_the_same_types() -> None:
+    assert get_type_hints(PublishFields) == get_type_hints(PublishOptions)
+
+
+def test_headers_of_the_caller_and_keywords_go_together() -> None:
+    mine = {"Color": ["red", "green"], "Nats-Msg-Id": "mine"}
+    assert publish_headers(mine, {}) is mine
+    assert publish_headers(None, {}) is None
+    assert publish_headers(None, {"msg_id": "m"}) == [("Nats-Msg-Id", "m")]
+    together = publish_headers(mine, {"msg_id": "m", "expected_last_sequence": 0})
+    assert Headers(together or ()) == {
+        "Color": ["red", "green"],
+        "Nats-Msg-Id": "m",
+        "Nats-Expected-Last-Sequence": "0",
+    }
+    assert mine == {"Color": ["red", "green"], "Nats-Msg-Id": "mine"}
 
 
 def test_a_batch_is_acknowledged_as_one(into: Callable[..., Publisher]) -> None:

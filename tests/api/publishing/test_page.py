@@ -42,6 +42,12 @@ asyncio.run(main())
     assert told[1] == "2 2"
 
 
+def test_r49_the_window_comes_first() -> None:
+    text = PAGE.read_text()
+    assert "publish_async" in EXAMPLES[0]
+    assert text.index("js.publish_async(") < text.index("js.publish(")
+
+
 def _run(script: str) -> str:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

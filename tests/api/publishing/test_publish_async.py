@@ -7,8 +7,8 @@ import gc
 from typing import Any, cast
 
 import pytest
-from tests.api.publishing.support import until
-from tests.fronts import Ground, eventually
+from tests.api.publishing.support import long_way, until
+from tests.fronts import Ground, connect, eventually
 
 from jetspark.aio.jetstream import PubAckFuture, PublishSettings, RetryPlan
 from jetspark.errors import (
@@ -380,6 +380,25 @@ async def test_a_context_that_is_forgotten_ends_its_subscription_but_not_before_
         return set(_subscriptions(ground)) == before
 
     await until(gone)
+
+
+@ONE_PROFILE
+async def test_r49_a_long_round_trip_costs_its_time_once_and_not_for_each_message(ground: Ground) -> None:
+    stream = await ground.stream()
+    loop = asyncio.get_running_loop()
+    async with long_way(ground.server.port, 0.045) as url:
+        nc = await connect(ground.front, url)
+        js = nc.jetstream()
+        begin = loop.time()
+        await js.publish(f"{stream.name}.a")
+        alone = loop.time() - begin
+        assert alone >= 0.09
+        begin = loop.time()
+        futures = [await js.publish_async(f"{stream.name}.a") for _ in range(1000)]
+        acks = [await future for future in futures]
+        assert loop.time() - begin < 1000 * 0.09 / 10
+        assert [ack.seq for ack in acks] == list(range(2, 1002))
+        await nc.close()
 
 
 async def test_several_publishers_share_a_window(ground: Ground) -> None:
