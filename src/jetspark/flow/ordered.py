@@ -109,7 +109,7 @@ class OrderedCursor:
 
     def __init__(self, config: ConsumerConfig, prefix: str | None = None) -> None:
         self._prefix = new_name() if prefix is None else check_consumer_name(prefix)
-        every = config.deliver_policy is DeliverPolicy.LAST_PER_SUBJECT
+        every = config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
         if every and not (config.filter_subject or config.filter_subjects):
             config = config.replace(filter_subject=">")  # else the server refuses it (10094)
         self._config = config.replace(
@@ -140,7 +140,7 @@ class OrderedCursor:
 
     def created(self, info: ConsumerInfo) -> None:
         """A consumer was made. With `new`, what is stored from now on is new, also for its successors."""
-        if self.last_sequence is None and self._config.deliver_policy is DeliverPolicy.NEW:
+        if self.last_sequence is None and self._config.deliver_policy == DeliverPolicy.NEW:
             self.last_sequence = info.delivered.stream_seq
 
     def accept(self, messages: Sequence[Message]) -> tuple[int, AckMetadata | None]:

@@ -95,7 +95,8 @@ class ConsumeContext:
         self._on_error = on_error
         myself: weakref.ref[ConsumeContext] = weakref.ref(self)  # weak, so that one who is forgotten stops
         self.puller = make(partial(_news, myself), partial(_warned, self._connection, myself))
-        self._popleft = self.puller.ready.popleft
+        self._ready = self.puller.ready
+        self._popleft = self._ready.popleft
         self._sizes = self.puller.counts_bytes
         self.puller.start()
         loop = asyncio.get_running_loop()
@@ -138,10 +139,7 @@ class ConsumeContext:
         return self
 
     async def __anext__(self) -> Msg:
-        try:
-            message = self._popleft()
-        except IndexError:
-            message = await self._next()
+        message = self._popleft() if self._ready else await self._next()
         self._left -= 1
         if self._left <= 0:
             self._taken(message)

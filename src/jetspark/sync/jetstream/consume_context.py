@@ -145,9 +145,12 @@ class ConsumeContext(Blocking):
         return self
 
     def __next__(self) -> Msg:
+        message: Msg | None
         try:
             message = self._popleft()
         except IndexError:
+            message = None
+        if message is None:  # not within the handler, whose exception would show as the cause of others
             message = self._wait()
         self._count += 1
         if self._count >= self._tell_at:

@@ -1,0 +1,395 @@
+"""Ordered consumers in the pull form on real servers, on both fronts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.api.consuming.support import (
+    Warnings,
+    dropping,
+    numbered,
+    payloads,
+    take,
+)
+from tests.connection.support import Proxy
+from tests.fronts import PROFILES, FrontName, Ground, Recorder, connect, eventually, open_ground
+
+from jetspark.aio.jetstream import Stream
+from jetspark.errors import (
+    ConfigError,
+    ConsumerBusyError,
+    ConsumerDeletedError,
+    ConsumerResettingError,
+    MissedHeartbeatError,
+    NoConsumerResponseError,
+    NoMessageError,
+    StreamNotFoundError,
+)
+from jetspark.events import Reconnected
+from jetspark.server import NatsCluster, NatsServer
+
+
+async def filled(ground: Ground, count: int, **fields: Any) -> Stream:
+    """A stream with the messages `0`, `1`, ..."""
+    stream = await ground.stream(**fields)
+    await ground.fill(f"{stream.name}.a", *numbered(0, count))
+    return stream
+
+
+async def gone(ground: Ground, stream: str) -> None:
+    """Wait until the stream has no consumer."""
+    deadline = asyncio.get_running_loop().time() + 10
+    while names := await ground.admin_js.consumer_names(stream).all():
+        assert asyncio.get_running_loop().time() < deadline, names
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.conformance("ORD-10")
+async def test_its_consumers_are_made_to_be_thrown_away(ground: Ground) -> None:
+    stream = await filled(ground, 3)
+    ordered = stream.ordered_consumer(name_prefix="reader", deliver_policy="last_per_subject")
+    async with ordered.consume() as messages:
+        assert payloads(await take(messages, 1)) == [b"2"]
+        info = await ordered.info()
+        assert ordered.cached_info is not None
+        assert (info.name, ordered.cached_info.name) == ("reader_1", "reader_1")
+        config = info.config
+        assert (config.ack_policy, config.num_replicas, config.mem_storage) == ("none", 1, True)
+        assert (config.inactive_threshold, config.filter_subject) == (timedelta(minutes=5), ">")
+        assert config.deliver_subject is None
+    await gone(ground, stream.name)
+    with pytest.raises(ConsumerResettingError):
+        await ordered.info()
+    with pytest.raises(ConfigError, match="durable_name"):
+        stream.ordered_consumer(durable_name="d")  # type: ignore[call-arg]
+
+
+async def test_reading_ends_when_everything_was_read(ground: Ground) -> None:
+    stream = await filled(ground, 250)
+    ordered = ground.js.ordered_consumer(stream.name)
+    async with ordered.consume(until_drained=True, max_messages=20) as messages:
+        seen = [message.payload async for message in messages]
+    assert seen == numbered(0, 250)
+    assert ordered.last_sequence == 250
+    async with ordered.consume(until_drained=True) as messages:
+        assert [message async for message in messages] == []
+    await ground.fill(f"{stream.name}.a", b"more")
+    async with ordered.consume(until_drained=True) as messages:
+        assert [message.payload async for message in messages] == [b"more"]
+    await gone(ground, stream.name)
+
+
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+async def test_reading_ends_when_what_was_pending_is_purged(ground: Ground) -> None:
+    stream = await filled(ground, 100)
+    ordered = stream.ordered_consumer()
+    async with ordered.consume(until_drained=True, max_messages=2, expires=1) as messages:
+        await take(messages, 2)
+        await stream.purge()
+        rest = [message async for message in messages]
+    assert len(rest) <= 2
+
+
+@pytest.mark.conformance("ORD-03", "ORD-09")
+async def test_every_message_comes_once_and_in_order_although_deliveries_are_lost(ground: Ground) -> None:
+    """Every tenth delivery is dropped on the way (K-drop), and what a former consumer still sends is left out."""
+    stream = await filled(ground, 200)
+    async with dropping(ground, lambda number: number % 10 == 0) as js:
+        told = Warnings()
+        async with js.ordered_consumer(stream.name).consume(until_drained=True, on_error=told.tell) as messages:
+            seen = [message.payload async for message in messages]
+    assert seen == numbered(0, 200)
+    assert told.errors == []
+    await gone(ground, stream.name)
+
+
+@pytest.mark.conformance("ORD-04")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+async def test_a_heartbeat_shows_that_the_last_delivery_was_lost(ground: Ground) -> None:
+    stream = await filled(ground, 1)
+    async with dropping(ground, lambda number: number == 1) as js:
+        ordered = js.ordered_consumer(stream.name)
+        async with ordered.consume(expires=1, idle_heartbeat=0.5) as messages:
+            assert payloads(await take(messages, 1)) == [b"0"]
+
+
+@pytest.mark.conformance("ORD-11")
+async def test_r4_a_deleted_consumer_is_replaced_behind_the_last_message(ground: Ground) -> None:
+    """It goes on at the next sequence, without a loss or a repetition (R4)."""
+    stream = await filled(ground, 5)
+    told = Warnings()
+    ordered = stream.ordered_consumer()
+    async with ordered.consume(on_error=told.tell) as messages:
+        assert payloads(await take(messages, 5)) == numbered(0, 5)
+        for number in range(5, 8):
+            assert ordered.cached_info is not None
+            await ground.admin_js.delete_consumer(stream.name, ordered.cached_info.name)
+            await ground.fill(f"{stream.name}.a", b"%d" % number)
+            assert payloads(await take(messages, 1)) == [b"%d" % number]
+    assert told.errors
+    assert all(isinstance(error, ConsumerDeletedError | NoConsumerResponseError) for error in told.errors)
+    await gone(ground, stream.name)
+
+
+async def test_r7_a_replaced_consumer_keeps_all_but_the_start(ground: Ground) -> None:
+    stream = await filled(ground, 10)
+    start = (await stream.info()).state.first_ts
+    ordered = stream.ordered_consumer(
+        deliver_policy="by_start_time", opt_start_time=start, inactive_threshold=timedelta(seconds=77)
+    )
+    async with ordered.consume() as messages:
+        assert payloads(await take(messages, 5)) == numbered(0, 5)
+        assert ordered.cached_info is not None
+        await ground.admin_js.delete_consumer(stream.name, ordered.cached_info.name)
+        assert payloads(await take(messages, 5)) == numbered(5, 10)
+        await ground.fill(f"{stream.name}.a", b"10")
+        assert payloads(await take(messages, 1)) == [b"10"]
+        config = (await ordered.info()).config
+    assert (config.deliver_policy, config.opt_start_seq, config.opt_start_time) == ("by_start_sequence", 11, None)
+    assert config.inactive_threshold == timedelta(seconds=77)
+
+
+@pytest.mark.conformance("ORD-06")
+@pytest.mark.parametrize(("policy", "expected"), [("last", b"2"), ("new", b"3")])
+async def test_before_the_first_message_the_start_stays(ground: Ground, policy: str, expected: bytes) -> None:
+    stream = await filled(ground, 3)
+    async with dropping(ground, lambda number: number == 1) as js:
+        ordered = js.ordered_consumer(stream.name, deliver_policy=policy)
+        async with ordered.consume(expires=1, idle_heartbeat=0.5) as messages:
+            await eventually(lambda: ordered.cached_info is not None)
+            if policy == "new":
+                await ground.fill(f"{stream.name}.a", b"3", b"4")
+            assert payloads(await take(messages, 1)) == [expected]
+
+
+@pytest.mark.conformance("ORD-05", "ORD-11")
+async def test_r8_a_cut_makes_a_new_consumer_under_a_new_name_after_the_reconnect(ground: Ground) -> None:
+    """Nothing is made while there is no session, and the predecessor is deleted (R8, R14)."""
+    stream = await filled(ground, 100)
+    creations = await ground.spy(f"$JS.API.CONSUMER.CREATE.{stream.name}.>")
+    told = Warnings()
+    async with Proxy(ground.server.port) as proxy:
+        connection = await connect(ground.front, proxy.url, reconnect_wait=0.05, **ground.profile.options)
+        ordered = connection.jetstream(domain=ground.profile.domain).ordered_consumer(stream.name)
+        async with ordered.consume(max_messages=10, on_error=told.tell) as messages:
+            seen = payloads(await take(messages, 20))
+            for number in (2, 3, 4):
+                proxy.cut()
+                await creations.wait(number)
+                seen += payloads(await take(messages, 20))
+            proxy.open = False
+            proxy.cut()
+            await asyncio.sleep(0.3)
+            assert len(creations.messages) == 4
+            proxy.open = True
+            seen += payloads(await take(messages, 20))
+        await connection.close()
+    assert seen == numbered(0, 100)
+    assert told.errors == []
+    assert len(set(creations.subjects)) == 5
+    await eventually_few(ground, stream.name)
+
+
+async def eventually_few(ground: Ground, stream: str) -> None:
+    """Wait until not more than the last consumer is left."""
+    deadline = asyncio.get_running_loop().time() + 10
+    while len(names := await ground.admin_js.consumer_names(stream).all()) > 1:
+        assert asyncio.get_running_loop().time() < deadline, names
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.conformance("ORD-05", "ORD-11")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+async def test_silence_makes_a_new_consumer(ground: Ground) -> None:
+    stream = await filled(ground, 1)
+    told = Warnings()
+    async with dropping(ground, lambda number: False) as js:
+        ordered = js.ordered_consumer(stream.name)
+        spy = await ground.spy("$JS.API.CONSUMER.MSG.NEXT.>")  # so that nobody says 503
+        async with ordered.consume(expires=1, idle_heartbeat=0.5, max_messages=2, on_error=told.tell) as messages:
+            assert payloads(await take(messages, 1)) == [b"0"]
+            await spy.wait(2)
+            assert ordered.cached_info is not None
+            first = ordered.cached_info.name
+            await ground.admin_js.delete_consumer(stream.name, first)
+            await eventually(lambda: ordered.cached_info is not None and ordered.cached_info.name != first)
+            await ground.fill(f"{stream.name}.a", b"1")
+            assert payloads(await take(messages, 1)) == [b"1"]
+    assert all(isinstance(error, MissedHeartbeatError | ConsumerDeletedError) for error in told.errors)
+
+
+@pytest.mark.conformance("ORD-05")
+async def test_r9_a_restart_is_survived_without_anybody_reading(front: FrontName) -> None:
+    """The memory consumer is gone; the engine makes the next one, not the reader (R9)."""
+    with NatsServer() as server:
+        async with open_ground(front, PROFILES["default"], server, reconnect_wait=0.05) as ground:
+            stream = await filled(ground, 3, storage="file")
+            ordered = stream.ordered_consumer()
+            async with ordered.consume() as messages:
+                assert payloads(await take(messages, 3)) == numbered(0, 3)
+                first = ordered.cached_info
+                server.kill()
+                server.start()
+                await eventually(lambda: ordered.cached_info not in (None, first))
+                await ground.fill(f"{stream.name}.a", b"3")
+                await eventually(lambda: messages.pending[0] == 1)
+                assert payloads(await take(messages, 1)) == [b"3"]
+
+
+async def test_r14_many_restarts_leave_no_consumers_behind(ground: Ground) -> None:
+    stream = await filled(ground, 10)
+    recorder = Recorder()
+    async with Proxy(ground.server.port) as proxy:
+        options = {**ground.profile.options, "reconnect_wait": 0.01, "on_event": recorder}
+        connection = await connect(ground.front, proxy.url, **options)
+        ordered = connection.jetstream(domain=ground.profile.domain).ordered_consumer(stream.name)
+        async with ordered.consume() as messages:
+            await take(messages, 10)
+            for number in range(1, 11):
+                proxy.cut()
+                await recorder.wait(Reconnected, number)
+            await ground.fill(f"{stream.name}.a", b"10")
+            assert payloads(await take(messages, 1)) == [b"10"]
+            names = await ground.admin_js.consumer_names(stream.name).all()
+            assert len(names) <= 3
+        await connection.close()
+
+
+@pytest.mark.conformance("ORD-07")
+async def test_a_deleted_stream_ends_it_with_its_error(ground: Ground) -> None:
+    stream = await filled(ground, 1)
+    ordered = stream.ordered_consumer()
+    async with ordered.consume() as messages:
+        await take(messages, 1)
+        await ground.admin_js.delete_stream(stream.name)
+        with pytest.raises(StreamNotFoundError):
+            await take(messages, 1)
+    with pytest.raises(StreamNotFoundError):
+        await ordered.fetch(1)
+
+
+@pytest.mark.conformance("ORD-07", "ORD-08")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+async def test_a_creation_that_fails_for_now_is_tried_again_and_a_stop_ends_the_wait(ground: Ground) -> None:
+    stream = await filled(ground, 1)
+    # Without a responder, as where JetStream does not answer.
+    js = ground.nc.jetstream(prefix="nobody.there")
+    told = Warnings()
+    begin = time.monotonic()
+    async with js.ordered_consumer(stream.name).consume(on_error=told.tell) as messages:
+        await eventually(lambda: len(told.errors) == 2)
+        assert 0.9 < time.monotonic() - begin < 3.0
+        begin = time.monotonic()
+        await messages.stop()
+    assert time.monotonic() - begin < 0.5
+    limited = js.ordered_consumer(stream.name, max_reset_attempts=1)
+    async with limited.consume() as messages:
+        with pytest.raises(ConnectionError):
+            await take(messages, 1)
+
+
+@pytest.mark.conformance("ORD-12")
+async def test_fetches_go_on_where_the_last_one_ended_each_with_a_consumer_of_its_own(ground: Ground) -> None:
+    stream = await filled(ground, 10)
+    creations = await ground.spy(f"$JS.API.CONSUMER.CREATE.{stream.name}.>")
+    ordered = stream.ordered_consumer(name_prefix="o")
+    assert payloads(await ordered.fetch(4)) == numbered(0, 4)
+    assert (await ordered.next()).payload == b"4"
+    assert payloads(await ordered.fetch(10, expires=0.1)) == numbered(5, 10)
+    with pytest.raises(NoMessageError):
+        await ordered.next(0.05)
+    await creations.settled()
+    assert [subject.rpartition(".")[2] for subject in creations.subjects] == ["o_1", "o_2", "o_3", "o_4"]
+    await ground.fill(f"{stream.name}.a", b"10")
+    async with ordered.consume() as messages:
+        assert payloads(await take(messages, 1)) == [b"10"]
+    await gone(ground, stream.name)
+
+
+@pytest.mark.conformance("ORD-12")
+async def test_two_calls_at_a_time_exclude_each_other(ground: Ground) -> None:
+    stream = await filled(ground, 1)
+    ordered = stream.ordered_consumer()
+    async with ordered.consume() as messages:
+        await take(messages, 1)
+        for call in (ordered.fetch, ordered.next):
+            with pytest.raises(ConsumerBusyError):
+                await call(1)
+        with pytest.raises(ConsumerBusyError):
+            ordered.consume()
+    fetching = asyncio.create_task(ordered.fetch(1))
+    await eventually(lambda: fetching.done() or ordered.last_sequence == 1)
+    await asyncio.sleep(0.05)
+    with pytest.raises(ConsumerBusyError):
+        await ordered.next()
+    await ground.fill(f"{stream.name}.a", b"1")
+    assert payloads(await fetching) == [b"1"]
+
+
+async def test_what_was_not_taken_comes_again(ground: Ground) -> None:
+    stream = await filled(ground, 20)
+    ordered = stream.ordered_consumer()
+    async with ordered.consume(max_messages=10) as messages:
+        assert payloads(await take(messages, 3)) == numbered(0, 3)
+        await eventually(lambda: messages.pending[0] == 7)
+    assert ordered.last_sequence == 3
+    assert payloads(await ordered.fetch(5)) == numbered(3, 8)
+
+
+@pytest.mark.parametrize("front", ["aio"], indirect=True)  # blocking calls are not cancelled
+async def test_r24_a_cancelled_fetch_loses_nothing(ground: Ground) -> None:
+    stream = await filled(ground, 5)
+    ordered = stream.ordered_consumer()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await ordered.fetch(10)
+    assert payloads(await ordered.fetch(5)) == numbered(0, 5)
+    await gone(ground, stream.name)
+
+
+async def test_a_callback_gets_the_messages_in_order(ground: Ground) -> None:
+    stream = await filled(ground, 50)
+    seen: list[bytes] = []
+
+    def handle(message: Any) -> None:
+        seen.append(message.payload)
+
+    context = stream.ordered_consumer().consume(handle, until_drained=True, max_messages=5)
+    await context.wait_closed()
+    assert seen == numbered(0, 50)
+
+
+async def test_by_bytes_everything_comes_as_well(ground: Ground) -> None:
+    stream = await filled(ground, 100)
+    async with stream.ordered_consumer().consume(until_drained=True, max_bytes=1000) as messages:
+        assert [message.payload async for message in messages] == numbered(0, 100)
+
+
+async def test_a_drained_one_ends_behind_what_was_delivered(ground: Ground) -> None:
+    stream = await filled(ground, 30)
+    ordered = stream.ordered_consumer()
+    messages = ordered.consume(max_messages=10)
+    await eventually(lambda: messages.pending[0] == 10)
+    await messages.drain()
+    assert [message.payload async for message in messages] == numbered(0, 10)
+    assert payloads(await ordered.fetch(1)) == [b"10"]
+
+
+@pytest.mark.slow
+async def test_a_change_of_the_leader_is_survived(front: FrontName) -> None:
+    with NatsCluster(3) as cluster:
+        async with open_ground(front, PROFILES["default"], cluster[0], reconnect_wait=0.05) as ground:
+            stream = await filled(ground, 200, num_replicas=3, storage="file")
+            async with stream.ordered_consumer().consume(until_drained=True, max_messages=10) as messages:
+                seen = payloads(await take(messages, 50))
+                await ground.admin.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{stream.name}")
+                seen += payloads(await take(messages, 50, timeout=40))
+                leader = cluster.leader_of_stream(stream.name)
+                if leader is not None and leader is not cluster[0]:
+                    leader.kill()
+                seen += [message.payload async for message in messages]
+            assert seen == numbered(0, 200)
