@@ -1,0 +1,78 @@
+"""Runs nats-py's public JetStream suite against jetspark.
+
+    python -m tests.peers.run [--suite PATH] [-k EXPRESSION]
+
+PATH is a checkout of nats-io/nats.py, or its directory `nats`; without one, the sources of the release are fetched from
+the package index. The suite is not part of this repository. It starts servers on port 4222, one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tests.peers.left_out import LEFT_OUT, LEFT_OUT_CLASSES
+
+from jetspark.server.binary import find_binary
+
+RELEASE: Final = "nats-py==2.16.0"
+SHIM: Final = Path(__file__).with_name("shim")
+
+
+def fetch(target: Path) -> Path:
+    """Fetch the sources of the release; returns the directory that holds its `tests`."""
+    download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
+    subprocess.run([*download, "--dest", str(target), RELEASE], check=True)
+    [archive] = target.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(target, filter="data")
+    return find(target)
+
+
+def find(root: Path) -> Path:
+    """The directory that holds `tests/test_js.py`."""
+    found = sorted(root.rglob("tests/test_js.py"))
+    if not found:
+        raise SystemExit(f"there is no tests/test_js.py below {root}")
+    return found[0].parents[1]
+
+
+def deselected() -> list[str]:
+    """What pytest is told to leave out."""
+    suite = "tests/test_js.py"
+    classes = [f"--deselect={suite}::{name}" for name in LEFT_OUT_CLASSES]
+    return classes + [f"--deselect={suite}::{name}" for name in LEFT_OUT]
+
+
+def run(suite: Path, arguments: list[str]) -> int:
+    """Run the suite in a process of its own, with the shim in place of nats-py."""
+    binary = find_binary()
+    with tempfile.TemporaryDirectory() as names:
+        Path(names, "nats-server").symlink_to(binary)
+        paths = os.pathsep.join([names, os.environ["PATH"]])
+        sources = Path(__file__).parents[2] / "src"
+        environment = {**os.environ, "PATH": paths, "PYTHONPATH": os.pathsep.join([str(SHIM), str(sources)])}
+        command = [sys.executable, "-m", "pytest", "tests/test_js.py", "-q", "-p", "no:cacheprovider", "--rootdir=."]
+        command += ["-c", os.devnull, "-W", "ignore", *deselected(), *arguments]
+        return subprocess.run(command, cwd=suite, env=environment, check=False).returncode
+
+
+def main() -> int:
+    """Fetch the suite if need be, and run it."""
+    parser = argparse.ArgumentParser(description="Run nats-py's public JetStream suite against jetspark.")
+    parser.add_argument("--suite", type=Path, help="where it is; fetched when not given")
+    options, rest = parser.parse_known_args()
+    if options.suite is not None:
+        return run(find(options.suite.resolve()), rest)
+    with tempfile.TemporaryDirectory() as target:
+        return run(fetch(Path(target)), rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

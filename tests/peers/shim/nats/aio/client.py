@@ -1,0 +1,86 @@
+"""The connection under nats-py's names."""
+
+import inspect
+from types import SimpleNamespace
+
+import jetspark
+from jetspark.aio.jetstream import PublishSettings
+from jetspark.events import Disconnected, ErrorOccurred, Reconnected, SlowConsumer
+from nats.aio.msg import wrapped
+from nats.aio.subscription import Subscription
+from nats.js.client import JetStreamContext
+
+__all__ = ["Client"]
+
+
+class Client:
+    """A connection."""
+
+    def __init__(self):
+        self._inner = None
+        self._callbacks = {}
+
+    async def connect(self, servers="nats://localhost:4222", inbox_prefix="_INBOX", **options):
+        """Connect. Callbacks become one handler of events; what else nats-py takes has no counterpart in the suite."""
+        self._callbacks = {name: options.get(name) for name in ("error_cb", "disconnected_cb", "reconnected_cb")}
+        prefix = inbox_prefix.decode() if isinstance(inbox_prefix, bytes) else inbox_prefix
+        self._inner = await jetspark.connect(servers, on_event=self._tell, inbox_prefix=prefix)
+
+    async def _tell(self, event):
+        arguments = ()
+        if isinstance(event, ErrorOccurred | SlowConsumer):
+            name, arguments = "error_cb", (event.error,)
+        else:
+            name = {Disconnected: "disconnected_cb", Reconnected: "reconnected_cb"}.get(type(event), "")
+        if (callback := self._callbacks.get(name)) is not None:
+            result = callback(*arguments)
+            if inspect.isawaitable(result):
+                await result
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    @property
+    def connected_server_version(self):
+        """Version of the server."""
+        major, minor, patch = self._inner.server_info.version.split("-")[0].split(".")
+        return SimpleNamespace(major=int(major), minor=int(minor), patch=int(patch))
+
+    async def publish(self, subject, payload=b"", reply="", headers=None):
+        """Publish."""
+        await self._inner.publish(subject, payload, reply=reply, headers=headers)
+
+    async def subscribe(self, subject, queue="", cb=None):
+        """Subscribe."""
+        return Subscription(await self._inner.subscribe(subject, queue=queue, callback=wrapped(cb)))
+
+    def jetstream(self, domain=None, timeout=5, publish_async_max_pending=4000):
+        """JetStream."""
+        return JetStreamContext(
+            self._inner.jetstream(domain=domain, timeout=timeout),
+            _Publishing(self._inner, domain, timeout, publish_async_max_pending),
+        )
+
+    jsm = jetstream
+
+
+class _Publishing:
+    """The contexts that publish without waiting, one for each time that a publish may wait for room."""
+
+    def __init__(self, connection, domain, timeout, max_pending):
+        self._make = lambda wait: connection.jetstream(
+            domain=domain,
+            timeout=timeout,
+            publishing=PublishSettings(max_pending=max_pending, stall_wait=3600 if wait is None else wait),
+        )
+        self._made = {}
+
+    def __call__(self, wait):
+        """The context for that time."""
+        if wait not in self._made:
+            self._made[wait] = self._make(wait)
+        return self._made[wait]
+
+    def made(self):
+        """All of them."""
+        return list(self._made.values())

@@ -1,0 +1,3 @@
+"""See `nats.errors`."""
+
+from nats.errors import *  # noqa: F403
