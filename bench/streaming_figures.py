@@ -34,11 +34,11 @@ SCHEMA = "sequence bigint"
 _numbers = itertools.count(1)
 
 
-def batches(frame: DataFrame, size: int) -> list[tuple[int, float]]:
+def batches(frame: DataFrame, size: int, sink: str = "noop", **options: str) -> list[tuple[int, float]]:
     """Run a query up to what is available; rows and milliseconds of the micro-batches that read as much as they may."""
     folder = tempfile.mkdtemp(prefix="jetspark-bench-")
     try:
-        writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
+        writer = frame.writeStream.format(sink).options(**options).option("checkpointLocation", folder)
         query = writer.queryName(f"bench{next(_numbers)}").trigger(availableNow=True).start()
         query.awaitTermination()
         progress = [(each.numInputRows, float(each.durationMs["triggerExecution"])) for each in query.recentProgress]
@@ -47,15 +47,44 @@ def batches(frame: DataFrame, size: int) -> list[tuple[int, float]]:
     return [each for each in progress if each[0] >= size]
 
 
-@figure("stream_catch_up", group="streaming", reference="spark_read")
-def stream_catch_up(run: Run) -> float:
-    """The whole stream by micro-batches of 500,000 sequences."""
+def rate(found: list[tuple[int, float]]) -> float:
+    """Rows a second."""
+    return sum(rows for rows, _ in found) / sum(took for _, took in found) * 1000
+
+
+def large_batches(run: Run) -> tuple[DataFrame, int]:
+    """The whole stream by large micro-batches, and their size."""
     count = run.count(MESSAGES)
     size = min(BATCH, count // 2)
     reader = run.shared(session).readStream.format("jetstream").option("servers", run.url)
     reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", str(size))
-    found = batches(reader.option("stream", run.stream(count)).load(), size)
-    return sum(rows for rows, _ in found) / sum(took for _, took in found) * 1000
+    return reader.option("stream", run.stream(count)).load(), size
+
+
+@figure("stream_catch_up", group="streaming", reference="spark_read")
+def stream_catch_up(run: Run) -> float:
+    """The whole stream by micro-batches of 500,000 sequences."""
+    return rate(batches(*large_batches(run)))
+
+
+@figure("stream_write", group="streaming", reference="spark_write_dedup", against=["stream_catch_up"])
+def stream_write(run: Run) -> float:
+    """The same, published again with message ids."""
+    return rate_of_copy(run)
+
+
+@figure("stream_write_recorded", group="streaming", reference="stream_write")
+def stream_write_recorded(run: Run) -> float:
+    """The same with a record of each task, so that a late repetition is stored once as well."""
+    return rate_of_copy(run, progressStream="BENCH_PROGRESS")
+
+
+def rate_of_copy(run: Run, **options: str) -> float:
+    """Rows a second from the stream into another one."""
+    frame, size = large_batches(run)
+    with run.target(run.count(MESSAGES)) as (_, subject):
+        given = {"servers": run.url, "subject": subject, "maxReplayDelay": "2m", **options}
+        return rate(batches(frame, size, "jetstream", **given))
 
 
 def milliseconds(frame: DataFrame) -> float:
