@@ -101,6 +101,8 @@ class Link(asyncio.Protocol):
         """Hand over what waits, unless the transport has enough."""
         outbound = self._client.outbound
         if outbound.chunks and outbound.online and not self.choked and self._transport is not None:
+            for each in self._client.timed:
+                each.give_up_late()
             try:
                 self._transport.write(outbound.take())
             except Exception as error:  # noqa: BLE001 - as for reading: a session that cannot write is over

@@ -201,7 +201,12 @@ class Connection:
             self._runner.call(self._room())
 
     def take_over(self) -> None:
-        """On the loop: queue what the callers left."""
+        """On the loop: send what the callers left."""
+        self.gather()
+        self._inner.send_now()
+
+    def gather(self) -> None:
+        """On the loop: queue what the callers left, and do not send it yet."""
         with self.lock:
             staged, self._staged = self._staged, []
             size, self._staged_size = self._staged_size, 0
@@ -209,7 +214,6 @@ class Connection:
         if self._outbound.closed is None:
             self._outbound.chunks.extend(staged)
             self._outbound.size += size
-            self._inner.send_now()
 
     async def _room(self) -> None:
         self.take_over()

@@ -50,7 +50,7 @@ from jetspark.wire.servers import Server, ServerPool
 from jetspark.wire.session import ServerInfo, parse_info, server_error
 from jetspark.wire.subjects import check_filter_subject, check_queue
 
-__all__ = ["Client", "Dependent", "Status"]
+__all__ = ["Client", "Dependent", "SessionWatcher", "Status", "Timed"]
 
 _QUEUE: Final = re.compile(r'using queue "([^"]*)"', re.IGNORECASE)
 
@@ -70,6 +70,13 @@ class Dependent(Protocol):
 
     def fail(self, error: Error, subject: str | None = None) -> None:
         """The session is over; or with a subject, the user may not publish to that one."""
+
+
+class Timed(Protocol):
+    """Somebody whose frames must not be sent once their time has passed."""
+
+    def give_up_late(self) -> None:
+        """Something is about to be sent: withdraw those whose time has passed."""
 
 
 class SessionWatcher(Protocol):
@@ -100,6 +107,8 @@ class Client:
         The front's connection, for the messages' answers.
     dependents
         Told when answers cannot come any more, as `requests` are. They are forgotten with their last reference.
+    timed
+        Asked before anything is handed to a socket. They are forgotten with their last reference, too.
     greeting
         Frames of a session that is being opened; None once it is open.
     watchers
@@ -129,6 +138,7 @@ class Client:
         self.unconfirmed = False
         self.owner: object = None
         self.dependents: WeakSet[Dependent] = WeakSet()
+        self.timed: WeakSet[Timed] = WeakSet()
         self.watchers: WeakSet[SessionWatcher] = WeakSet()
         self._complaint: Error | None = None  # the latest -ERR, which tells why the server closes
         self._tell = tell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import Any
@@ -123,6 +124,19 @@ async def test_a_publish_whose_time_has_passed_is_not_sent_any_more(ground: Grou
         with pytest.raises(PublishTimeoutError):
             await future
     ground.server.restart()
+    assert await _stored(ground, stream.name) == 1
+
+
+@AIO_ONLY
+@ONE_PROFILE
+async def test_a_loop_that_was_busy_for_too_long_sends_nothing_late(ground: Ground) -> None:
+    js = _context(ground, ack_timeout=0.05)
+    stream = await ground.stream()
+    await (await js.publish_async(f"{stream.name}.a"))
+    late = await js.publish_async(f"{stream.name}.a")
+    time.sleep(0.1)  # noqa: ASYNC251 (the loop is blocked on purpose)
+    with pytest.raises(PublishTimeoutError):
+        await late
     assert await _stored(ground, stream.name) == 1
 
 

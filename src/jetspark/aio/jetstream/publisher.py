@@ -105,6 +105,7 @@ class Publisher:
         self._route.wake = _weakly(self._ended)
         self._route.waiting = True
         client.dependents.add(self)
+        client.timed.add(self)
         connection.publishers.add(self)
         finalize(self, _unsubscribe, self._loop, client, self._route).atexit = False
 
@@ -202,6 +203,12 @@ class Publisher:
             self._timer.cancel()
         self._due = when
         self._timer = self._loop.call_later(when - monotonic(), _weakly(self._tick))
+
+    def give_up_late(self) -> None:
+        """Do not send what should have been acknowledged by now, also where the loop was too busy for the timer."""
+        if self._timer is not None and self._due <= monotonic():
+            self._timer.cancel()
+            self._tick()
 
     def _tick(self) -> None:
         self._timer = None

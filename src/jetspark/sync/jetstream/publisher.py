@@ -105,7 +105,7 @@ class Publisher(aio.Publisher):
         self._cut_off(failed)
 
     def _cut_off(self, failed: list[tuple[PendingPublish, bytes]]) -> None:
-        self._front.take_over()
+        self._front.gather()
         super()._cut_off(failed)
 
 

@@ -1,0 +1,101 @@
+"""Publishes that the blocking front has staged and its event loop has not yet taken over."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from jetspark import sync
+from jetspark.errors import DisconnectedError, PublishTimeoutError
+from jetspark.jetstream import StorageType
+from jetspark.server import NatsServer
+from jetspark.sync.jetstream import JetStream, PublishSettings
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[NatsServer]:
+    with NatsServer() as server:
+        yield server
+
+
+class Busy:
+    """Keeps the event loop of a connection busy until `release`, which then does something on it."""
+
+    def __init__(self, connection: sync.Connection) -> None:
+        self._holding, self._released = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=lambda: connection.run(self._hold))
+        self._thread.start()
+        self._holding.wait(5)
+
+    def release(self) -> None:
+        self._released.set()
+        self._thread.join(5)
+
+    def _hold(self) -> None:
+        self._holding.set()
+        self._released.wait(5)
+        self.then()
+
+    def then(self) -> None:
+        """What happens at the end."""
+
+
+class Losing(Busy):
+    """At the end, the publishes under way are cut off, as by the loss of the session."""
+
+    js: JetStream
+
+    def then(self) -> None:
+        publisher = self.js._inner.publisher
+        assert publisher is not None
+        publisher.fail(DisconnectedError("gone"))
+
+
+def _context(connection: sync.Connection, name: str, ack_timeout: float = 30.0) -> JetStream:
+    js = connection.jetstream(publishing=PublishSettings(ack_timeout=ack_timeout))
+    js.create_stream(name=name, subjects=[f"{name}.>"], storage=StorageType.MEMORY)
+    assert js.publish_async(f"{name}.a").result(5).seq == 1
+    return js
+
+
+def test_what_was_staged_when_the_session_is_lost_is_not_sent(server: NatsServer) -> None:
+    with sync.connect(server.url) as connection:
+        js = _context(connection, "LOST")
+        busy = Losing(connection)
+        busy.js = js
+        staged = [js.publish_async("LOST.a") for _ in range(3)]
+        assert js.publish_async_stats.pending == 3
+        busy.release()
+        for future in staged:
+            with pytest.raises(DisconnectedError):
+                future.result(5)
+        assert js.publish("LOST.a").seq == 2
+
+
+def test_what_was_staged_until_its_time_had_passed_is_not_sent(server: NatsServer) -> None:
+    with sync.connect(server.url) as connection:
+        js = _context(connection, "LATE", ack_timeout=0.1)
+        busy = Busy(connection)
+        future = js.publish_async("LATE.a")
+        with pytest.raises(PublishTimeoutError, match="stays under way"):
+            future.result(0.2)
+        busy.release()
+        assert isinstance(future.exception(5), PublishTimeoutError)
+        assert js.publish("LATE.a").seq == 2
+
+
+def test_what_was_staged_is_sent_in_the_order_of_the_calls(server: NatsServer) -> None:
+    with sync.connect(server.url) as connection:
+        js = _context(connection, "ORDER")
+        subscription = connection.subscribe("ORDER.*")
+        connection.flush()
+        busy = Busy(connection)
+        for number in range(20):
+            if number % 2:
+                connection.publish("ORDER.a", b"%d" % number)
+            else:
+                js.publish_async("ORDER.a", b"%d" % number)
+        busy.release()
+        assert [subscription.next_msg(5).payload for _ in range(20)] == [b"%d" % number for number in range(20)]
