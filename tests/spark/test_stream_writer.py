@@ -14,7 +14,14 @@ from tests.spark.support import Nats, running
 
 from jetspark import bulk
 from jetspark.bulk import PublishRefusedError
-from jetspark.errors import BadSubjectError, ConfigError, ConnectError, ProtocolError, WrongStreamError
+from jetspark.errors import (
+    BadSubjectError,
+    ConfigError,
+    ConnectError,
+    PermissionsViolationError,
+    ProtocolError,
+    WrongStreamError,
+)
 from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import MessageDeleteRequest, MessageGetRequest
 from jetspark.spark import duplicate_window
@@ -364,6 +371,23 @@ def test_a_server_that_is_away_for_a_moment_is_waited_for() -> None:
         made.publish(task(1), restarting())
         nats.connection.reconnect()
         assert sorted(data(nats, stream)) == list(range(1000))
+
+
+def test_a_user_who_may_not_is_told_what_to_grant(caplog: pytest.LogCaptureFixture) -> None:
+    admin = {"user": "admin", "password": "admin"}
+    some = {"user": "some", "password": "some"}
+    may = {"publish": ["MINE.>"], "subscribe": ["_INBOX.>"]}
+    users = {"authorization": {"users": [admin, {**some, "permissions": may}]}}
+    with running(admin, config=users) as nats:
+        mine, other = nats.stream("MINE"), nats.stream("OTHER")
+        writer(nats, **some).publish(task(), iter(batches(mine, range(10))))
+        assert f"for how long {mine} recognises repeats is not known" in caplog.text
+        assert f"grant the user the permission to publish to '$JS.API.STREAM.INFO.{mine}'" in caplog.text
+        with pytest.raises(PermissionsViolationError, match=f"permission to publish to '{other}.0'"):
+            writer(nats, **some).publish(task(), iter(batches(other, range(10))))
+        with pytest.raises(PermissionsViolationError, match=r"permission to publish to '\$JS\.API\.STREAM\.INFO\.P'"):
+            writer(nats, **some, progressStream="P")
+        assert data(nats, mine) == list(range(10))
 
 
 def test_spark_without_the_properties_is_told(monkeypatch: pytest.MonkeyPatch, nats: Nats) -> None:
