@@ -149,6 +149,17 @@ def test_what_is_no_acknowledgement_is_an_error_early_or_late() -> None:
         assert isinstance(publish.failure(), InvalidAckError)
 
 
+def test_what_a_publish_shows_of_itself_is_not_its_content() -> None:
+    ground = Ground()
+    pending, good, bad = ground.send("a"), ground.send("b"), ground.send("c")
+    ground.answer(good, PLAIN % 7)
+    ground.answer(bad, WRONG)
+    assert repr(pending) == "<Publish 'a' pending>"
+    assert repr(good) == "<Publish 'b' acknowledged>"
+    assert repr(bad).startswith("<Publish 'c' failed: c: wrong last sequence")
+    assert not [each for each in (pending, good, bad) if "PUB" in repr(each)]
+
+
 def test_answers_that_nobody_waits_for_are_counted() -> None:
     ground = Ground()
     publish = ground.send()

@@ -133,6 +133,10 @@ class PendingPublish(msgspec.Struct, gc=False, eq=False):
     tries: int = 0
     waiter: object = None
 
+    def __repr__(self) -> str:  # not the payload
+        state = "pending" if not self.done() else "acknowledged" if self.error is None else f"failed: {self.error}"
+        return f"<{type(self).__name__} {self.subject!r} {state}>"
+
     def done(self) -> bool:
         """Whether it is acknowledged, or has failed."""
         return self.reply is not None or self.error is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -259,5 +260,6 @@ def _weakly(method: Callable[..., object]) -> Callable[..., None]:
 
 def _unsubscribe(loop: asyncio.AbstractEventLoop, client: Client, route: Route) -> None:
     """The publisher is gone; this may be any thread."""
-    if not loop.is_closed() and not route.ended:
-        loop.call_soon_threadsafe(partial(client.unsubscribe, route))
+    if not route.ended:
+        with suppress(RuntimeError):  # the loop is closed, and the subscription with it
+            loop.call_soon_threadsafe(partial(client.unsubscribe, route))

@@ -128,7 +128,23 @@ class PublishAsync(Blocking):
             js.publish_async_completed()
             sequences = [ack.result().seq for ack in acks]
 
-        Parameters and errors are those of the asyncio front. It may be called from several threads at once.
+        It waits while `max_pending` publishes are under way, or the server takes nothing. When the session is lost, all
+        that are under way fail (PUB-13), and what was not sent by then is not sent any more. It may be called from
+        several threads at once.
+
+        Parameters
+        ----------
+        headers, fields
+            As for `publish`.
+
+        Raises
+        ------
+        TooManyStalledError
+            `max_pending` publishes were under way, and none was acknowledged within `stall_wait` (PUB-11).
+        OutboundBufferLimitError, ConnectionClosedError
+            There is no session, and no more may wait for one.
+        MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
+            It cannot be sent; nothing was.
         """
         publisher = self._inner.publisher
         if publisher is None or publisher.over:
