@@ -41,7 +41,7 @@ _UNANSWERED: Final = (
 
 
 class BatchPublisher:
-    """Made by `JetStream.batch`. The end of the `async with` commits the batch; an exception discards it.
+    """Made by `JetStream.batch`. The end of its `with` block commits the batch; an exception discards it.
 
         async with js.batch() as batch:
             await batch.add("orders.7.header", header)

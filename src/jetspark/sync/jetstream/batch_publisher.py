@@ -19,7 +19,7 @@ __all__ = ["BatchPublisher"]
 
 
 class BatchPublisher(Blocking):
-    """Made by `JetStream.batch`. The end of the `async with` commits the batch; an exception discards it.
+    """Made by `JetStream.batch`. The end of its `with` block commits the batch; an exception discards it.
 
         with js.batch() as batch:
             batch.add("orders.7.header", header)
