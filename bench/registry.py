@@ -30,6 +30,8 @@ MODULES = (
     "bench.writing",
     "bench.peer_figures",
     "bench.publish_figures",
+    "bench.push_figures",
+    "bench.consume_figures",
     "bench.spark_figures",
     "bench.streaming_figures",
     "bench.memory_figures",

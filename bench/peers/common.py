@@ -23,6 +23,9 @@ PAYLOAD = 128
 WINDOW = 4_000
 """Unacknowledged publishes, where the peer has a setting for it."""
 
+ACK_PENDING = 20_000
+"""Messages that may wait for an acknowledgement."""
+
 Measure = Callable[[str, str, int], Awaitable[float]]
 
 
@@ -35,6 +38,11 @@ def check(received: int, count: int) -> None:
     """Raise when the bytes of all payloads do not add up."""
     if received != count * PAYLOAD:
         raise SystemExit(f"{received} bytes of payload arrived, {count * PAYLOAD} were expected")
+
+
+def arrived() -> None:
+    """Tell the bench at what time a message arrived; it reads the same clock."""
+    print(json.dumps({"arrived": time.monotonic()}), flush=True)
 
 
 async def median(publish: Callable[[bytes], Awaitable[object]], count: int) -> float:

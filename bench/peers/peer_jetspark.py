@@ -1,14 +1,18 @@
-"""The product, measured as the peers are: publish_async on both fronts, the latency of publish, atomic batches."""
+"""The product, measured as the peers are: publish_async and push on both fronts, latency, atomic batches."""
 
+import asyncio
 import time
 
-from common import WINDOW, main, median, payload
+from common import ACK_PENDING, WINDOW, arrived, check, main, median, payload
 
 from jetspark import aio, sync
-from jetspark.aio.jetstream import PublishSettings
+from jetspark.aio.jetstream import Consumer, PublishSettings
 
 BATCH = 500
 """Messages of an atomic batch."""
+
+FETCH = 5_000
+"""Messages of a fetch, and in the buffer of consume."""
 
 SETTINGS = PublishSettings(max_pending=WINDOW, stall_wait=30)
 
@@ -64,12 +68,216 @@ async def batch(url: str, subject: str, count: int) -> float:
     return seconds
 
 
+async def push(url: str, stream: str, count: int) -> float:
+    """An ordered push subscription, iterated."""
+    connection = await aio.connect(url)
+    received, left = 0, count
+    begin = time.perf_counter()
+    subscription = await connection.jetstream().subscribe(stream=stream, ordered_consumer=True)
+    async for message in subscription:
+        received += len(message.payload)
+        left -= 1
+        if not left:
+            break
+    seconds = time.perf_counter() - begin
+    await connection.close()
+    check(received, count)
+    return seconds
+
+
+async def push_callback(url: str, stream: str, count: int) -> float:
+    """An ordered push subscription with a callback."""
+    connection = await aio.connect(url)
+    received, left = 0, count
+    done = asyncio.Event()
+
+    def take(message: aio.Msg) -> None:
+        nonlocal received, left
+        received += len(message.payload)
+        left -= 1
+        if not left:
+            done.set()
+
+    begin = time.perf_counter()
+    await connection.jetstream().subscribe(stream=stream, ordered_consumer=True, cb=take)
+    await done.wait()
+    seconds = time.perf_counter() - begin
+    await connection.close()
+    check(received, count)
+    return seconds
+
+
+async def push_blocking(url: str, stream: str, count: int) -> float:
+    """An ordered push subscription of the blocking front, iterated."""
+    connection = sync.connect(url)
+    received, left = 0, count
+    begin = time.perf_counter()
+    for message in connection.jetstream().subscribe(stream=stream, ordered_consumer=True):
+        received += len(message.payload)
+        left -= 1
+        if not left:
+            break
+    seconds = time.perf_counter() - begin
+    connection.close()
+    check(received, count)
+    return seconds
+
+
+async def _consumer(connection: aio.Connection, stream: str, policy: str = "none") -> Consumer:
+    """An ephemeral pull consumer, by default without acks."""
+    return await connection.jetstream().create_consumer(stream, **_config(policy))
+
+
+def _config(policy: str) -> dict[str, object]:
+    return {"ack_policy": policy, "mem_storage": True, "max_ack_pending": ACK_PENDING}
+
+
+async def fetch(url: str, stream: str, count: int) -> float:
+    """Fetch after fetch."""
+    connection = await aio.connect(url)
+    consumer = await _consumer(connection, stream)
+    received, left = 0, count
+    begin = time.perf_counter()
+    while left:
+        messages = await consumer.fetch(min(FETCH, left))
+        left -= len(messages)
+        received += sum(len(message.payload) for message in messages)
+    seconds = time.perf_counter() - begin
+    await connection.close()
+    check(received, count)
+    return seconds
+
+
+async def fetch_blocking(url: str, stream: str, count: int) -> float:
+    """The same on the blocking front."""
+    connection = sync.connect(url)
+    consumer = connection.jetstream().create_consumer(stream, **_config("none"))
+    received, left = 0, count
+    begin = time.perf_counter()
+    while left:
+        messages = consumer.fetch(min(FETCH, left))
+        left -= len(messages)
+        received += sum(len(message.payload) for message in messages)
+    seconds = time.perf_counter() - begin
+    connection.close()
+    check(received, count)
+    return seconds
+
+
+async def consume(url: str, stream: str, count: int) -> float:
+    """The continuous iterator, which keeps pulls open."""
+    connection = await aio.connect(url)
+    consumer = await _consumer(connection, stream)
+    received, left = 0, count
+    async with consumer.consume(max_messages=FETCH) as messages:
+        begin = time.perf_counter()
+        async for message in messages:
+            received += len(message.payload)
+            left -= 1
+            if not left:
+                break
+        seconds = time.perf_counter() - begin
+    await connection.close()
+    check(received, count)
+    return seconds
+
+
+async def consume_ack(url: str, stream: str, count: int) -> float:
+    """The continuous iterator, every message acknowledged."""
+    connection = await aio.connect(url)
+    consumer = await _consumer(connection, stream, "explicit")
+    left = count
+    async with consumer.consume(max_messages=FETCH) as messages:
+        begin = time.perf_counter()
+        async for message in messages:
+            await message.ack()
+            left -= 1
+            if not left:
+                break
+        seconds = time.perf_counter() - begin
+    await connection.close()
+    return seconds
+
+
+async def consume_blocking(url: str, stream: str, count: int) -> float:
+    """The iterator of the blocking front."""
+    connection = sync.connect(url)
+    consumer = connection.jetstream().create_consumer(stream, **_config("none"))
+    received, left = 0, count
+    with consumer.consume(max_messages=FETCH) as messages:
+        begin = time.perf_counter()
+        for message in messages:
+            received += len(message.payload)
+            left -= 1
+            if not left:
+                break
+        seconds = time.perf_counter() - begin
+    connection.close()
+    check(received, count)
+    return seconds
+
+
+async def consume_ack_blocking(url: str, stream: str, count: int) -> float:
+    """The iterator of the blocking front, every message acknowledged."""
+    connection = sync.connect(url)
+    consumer = connection.jetstream().create_consumer(stream, **_config("explicit"))
+    left = count
+    with consumer.consume(max_messages=FETCH) as messages:
+        begin = time.perf_counter()
+        for message in messages:
+            message.ack()
+            left -= 1
+            if not left:
+                break
+        seconds = time.perf_counter() - begin
+    connection.close()
+    return seconds
+
+
+async def next_message(url: str, stream: str, count: int) -> float:
+    """One message after the other."""
+    connection = await aio.connect(url)
+    consumer = await _consumer(connection, stream)
+    begin = time.perf_counter()
+    for _ in range(count):
+        await consumer.next()
+    seconds = time.perf_counter() - begin
+    await connection.close()
+    return seconds
+
+
+async def recover(url: str, stream: str, count: int) -> float:
+    """When the message behind a restart of the server arrives."""
+    connection = await aio.connect(url)
+    consumer = await connection.jetstream().consumer(stream, "recover")
+    async with consumer.consume() as messages:
+        async for message in messages:
+            await message.ack()
+            arrived()
+            count -= 1
+            if not count:
+                break
+    await connection.close()
+    return 0.0
+
+
 if __name__ == "__main__":
     main(
         {
+            "fetch": fetch,
+            "fetch_blocking": fetch_blocking,
+            "consume": consume,
+            "consume_ack": consume_ack,
+            "consume_blocking": consume_blocking,
+            "consume_ack_blocking": consume_ack_blocking,
+            "next": next_message,
+            "recover": recover,
             "publish_async": publish_async,
             "publish_async_blocking": publish_async_blocking,
             "latency": latency,
             "batch": batch,
+            "push": push,
+            "push_callback": push_callback,
+            "push_blocking": push_blocking,
         }
     )

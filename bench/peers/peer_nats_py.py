@@ -1,9 +1,9 @@
-"""nats-py: pull subscription with fetch; publish_async."""
+"""nats-py: pull subscription with fetch; ordered push subscription; publish_async."""
 
 import time
 
 import nats
-from common import WINDOW, check, main, median, payload
+from common import ACK_PENDING, WINDOW, check, main, median, payload
 from nats.js.api import AckPolicy, ConsumerConfig
 
 BATCH = 5_000
@@ -23,6 +23,56 @@ async def fetch(url: str, stream: str, count: int) -> float:
     seconds = time.perf_counter() - begin
     await connection.close()
     check(received, count)
+    return seconds
+
+
+async def push(url: str, stream: str, count: int) -> float:
+    """An ordered push subscription, iterated."""
+    connection = await nats.connect(url)
+    received = left = 0
+    begin = time.perf_counter()
+    subscription = await connection.jetstream().subscribe(">", stream=stream, ordered_consumer=True)
+    left = count
+    async for message in subscription.messages:
+        received += len(message.data)
+        left -= 1
+        if not left:
+            break
+    seconds = time.perf_counter() - begin
+    await connection.close()
+    check(received, count)
+    return seconds
+
+
+async def consume_ack(url: str, stream: str, count: int) -> float:
+    """Fetch after fetch, every message acknowledged."""
+    connection = await nats.connect(url)
+    config = ConsumerConfig(
+        ack_policy=AckPolicy.EXPLICIT, mem_storage=True, inactive_threshold=60, max_ack_pending=ACK_PENDING
+    )
+    subscription = await connection.jetstream().pull_subscribe("", stream=stream, config=config)
+    left = count
+    begin = time.perf_counter()
+    while left:
+        messages = await subscription.fetch(min(BATCH, left), timeout=30)
+        left -= len(messages)
+        for message in messages:
+            await message.ack()
+    seconds = time.perf_counter() - begin
+    await connection.close()
+    return seconds
+
+
+async def next_message(url: str, stream: str, count: int) -> float:
+    """One message after the other."""
+    connection = await nats.connect(url)
+    config = ConsumerConfig(ack_policy=AckPolicy.NONE, mem_storage=True, inactive_threshold=60)
+    subscription = await connection.jetstream().pull_subscribe("", stream=stream, config=config)
+    begin = time.perf_counter()
+    for _ in range(count):
+        await subscription.fetch(1, timeout=30)
+    seconds = time.perf_counter() - begin
+    await connection.close()
     return seconds
 
 
@@ -50,4 +100,13 @@ async def latency(url: str, subject: str, count: int) -> float:
 
 
 if __name__ == "__main__":
-    main({"fetch": fetch, "publish_async": publish_async, "latency": latency})
+    main(
+        {
+            "fetch": fetch,
+            "consume_ack": consume_ack,
+            "next": next_message,
+            "push": push,
+            "publish_async": publish_async,
+            "latency": latency,
+        }
+    )
