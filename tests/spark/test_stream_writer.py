@@ -247,13 +247,26 @@ def test_two_attempts_of_one_task_may_run_at_the_same_time(nats: Nats) -> None:
     assert b'"done":true' in records[0]["data"]  # type: ignore[operator]  # bytes
 
 
+def test_rows_of_several_streams_are_looked_up_in_each(nats: Nats) -> None:
+    one, two = nats.stream(duplicate_window=SHORT), nats.stream(duplicate_window=SHORT)
+    parts = [part for pair in zip(batches(one, range(200)), batches(two, range(200)), strict=True) for part in pair]
+    query = task(partition=10)
+    with pytest.raises(ConnectionResetError):
+        recorded(nats).publish(query, until([*parts, parts[0]], 4))
+    for stream in (one, two):
+        forget(nats, stream)
+    there = len(data(nats, one)) + len(data(nats, two))
+    assert recorded(nats).publish(query, iter(parts)).skipped == there > 0
+    assert sorted(data(nats, one)) == sorted(data(nats, two)) == list(range(200))
+
+
 def test_a_stream_that_cannot_be_looked_into_is_told(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     stream = nats.stream(duplicate_window=SHORT, retention=RetentionPolicy.WORK_QUEUE, allow_direct=False)
     query = task(partition=9)
     with pytest.raises(ConnectionResetError):
         recorded(nats).publish(query, until(batches(stream, range(300)), 2))
     recorded(nats).publish(query, iter(batches(stream, range(300))))
-    assert f"what stream {stream} has of an earlier run cannot be looked up" in caplog.text
+    assert f"what an earlier run has stored of {stream}.0 cannot be looked up: stream '{stream}'" in caplog.text
     assert nats.info(stream).state.messages >= 300
 
 

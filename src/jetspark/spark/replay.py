@@ -65,6 +65,7 @@ class Replay:
         self._prefix = prefix
         self._since_ns = since_ns
         self._earlier = marks
+        self._asked: set[str] = set()  # subjects
         self._filters: dict[str, Sequence[str]] = {}  # of the streams that were looked at, their subjects
         self._stored: pa.StringArray | None = None
         self.marks: list[str] = []
@@ -100,12 +101,24 @@ class Replay:
         with lend(self._options.server.connect, self._options.retry_timeout) as connection:
             for subject in unknown:
                 if not self._is_known(subject):
-                    for stream in self._streams_of(connection, subject):
-                        if stream not in self._filters:
-                            self._read_ids(connection, stream)
+                    self._asked.add(subject)
+                    self._look_up(connection, subject)
 
     def _is_known(self, subject: str) -> bool:
+        if subject in self._asked:
+            return True
         return any(subject_matches(each, subject) for filters in self._filters.values() for each in filters)
+
+    def _look_up(self, connection: Connection, subject: str) -> None:
+        try:
+            for stream in self._streams_of(connection, subject):
+                if stream not in self._filters:
+                    self._filters[stream] = ()
+                    self._filters[stream] = self._read_ids(connection, stream)
+        except Error as error:
+            if is_passing(error):
+                raise
+            _log.warning("what an earlier run has stored of %s cannot be looked up: %s", subject, error)
 
     def _streams_of(self, connection: Connection, subject: str) -> Sequence[str]:
         if self._options.expected_stream is not None:
@@ -114,29 +127,23 @@ class Replay:
         request = StreamNamesRequest(subject_filter=subject)
         return connection.request(request, timeout=server.request_timeout, prefix=server.api).items
 
-    def _read_ids(self, connection: Connection, stream: str) -> None:
-        server, since_ns = self._options.server, self._since_ns or 0
-        try:
-            info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
-            found = [] if self._stored is None else [self._stored]
-            with bulk.scan(
-                connection,
-                stream,
-                start_time=max(since_ns - _SLACK_NS, 0),
-                columns=["headers"],
-                timeout=server.request_timeout,
-                retry_timeout=self._options.retry_timeout,
-                prefix=server.api,
-            ) as batches:
-                found += [self._ids_of(batch) for batch in batches]
-        except Error as error:
-            if is_passing(error):
-                raise
-            _log.warning("what stream %s has of an earlier run cannot be looked up: %s", stream, error)
-            self._filters[stream] = (">",)  # asking again would say the same
-            return
-        self._filters[stream] = info.config.subjects or ()
-        self._stored = pa.concat_arrays(found) if found else pa.array([], pa.string())
+    def _read_ids(self, connection: Connection, stream: str) -> Sequence[str]:
+        """Take in the ids that a stream holds; returns its subjects."""
+        server = self._options.server
+        info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+        found = [] if self._stored is None else [self._stored]
+        with bulk.scan(
+            connection,
+            stream,
+            start_time=max((self._since_ns or 0) - _SLACK_NS, 0),
+            columns=["headers"],
+            timeout=server.request_timeout,
+            retry_timeout=self._options.retry_timeout,
+            prefix=server.api,
+        ) as batches:
+            found += [self._ids_of(batch) for batch in batches]
+        self._stored = pa.concat_arrays(found) if found else None
+        return info.config.subjects or ()
 
     def _ids_of(self, batch: pa.RecordBatch) -> pa.StringArray:
         lists = pc.map_lookup(batch.column("headers"), MSG_ID, "first")
