@@ -87,15 +87,15 @@ def check_options(options: SubscribeOptions) -> Wanted:
     config = options.config
     subject = _one("subject and filter_subject", options.subject, config.filter_subject) or ""
     queue = _one("queue and deliver_group", options.queue, config.deliver_group) or ""
+    bind = options.consumer is not None
+    if bind and not options.stream:
+        raise ConfigError(f"binding to the consumer {options.consumer!r} needs the name of its stream")
     if not subject and not options.stream:
         raise ConfigError("give a subject or a stream: without both the stream cannot be found")
     if subject:
         check_filter_subject(subject)
     if options.stream is not None:
         check_stream_name(options.stream)
-    bind = options.consumer is not None
-    if bind and not options.stream:
-        raise ConfigError(f"binding to the consumer {options.consumer!r} needs the name of its stream")
     durable = _one("durable and durable_name", options.durable, config.durable_name)
     name = _one("durable name and consumer name", _one("consumer and name", options.consumer, config.name), durable)
     if options.ordered:
