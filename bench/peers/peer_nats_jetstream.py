@@ -5,7 +5,7 @@ import secrets
 import time
 from datetime import timedelta
 
-from common import check, main, median, payload
+from common import ACK_PENDING, check, main, median, payload
 from nats.client import Client, connect
 from nats.jetstream import new
 from nats.jetstream.consumer import Consumer
@@ -14,12 +14,13 @@ BATCH = 5_000
 PUBLISHERS = 1_000
 
 
-async def consumer_of(connection: Client, stream: str) -> Consumer:
+async def consumer_of(connection: Client, stream: str, policy: str = "none") -> Consumer:
     """An ephemeral pull consumer; the library wants a name for it."""
     return await new(connection).create_consumer(
         stream,
         f"peer{secrets.token_hex(4)}",
-        ack_policy="none",
+        ack_policy=policy,
+        max_ack_pending=ACK_PENDING,
         mem_storage=True,
         inactive_threshold=timedelta(minutes=1),
     )
@@ -60,6 +61,36 @@ async def consume(url: str, stream: str, count: int) -> float:
     return seconds
 
 
+async def consume_ack(url: str, stream: str, count: int) -> float:
+    """The continuous iterator, every message acknowledged."""
+    connection = await connect(url)
+    consumer = await consumer_of(connection, stream, "explicit")
+    left = count
+    messages = await consumer.messages(max_messages=BATCH)
+    begin = time.perf_counter()
+    async for message in messages:
+        await message.ack()
+        left -= 1
+        if not left:
+            break
+    seconds = time.perf_counter() - begin
+    await messages.stop()
+    await connection.close()
+    return seconds
+
+
+async def next_message(url: str, stream: str, count: int) -> float:
+    """One message after the other."""
+    connection = await connect(url)
+    consumer = await consumer_of(connection, stream)
+    begin = time.perf_counter()
+    for _ in range(count):
+        await consumer.next(max_wait=30)
+    seconds = time.perf_counter() - begin
+    await connection.close()
+    return seconds
+
+
 async def publish(url: str, subject: str, count: int) -> float:
     """The library has no windowed publish: so many tasks publish one after another."""
     connection = await connect(url)
@@ -87,4 +118,13 @@ async def latency(url: str, subject: str, count: int) -> float:
 
 
 if __name__ == "__main__":
-    main({"fetch": fetch, "consume": consume, "publish": publish, "latency": latency})
+    main(
+        {
+            "fetch": fetch,
+            "consume": consume,
+            "consume_ack": consume_ack,
+            "next": next_message,
+            "publish": publish,
+            "latency": latency,
+        }
+    )

@@ -4,15 +4,17 @@ import time
 from datetime import timedelta
 
 import natsio
-from common import WINDOW, check, main, median, payload
+from common import ACK_PENDING, WINDOW, arrived, check, main, median, payload
 from natsio.jetstream import AckPolicy, Consumer, ConsumerConfig
 
 BATCH = 5_000
 
 
-async def consumer_of(client: natsio.Client, stream: str) -> Consumer:
-    """An ephemeral pull consumer without acks."""
-    config = ConsumerConfig(ack_policy=AckPolicy.NONE, mem_storage=True, inactive_threshold=timedelta(minutes=1))
+async def consumer_of(client: natsio.Client, stream: str, policy: AckPolicy = AckPolicy.NONE) -> Consumer:
+    """An ephemeral pull consumer, by default without acks."""
+    config = ConsumerConfig(
+        ack_policy=policy, mem_storage=True, inactive_threshold=timedelta(minutes=1), max_ack_pending=ACK_PENDING
+    )
     return await (await client.jetstream().stream(stream)).create_consumer(config)
 
 
@@ -50,6 +52,50 @@ async def consume(url: str, stream: str, count: int) -> float:
     return seconds
 
 
+async def consume_ack(url: str, stream: str, count: int) -> float:
+    """The continuous iterator, every message acknowledged."""
+    client = await natsio.connect(url)
+    consumer = await consumer_of(client, stream, AckPolicy.EXPLICIT)
+    left = count
+    async with consumer.consume(max_messages=BATCH) as messages:
+        begin = time.perf_counter()
+        async for message in messages:
+            await message.ack()
+            left -= 1
+            if not left:
+                break
+        seconds = time.perf_counter() - begin
+    await client.close()
+    return seconds
+
+
+async def next_message(url: str, stream: str, count: int) -> float:
+    """One message after the other."""
+    client = await natsio.connect(url)
+    consumer = await consumer_of(client, stream)
+    begin = time.perf_counter()
+    for _ in range(count):
+        await consumer.next(timeout=30)
+    seconds = time.perf_counter() - begin
+    await client.close()
+    return seconds
+
+
+async def recover(url: str, stream: str, count: int) -> float:
+    """When the message behind a restart of the server arrives."""
+    client = await natsio.connect(url)
+    consumer = await (await client.jetstream().stream(stream)).consumer("recover")
+    async with consumer.consume() as messages:
+        async for message in messages:
+            await message.ack()
+            arrived()
+            count -= 1
+            if not count:
+                break
+    await client.close()
+    return 0.0
+
+
 async def publish_async(url: str, subject: str, count: int) -> float:
     """publish_async with its window, every future checked; it may wait for the window as long as it takes."""
     client = await natsio.connect(url)
@@ -74,4 +120,14 @@ async def latency(url: str, subject: str, count: int) -> float:
 
 
 if __name__ == "__main__":
-    main({"fetch": fetch, "consume": consume, "publish_async": publish_async, "latency": latency})
+    main(
+        {
+            "fetch": fetch,
+            "consume": consume,
+            "consume_ack": consume_ack,
+            "next": next_message,
+            "recover": recover,
+            "publish_async": publish_async,
+            "latency": latency,
+        }
+    )

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from common import check, main, median, payload
+from common import ACK_PENDING, arrived, check, main, median, payload
 from natsrpy import Nats
 from natsrpy.js import AckPolicy, JetStream, PullConsumer, PullConsumerConfig
 
@@ -53,6 +53,42 @@ async def consume(url: str, stream: str, count: int) -> float:
     return seconds
 
 
+async def consume_ack(url: str, stream: str, count: int) -> float:
+    """Fetch after fetch, every message acknowledged."""
+    client = Nats([url])
+    await client.startup()
+    config = PullConsumerConfig(
+        ack_policy=AckPolicy.EXPLICIT, memory_storage=True, inactive_threshold=60, max_ack_pending=ACK_PENDING
+    )
+    consumer = await (await (await client.jetstream()).streams.get(stream)).consumers.create(config)
+    left = count
+    begin = time.perf_counter()
+    while left:
+        messages = await consumer.fetch(max_messages=min(BATCH, left), timeout=30)
+        left -= len(messages)
+        for message in messages:
+            await message.ack()
+    seconds = time.perf_counter() - begin
+    await client.shutdown()
+    return seconds
+
+
+async def recover(url: str, stream: str, count: int) -> float:
+    """When the message behind a restart of the server arrives."""
+    client = Nats([url])
+    await client.startup()
+    consumer = await (await (await client.jetstream()).streams.get(stream)).consumers.get_pull("recover")
+    async with consumer.consume() as messages:
+        async for message in messages:
+            await message.ack()
+            arrived()
+            count -= 1
+            if not count:
+                break
+    await client.shutdown()
+    return 0.0
+
+
 async def publish(url: str, subject: str, count: int) -> float:
     """The library has no windowed publish: so many tasks publish one after another."""
     client = Nats([url])
@@ -82,4 +118,13 @@ async def latency(url: str, subject: str, count: int) -> float:
 
 
 if __name__ == "__main__":
-    main({"fetch": fetch, "consume": consume, "publish": publish, "latency": latency})
+    main(
+        {
+            "fetch": fetch,
+            "consume": consume,
+            "consume_ack": consume_ack,
+            "recover": recover,
+            "publish": publish,
+            "latency": latency,
+        }
+    )

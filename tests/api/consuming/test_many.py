@@ -1,0 +1,101 @@
+"""Many messages: nothing is dropped, lost or stuck, and the counters are back at nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+from tests.api.consuming.support import consumer_of
+from tests.fronts import Ground, eventually
+
+from jetspark.aio import Msg
+from jetspark.aio.jetstream import Consumer, Stream
+
+SOAK = int(os.environ.get("JETSPARK_SOAK", "20000"))
+"""Messages of the soak; `make chaos` takes a million."""
+
+
+async def filled(ground: Ground, count: int) -> Stream:
+    """A stream with so many messages."""
+    stream = await ground.stream()
+    acks = [await ground.admin_js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(count)]
+    await ground.admin_js.publish_async_completed(60)
+    assert acks[-1].result().seq == count
+    return stream
+
+
+async def nothing_left(ground: Ground, consumer: Consumer, count: int) -> None:
+    """Wait until all is acknowledged; then no message and no pull may be left over."""
+    deadline = asyncio.get_running_loop().time() + 30
+    info = await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)
+    while info.num_ack_pending or info.num_waiting:
+        assert asyncio.get_running_loop().time() < deadline, info
+        await asyncio.sleep(0.02)
+        info = await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)
+    assert (info.num_pending, info.num_redelivered, info.ack_floor.stream_seq) == (0, 0, count)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+async def test_a_slow_and_a_fast_phase_lose_nothing(ground: Ground) -> None:
+    """Each message is acknowledged, none is lost or stuck, and pending is back at nothing."""
+    stream = await filled(ground, SOAK)
+    consumer = await stream.create_consumer(durable_name="d", max_ack_pending=5000)
+    seen = 0
+    done = asyncio.Event()
+
+    async def handle(message: Msg) -> None:
+        nonlocal seen
+        assert message.payload == b"%d" % seen
+        seen += 1
+        if seen % 100 == 0 and seen < SOAK // 10:
+            await asyncio.sleep(0.01)  # slow at first
+        await message.ack()
+        if seen == SOAK:
+            done.set()
+
+    context = consumer.consume(handle, max_messages=1000)
+    async with asyncio.timeout(60 + SOAK / 1000):
+        await done.wait()
+    await context.stop()
+    assert context.error is None
+    await nothing_left(ground, consumer, SOAK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+async def test_r44_a_drain_hands_out_everything_that_was_delivered(ground: Ground) -> None:
+    count = 20_000
+    stream = await filled(ground, count)
+    consumer = await stream.create_consumer(durable_name="d", max_ack_pending=-1)
+    seen: list[bytes] = []
+    gate = asyncio.Event()
+
+    async def handle(message: Msg) -> None:
+        await gate.wait()
+        seen.append(message.payload)
+        await message.ack()
+
+    context = consumer.consume(handle, max_messages=count)
+    await eventually(lambda: context.pending[0] > count // 2)
+    arrived = context.pending[0]
+    await context.drain()
+    gate.set()
+    await context.wait_closed()
+    info = await consumer.info()
+    assert seen == [b"%d" % number for number in range(len(seen))]
+    assert len(seen) >= arrived
+    assert len(seen) + info.num_ack_pending == info.delivered.stream_seq  # the rest never left the server
+
+
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+async def test_r43_what_was_pulled_is_never_dropped(ground: Ground) -> None:
+    """However small the connection's limits of a subscription are, and however slow the reader (R43)."""
+    consumer = await consumer_of(ground, messages=300)
+    connection = await ground.connect(pending_messages=10, pending_bytes=100)
+    handle = await connection.jetstream().consumer(consumer.stream_name, consumer.name)
+    async with handle.consume(max_messages=300) as messages:
+        await eventually(lambda: messages.pending[0] == 300)
+        seen = [(await anext(messages)).payload for _ in range(300)]
+    assert seen == [b"%d" % number for number in range(300)]
