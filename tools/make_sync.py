@@ -41,6 +41,7 @@ BY_HAND: Final[dict[str, ByHand]] = {
         | {"route", "retire", "emptied", "called_back"}  # for those who read on behalf of the user
         | {"awaits_asking", "asked_again", "look_empty", "taken", "wants_taken"},
     ),
+    "BatchPublisher": ByHand("jetspark.sync.jetstream.publisher:BatchAdd", frozenset({"add"})),
     "Publishing": ByHand("jetspark.sync.jetstream.publisher:PublishAsync", frozenset({"publish_async"})),
 }
 """Classes with some methods written by hand: the methods that are left out, and the class of `jetspark.sync` that has

@@ -34,12 +34,12 @@ def _added(count: int = 1, batch_id: str = "b") -> AtomicBatch:
 def test_messages_are_numbered_when_they_are_sent() -> None:
     batch = AtomicBatch("b")
     for _ in range(2):  # asked twice, as the first one could not be sent
-        assert batch.headers(None, {}) == {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "1"}
+        assert Headers(batch.headers(None, {})) == {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "1"}
     assert (batch.count, batch.asks) == (0, True)
     batch.sent("a")
     assert (batch.count, batch.asks) == (1, False)
-    assert batch.headers(None, {}) == {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "2"}
-    assert batch.headers(None, {}, "1") == {
+    assert Headers(batch.headers(None, {})) == {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "2"}
+    assert Headers(batch.headers(None, {}, "1")) == {
         "Nats-Batch-Id": "b",
         "Nats-Batch-Sequence": "2",
         "Nats-Batch-Commit": "1",

@@ -85,8 +85,11 @@ class AtomicBatch:
             raise ConfigError("expected_last_sequence may stand in the first message of an atomic batch only")
         if fields.get("expected_last_msg_id") is not None:
             raise ConfigError("expected_last_msg_id cannot be used in an atomic batch")
+        ours = batch_headers(self.id, self.count + 1, commit)
+        if headers is None and not fields:
+            return ours
         merged = Headers(publish_headers(headers, fields) or ())
-        for key, value in batch_headers(self.id, self.count + 1, commit):
+        for key, value in ours:
             merged[key] = value
         return merged
 

@@ -12,13 +12,14 @@ from jetspark.aio.jetstream import batch_publisher as aio
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import PublishFields
 from jetspark.sync.blocking import Blocking
+from jetspark.sync.jetstream.publisher import BatchAdd
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
 __all__ = ["BatchPublisher"]
 
 
-class BatchPublisher(Blocking):
+class BatchPublisher(BatchAdd, Blocking):
     """Made by `JetStream.batch`. The end of its `with` block commits the batch; an exception discards it.
 
         with js.batch() as batch:
@@ -61,45 +62,6 @@ class BatchPublisher(Blocking):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._call(self._inner.__aexit__(kind, error, trace))
-
-    def add(
-        self,
-        subject: str,
-        payload: Payload = b"",
-        *,
-        headers: HeadersLike | None = None,
-        confirm: bool = False,
-        timeout: float | None = None,
-        **fields: Unpack[PublishFields],
-    ) -> None:
-        """Add a message. The first one waits until the stream has opened the batch, the others do not wait.
-
-        Parameters
-        ----------
-        headers, fields
-            As for `publish`. `expected_last_sequence` may stand in the first message only, `expected_last_msg_id` in
-            none.
-        confirm
-            Wait until the stream has this message, though it does not check it before the commit.
-        timeout
-            Seconds where it waits; None takes that of the batch.
-
-        Raises
-        ------
-        AtomicPublishDisabledError
-            The stream does not set `allow_atomic` (10174).
-        TooManyRequestsError
-            The stream, or the server, has too many open batches (10210).
-        IncompleteBatchError
-            The stream does not know the batch any more: a message was lost, or ten seconds passed (10176).
-        ConfigError
-            A thousand messages are in it, or the stream would refuse the message for sure; nothing was sent.
-        BatchClosedError
-            The batch is committed, discarded or has failed.
-        NoStreamResponseError, PublishTimeoutError, DisconnectedError
-            As for `publish`; the batch has failed then, and stores nothing.
-        """
-        self._call(self._inner.add(subject, payload, headers=headers, confirm=confirm, timeout=timeout, **fields))
 
     def commit(
         self,

@@ -22,10 +22,11 @@ from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
 if TYPE_CHECKING:
+    from jetspark.aio.jetstream.batch_publisher import BatchPublisher
     from jetspark.aio.jetstream.publishing import Publishing
     from jetspark.sync.connection import Connection
 
-__all__ = ["PubAckFuture", "PublishAsync", "Publisher"]
+__all__ = ["BatchAdd", "PubAckFuture", "PublishAsync", "Publisher"]
 
 _events: Final = threading.Lock()  # the first of several waiters makes the event for all
 
@@ -157,3 +158,59 @@ class PublishAsync(Blocking):
         if inner.publisher is None or inner.publisher.over:
             inner.publisher = Publisher(self._connection, inner.publishing)
         return inner.publisher
+
+
+class BatchAdd(Blocking):
+    """The part of `BatchPublisher` that is written by hand: messages that are not answered take the short way, too."""
+
+    _inner: BatchPublisher
+
+    def __init__(self, connection: Connection, inner: BatchPublisher) -> None:
+        super().__init__(connection, inner)
+        self._turn = threading.Lock()  # messages are numbered, so one goes behind the other
+
+    def add(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        confirm: bool = False,
+        timeout: float | None = None,
+        **fields: Unpack[PublishFields],
+    ) -> None:
+        """Add a message. The first one waits until the stream has opened the batch, the others do not wait.
+
+        Parameters
+        ----------
+        headers, fields
+            As for `publish`. `expected_last_sequence` may stand in the first message only, `expected_last_msg_id` in
+            none.
+        confirm
+            Wait until the stream has this message, though it does not check it before the commit.
+        timeout
+            Seconds where it waits; None takes that of the batch.
+
+        Raises
+        ------
+        AtomicPublishDisabledError
+            The stream does not set `allow_atomic` (10174).
+        TooManyRequestsError
+            The stream, or the server, has too many open batches (10210).
+        IncompleteBatchError
+            The stream does not know the batch any more: a message was lost, or ten seconds passed (10176).
+        ConfigError
+            A thousand messages are in it, or the stream would refuse the message for sure; nothing was sent.
+        BatchClosedError
+            The batch is committed, discarded or has failed.
+        NoStreamResponseError, PublishTimeoutError, DisconnectedError
+            As for `publish`; the batch has failed then, and stores nothing.
+        """
+        state = self._inner.state
+        with self._turn:
+            if confirm or state.asks:
+                add = self._inner.add(subject, payload, headers=headers, confirm=confirm, timeout=timeout, **fields)
+                self._connection.call(add)
+                return
+            self._connection.publish(subject, payload, headers=state.headers(headers, fields))
+            state.sent(subject)
