@@ -36,11 +36,15 @@ from jetspark.jetstream.api import ConsumerInfoRequest, ConsumerNamesRequest
 __all__ = ["LEGS", "Campaign", "Verdict", "run"]
 
 LEGS = ("limits", "interest", "workqueue", "sink")
-BATCH_TIMEOUT = 180.0
+BATCH_TIMEOUT = 600.0  # Spark starts anew, with all its processes, on a machine that may be busy
 DRAIN_TIMEOUT = 900.0
 PUBLISH_TIMEOUT = 300.0
 CONSUMERS_GONE = 60.0  # the inactive threshold is half of it
 FOLLOWER = "spark"
+CONF = {
+    "spark.task.maxFailures": "8",
+    "spark.python.authenticate.socketTimeout": "120s",  # Spark's own processes, on a machine that may be busy
+}
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ def run(
     with campaign.where(chance) as world:
         legs = [_leg(world, name, folder / name) for name in campaign.legs]
         streams = sorted({leg["options"]["stream"] for leg in legs})
-        job = Job(master="local-cluster[1,2,1024]", conf={"spark.task.maxFailures": "8"}, legs=legs)
+        job = Job(master="local-cluster[1,2,1024]", conf=CONF, legs=legs)
         for leg in legs:
             leg["options"]["maxOffsetsPerTrigger"] = str(max(campaign.numbers // (4 * campaign.faults), 100))
         driver = Driver(folder, job)
