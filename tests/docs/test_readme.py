@@ -52,7 +52,7 @@ def connection() -> Iterator[bulk.Connection]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_write_and_the_read_example_run_as_they_stand(connection: bulk.Connection, tmp_path: Path) -> None:
+def test_the_spark_examples_run_as_they_stand(connection: bulk.Connection, tmp_path: Path) -> None:
     url = str(connection.address)
     run_example("Write", tmp_path, NATS_URL=url)
     state = connection.request(StreamInfoRequest("SENSORS")).state
@@ -64,13 +64,17 @@ def test_the_write_and_the_read_example_run_as_they_stand(connection: bulk.Conne
     assert len(shown) == 20
     assert set(shown) <= set(expected)
 
+    connection.request(StreamCreateRequest(StreamConfig(name="ALARMS", subjects=["alarms.>"])))
+    run_example("Stream", tmp_path, NATS_URL=url)
+    assert connection.request(StreamInfoRequest("ALARMS")).state.messages == sum(n % 7 == 6 for n in range(1000))
+
 
 def test_the_bulk_example_runs_as_it_stands(tmp_path: Path) -> None:
     printed = run_example("Without Spark", tmp_path)
     assert printed.splitlines() == ["100000 stored, the last one as 100000", "50000 read of 50000"]
 
 
-@pytest.mark.parametrize("section", ["Write", "Read"])
+@pytest.mark.parametrize("section", ["Write", "Read", "Stream"])
 def test_the_spark_examples_have_ten_lines_at_most(section: str) -> None:
     assert sum(bool(line) for line in example(section).splitlines()) <= 10
 
