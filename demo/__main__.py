@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     console.print()
     show_stages(console, stages(results))
-    console.print(f"Spark's driver was killed in the middle and started again; {results.batches} micro-batches in all")
+    console.print(f"Spark's driver was killed once and started again; {results.batches} micro-batches.")
     console.print()
     show_chart(console, results.counts.returned.rows)
     picture = output / "delays.png"
