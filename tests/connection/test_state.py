@@ -63,7 +63,7 @@ def test_the_first_round_comes_at_once_and_then_the_wait_grows_with_jitter() -> 
     waits = delays[3::3]
     assert all(delay == 0 for at, delay in enumerate(delays) if at % 3)
     for number, wait in enumerate(waits):
-        full = min(0.1 * 2**number, 1.0)
+        full = min(0.1 * 1.5**number, 1.0)
         assert full / 2 <= wait <= full
     assert len(set(waits)) == len(waits)
     pool.begin()

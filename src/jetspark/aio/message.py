@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from jetspark.jetstream.ack import ACK, IN_PROGRESS, nak_payload, term_payload
+from jetspark.jetstream.ack import ACK, IN_PROGRESS, check_ack_subject, nak_payload, term_payload
 from jetspark.jetstream.delivery import Delivery
 from jetspark.wire.errors import BadSubjectError
 from jetspark.wire.headers import HeadersLike
@@ -47,7 +47,12 @@ class Msg(Delivery, gc=False, eq=False):
         ConnectionClosedError, OutboundBufferLimitError
             It cannot be sent.
         """
-        await self._answer(ACK)
+        check_ack_subject(self.raw_reply)  # here is what `_answer` does, as this is the busy one
+        if (connection := cast("Connection | None", self.owner)) is not None:
+            crowded = connection.answer(self.raw_reply, ACK)
+            self.owner = None
+            if crowded:
+                await connection.room()
 
     async def ack_sync(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Say that the message is done with, and wait until the server has taken note of it (ACK-07).
@@ -99,9 +104,8 @@ class Msg(Delivery, gc=False, eq=False):
 
     async def _answer(self, payload: bytes) -> None:
         self.check_ackable()
-        if self.owner is not None:
-            connection = cast("Connection", self.owner)
+        if (connection := cast("Connection | None", self.owner)) is not None:
             crowded = connection.answer(self.raw_reply, payload)
-            self.settle()  # it is on its way, also when the wait for room is cancelled
+            self.owner = None  # it is on its way, also when the wait for room is cancelled
             if crowded:
                 await connection.room()

@@ -177,7 +177,7 @@ class ConnectOptions:
     max_auth_failures
         Refusals of our credentials in a row after which a server is given up; None goes on, as for other failures.
     reconnect_wait, reconnect_wait_max
-        Seconds before the second round through the servers, and the most that it grows to, doubling each round. The
+        Seconds before the second round through the servers, and the most that it grows to, by a half each round. The
         first round comes at once. Each wait is cut at random by up to a half.
     buffer_limit
         Bytes of publishes that are kept while there is no connection; 0 refuses to publish then.
@@ -209,7 +209,7 @@ class ConnectOptions:
     reconnect: bool = True
     max_reconnects: int | None = None
     max_auth_failures: int | None = None
-    reconnect_wait: float = 0.1
+    reconnect_wait: float = 0.05
     reconnect_wait_max: float = 5.0
     buffer_limit: int = 8 << 20
     ping_interval: float = 120.0

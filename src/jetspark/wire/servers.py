@@ -1,6 +1,6 @@
 """Which server is tried next, and when: the reconnect plan (ADR-40, REC-01).
 
-The pool goes round. The first round after a loss comes at once, each later one after a wait that doubles up to a
+The pool goes round. The first round after a loss comes at once, each later one after a wait that grows up to a
 maximum and is cut at random, so that the clients of a server that died do not all come back in the same moment. Servers
 that the cluster tells of join the pool, and leave it when the cluster does not name them any more.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from random import Random
+from typing import Final
 
 from jetspark.wire.errors import AuthenticationError, ConfigError, Error
 from jetspark.wire.options import ConnectOptions, ServerAddress, parse_address
@@ -39,6 +40,10 @@ class Server:
     failures: int = 0
     auth_failures: int = 0
     error: Error | None = None
+
+
+_GROWTH: Final = 1.5
+"""By how much the wait grows with each round; a small step, so that a server that is back is soon found."""
 
 
 class ServerPool:
@@ -74,7 +79,7 @@ class ServerPool:
 
     def _wait(self) -> float:
         # The exponent is capped, as a power of a thousand rounds is no float any more.
-        grown = self._options.reconnect_wait * 2.0 ** min(self._round - 1, 30)
+        grown = self._options.reconnect_wait * _GROWTH ** min(self._round - 1, 30)
         return min(grown, self._options.reconnect_wait_max) * (1 - self._rng.random() / 2)
 
     def succeeded(self, server: Server) -> None:

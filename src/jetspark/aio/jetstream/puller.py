@@ -342,10 +342,14 @@ class Puller:
         assert route is not None
         self._count()
         route.wake = route.on_status = None
-        if not route.ended:
-            self._client.outbound.command(self._client.routes.remove(route))
-            self._connection.send_soon()
         self._on_news()
+        if not route.ended:
+            # In the next turn, so that it goes out together with what the caller does next.
+            self._loop.call_soon(self._unsubscribe, self._client.routes.remove(route))
+
+    def _unsubscribe(self, frame: bytes) -> None:
+        self._client.outbound.command(frame)
+        self._connection.send_soon()
 
 
 def _pending(message: Message) -> tuple[int, int] | None:
