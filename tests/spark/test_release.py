@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from tests.spark.support import Nats, running
 
+from jetspark import bulk
 from jetspark.errors import ConfigError
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, RetentionPolicy
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
+from jetspark.server import NatsCluster
 from jetspark.spark.checkpoint import committed_offset
 from jetspark.spark.release import Releaser, check_version, purges
 from jetspark.spark.schema import read_schema
@@ -116,6 +119,29 @@ def test_an_interest_stream_keeps_what_is_not_committed_and_shows_the_lag(nats: 
     reader(nats, stream, FOLLOW).commit(one)  # never back
     assert follower(nats, stream).ack_floor.stream_seq == 8
     assert kept(nats, stream) == [9, 10]
+
+
+@pytest.mark.slow
+def test_a_replicated_interest_stream_releases_whoever_leads_it() -> None:
+    with NatsCluster(3) as cluster, bulk.connect(cluster.urls) as connection:
+        nats = Nats(cluster[0], connection)
+        stream = nats.stream(num_replicas=3, **INTEREST)
+        options = {**FOLLOW, "servers": ",".join(cluster.urls), "maxOffsetsPerTrigger": "4"}
+        made = reader(nats, stream, options)
+        offset = made.initialOffset()
+        nats.publish([f"{stream}.a"] * 8)
+        for committed in (4, 8):
+            offset = made.latestOffset(offset, made.getDefaultReadLimit())
+            made.commit(offset)
+            assert follower(nats, stream).ack_floor.stream_seq == committed
+            deadline = time.monotonic() + 10.0
+            while nats.info(stream).state.messages > 8 - committed and time.monotonic() < deadline:
+                time.sleep(0.02)  # each server releases by itself
+            assert nats.info(stream).state.messages == 8 - committed
+            if committed == 4:
+                cluster.wait_stream_leader(stream).kill()
+                cluster.wait_stream_leader(stream)
+                connection.reconnect()
 
 
 def test_a_follower_minds_the_filters_and_leaves_the_interest_of_others(nats: Nats) -> None:
