@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from jetspark.jetstream import (
     RetentionPolicy,
 )
 from jetspark.spark.planning import StreamPartition
+from jetspark.spark.source import JetStreamDataSource
 
 
 def test_a_query_reads_what_there_is_and_then_what_is_new(nats: Nats) -> None:
@@ -120,6 +122,16 @@ def test_the_consumer_of_a_task_that_is_killed_is_gone_within_a_minute(nats: Nat
         assert isinstance(threshold, int)
         assert 0 < threshold <= 60 * 10**9
         assert (config["ack_policy"], config["mem_storage"], config.get("durable_name")) == ("none", True, None)
+
+
+def test_nothing_connects_before_it_is_needed() -> None:
+    """Spark makes a second reader, only to send it to the tasks."""
+    source = JetStreamDataSource({"servers": "nats://127.0.0.1:1", "stream": "S", "startingOffsets": "latest"})
+    made = pickle.loads(pickle.dumps(source.streamReader(source.schema())))
+    assert made.getDefaultReadLimit() == ReadAllAvailable()
+    made.stop()
+    with pytest.raises(ConnectError):
+        made.initialOffset()
 
 
 def test_partitions_are_split_as_the_options_say(nats: Nats) -> None:
