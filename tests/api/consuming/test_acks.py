@@ -170,7 +170,8 @@ async def test_a_message_of_no_consumer_has_no_metadata_and_takes_no_acknowledge
 
 
 @pytest.mark.conformance("JSA-01", "JSA-02", "JSA-05", "JSA-06")
-async def test_metadata_tell_place_time_and_deliveries(ground: Ground) -> None:
+async def test_r6_metadata_tell_place_time_and_deliveries(ground: Ground) -> None:
+    """Of nine tokens, and of the eleven that `js_ack_fc_v2` sends, with and without a domain (R6)."""
     consumer = await consumer_of(ground, messages=3)
     before = time.time_ns()
     first, _ = await consumer.fetch(2)

@@ -130,7 +130,7 @@ class ConsumeContext:
     @property
     def pending(self) -> tuple[int, int]:
         """Messages in the buffer, and their bytes of headers and payload."""
-        ready = self.puller.ready
+        ready = list(self.puller.ready)  # at once, as another thread may take from it
         return len(ready), sum(len(message.raw_header) + len(message.payload) for message in ready)
 
     # -- messages ------------------------------------------------------------------------------------------------

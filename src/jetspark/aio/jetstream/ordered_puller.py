@@ -139,7 +139,7 @@ class OrderedPuller:
 
     # -- told by the connection ----------------------------------------------------------------------------------
 
-    def fail(self, error: Error, subject: str | None = None) -> None:
+    def fail(self, error: Error, subject: str | None = None) -> None:  # noqa: ARG002 (others need to know why)
         """The session is over. What the user may not publish is told by the requests and pulls themselves."""
         if subject is not None:
             return
@@ -148,7 +148,6 @@ class OrderedPuller:
             self._flow.stop()
         else:
             self._flow.disconnected()
-        del error
         self._act()
 
     def session_restored(self) -> None:

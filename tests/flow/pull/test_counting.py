@@ -1,0 +1,131 @@
+"""How consume counts, and when it pulls."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests.flow.pull.support import consumer, pulls, sizes
+
+from jetspark.errors import (
+    ConsumerDeletedError,
+)
+from jetspark.flow.pull import (
+    MAX_BATCH,
+    End,
+    PinIds,
+    PullEngine,
+    SendPull,
+    consume_options,
+)
+
+
+def test_the_first_pull_has_all_options_of_consume() -> None:
+    engine = PullEngine(
+        "S", "C", consume_options(expires=4, group="g", min_pending=5, min_ack_pending=6, priority=0), PinIds()
+    )
+    engine.start(0.0)
+    [action] = engine.take()
+    assert isinstance(action, SendPull)
+    request = action.request
+    assert (request.stream, request.consumer, request.batch, request.max_bytes) == ("S", "C", 500, None)
+    assert (request.expires, request.idle_heartbeat) == (timedelta(seconds=4), timedelta(seconds=2))
+    assert (request.group, request.min_pending, request.min_ack_pending, request.priority) == ("g", 5, 6, 0)
+    assert not request.no_wait
+    assert action.token == 1
+
+
+def test_it_pulls_what_is_missing_as_soon_as_less_than_half_is_pending() -> None:
+    engine = consumer(max_messages=10)
+    engine.delivered(0.1, 10)
+    asked = []
+    for _ in range(18):
+        engine.handed_out(0.2, 1)
+        for batch in pulls(engine.take()):
+            asked.append(batch)
+            engine.delivered(0.3, batch)
+    assert asked == [6, 6, 6]
+    assert engine.pending == (10, 0)
+
+
+def test_what_arrives_does_not_lower_what_is_pending_but_what_is_handed_out_does() -> None:
+    engine = consumer(max_messages=10)
+    engine.delivered(0.1, 10)
+    assert engine.take() == []
+    assert engine.pending == (10, 0)
+    engine.handed_out(0.1, 5)
+    assert (engine.take(), engine.pending) == ([], (5, 0))
+    engine.handed_out(0.1, 1)
+    assert pulls(engine.take()) == [6]
+
+
+def test_pulls_overlap() -> None:
+    engine = consumer(max_messages=10)
+    engine.delivered(0.1, 7)  # three are still to come from the first pull
+    engine.handed_out(0.1, 6)
+    assert pulls(engine.take()) == [6]
+    assert engine.pending == (10, 0)
+
+
+@pytest.mark.parametrize(("most", "until"), [(10, 6), (1, 1), (3, 2)])
+def test_it_says_how_many_may_be_handed_out_before_it_wants_to_know(most: int, until: int) -> None:
+    engine = consumer(max_messages=most)
+    engine.delivered(0.0, most)
+    assert engine.until_pull == until
+    engine.handed_out(0.0, until - 1)
+    assert engine.take() == []
+    assert engine.until_pull == 1
+    engine.handed_out(0.0, 1)
+    assert len(pulls(engine.take())) == 1
+
+
+def test_one_message_at_a_time_never_sticks() -> None:
+    engine = consumer(max_messages=1)
+    for _ in range(100):
+        engine.delivered(0.0, 1)
+        engine.handed_out(0.0, 1)
+        assert pulls(engine.take()) == [1]
+
+
+def test_own_thresholds_are_kept() -> None:
+    engine = consumer(max_messages=10, threshold_messages=10)
+    engine.delivered(0.0, 10)
+    engine.handed_out(0.0, 1)
+    assert pulls(engine.take()) == [1]
+
+
+def test_bytes_are_pulled_by_bytes() -> None:
+    engine = PullEngine("S", "C", consume_options(max_bytes=1000))
+    engine.start(0.0)
+    [pull] = engine.take()
+    assert isinstance(pull, SendPull)
+    assert (pull.request.batch, pull.request.max_bytes) == (MAX_BATCH, 1000)
+    assert engine.counts_bytes
+    assert engine.until_pull == 1
+    engine.delivered(0.1, 2, 900)
+    engine.handed_out(0.1, 1, 450)
+    assert engine.take() == []  # 550 are pending
+    engine.handed_out(0.1, 1, 450)
+    assert sizes(engine.take()) == [900]
+
+
+def test_a_drained_or_stopped_one_pulls_no_more() -> None:
+    for end in (PullEngine.drain, PullEngine.stop):
+        engine = consumer(max_messages=2)
+        engine.delivered(0.0, 2)
+        end(engine)
+        engine.handed_out(0.0, 2)
+        assert not pulls(engine.take())
+        assert engine.until_pull > 1 << 60
+        assert engine.deadline is None
+
+
+def test_the_end_is_said_once() -> None:
+    engine = consumer()
+    engine.stop()
+    engine.stop(ConsumerDeletedError(409))
+    engine.tick(1e9)
+    engine.status(1.0, 1, 409, "Consumer Deleted")
+    engine.reconnected(2.0)
+    assert engine.take() == [End(None)]
+    assert engine.ended
