@@ -8,7 +8,7 @@ where it ended. They are read by Spark itself, from wherever it keeps checkpoint
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pyspark.errors import AnalysisException
@@ -89,17 +89,33 @@ def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -
     """
     names = sorted(streams)
     found = []
-    for line in lines:
-        try:
-            document = json.loads(line)
-        except ValueError:
-            continue  # the version of the file, or a source that has no offset yet
-        if isinstance(document, dict) and isinstance(document.get("streams"), dict):
-            found.append(", ".join(sorted(document["streams"])))
-            if sorted(document["streams"]) == names:
+    for document in _documents(lines):
+        entries = document.get("streams")
+        if isinstance(entries, dict):
+            found.append(", ".join(sorted(entries)))
+            if sorted(entries) == names:
                 return read_offset(document, names)
     there = "; ".join(found) or "no jetstream source"
     raise ConfigError(f"the checkpoint {where} is of {there}, and option stream says {', '.join(names)}")
+
+
+def _documents(lines: Iterable[str]) -> Iterator[Mapping[str, object]]:
+    """The JSON of a file of offsets: one line for each source, or one for all of them with their names as keys."""
+    for line in lines:
+        document = _object(line)
+        yield document
+        for value in document.values():
+            yield _object(value)
+
+
+def _object(value: object) -> Mapping[str, object]:
+    """A JSON object, also where it stands as text; an empty one for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}  # the version of the file, or a source that has no offset yet
+    return value if isinstance(value, dict) else {}
 
 
 def _newest(spark: SparkSession, checkpoint_location: str) -> int | None:
