@@ -3,6 +3,7 @@
 #   make test          lint, types, layers, and every test
 #   make sync          the blocking JetStream front, made anew from the asyncio one
 #   make chaos         50 faults over 1,000,000 messages; prints faults, lost, duplicated (ARGS="--faults 8" for less)
+#   make soak          consume 1,000,000 messages with an ack each, a slow phase and a fast one, on both fronts (COUNT=n)
 #   make peers         nats-py's own public JetStream suite, run against jetspark (SUITE=path, else it is fetched)
 #   make conformance   one line for each requirement of the JetStream design documents
 #   make bench         speed against the raw socket and the peers (ONLY=scan,spark_read QUICK=1 for a part of it)
@@ -20,7 +21,7 @@ READY := .venv/.project
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
-.PHONY: help setup demo test lint types layers sync pytest chaos peers conformance bench lock clean
+.PHONY: help setup demo test lint types layers sync pytest chaos soak peers conformance bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -60,6 +61,9 @@ pytest: $(READY)
 
 chaos: $(READY)
 	@$(WITH_JAVA) $(BIN)/python -m tests.chaos.campaign $(ARGS)
+
+soak: $(READY)
+	JETSPARK_SOAK=$(or $(COUNT),1000000) $(BIN)/python -m pytest tests/api/consuming/test_many.py -k fast_phase
 
 peers: $(READY)
 	$(BIN)/python -m tests.peers.run $(if $(SUITE),--suite $(SUITE))

@@ -13,7 +13,7 @@ from jetspark.aio import Msg
 from jetspark.aio.jetstream import Consumer, Stream
 
 SOAK = int(os.environ.get("JETSPARK_SOAK", "20000"))
-"""Messages of the soak; `make chaos` takes a million."""
+"""Messages of the soak; `make soak` takes a million."""
 
 
 async def filled(ground: Ground, count: int) -> Stream:
