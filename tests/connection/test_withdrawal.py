@@ -7,7 +7,14 @@ import gc
 import pytest
 from tests.connection.support import Front, Recorder
 
-from jetspark.errors import DisconnectedError, Error, PermissionsViolationError, RequestTimeoutError
+from jetspark.errors import (
+    ConnectionClosedError,
+    DisconnectedError,
+    Error,
+    MaxPayloadError,
+    PermissionsViolationError,
+    RequestTimeoutError,
+)
 from jetspark.server import NatsServer
 from jetspark.wire.client import Client
 from jetspark.wire.events import Disconnected, Reconnected
@@ -69,6 +76,41 @@ def test_dependents_are_not_kept_alive() -> None:
     gc.collect()
     assert not client.dependents
     client.lost(DisconnectedError("gone"))
+
+
+class _Watcher:
+    def __init__(self, client: Client) -> None:
+        self.sent: list[bytes] = []
+        self._client = client
+
+    def session_restored(self) -> None:
+        self._client.outbound.command(b"PUB again 0\r\n\r\n")
+        self.sent = list(self._client.outbound.chunks)
+
+
+def test_watchers_send_behind_the_restored_subscriptions_and_are_not_kept_alive() -> None:
+    client = _client()
+    client.subscribe("a")
+    watcher = _Watcher(client)
+    client.watchers.add(watcher)
+    client.lost(DisconnectedError("gone"))
+    assert watcher.sent == []
+    client.opened(client.servers.servers[0], ServerInfo())
+    assert watcher.sent == [b"SUB a 1\r\n", b"PUB again 0\r\n\r\n"]
+    del watcher
+    gc.collect()
+    assert not client.watchers
+
+
+def test_an_answer_goes_to_the_reply_subject_as_it_came() -> None:
+    outbound = Outbound(1000)
+    assert outbound.encode_answer(b"$JS.ACK.x", b"+ACK") == b"PUB $JS.ACK.x 4\r\n+ACK\r\n"
+    outbound.max_payload = 3
+    with pytest.raises(MaxPayloadError):
+        outbound.encode_answer(b"$JS.ACK.x", b"+ACK")
+    outbound.close(DisconnectedError("gone"))
+    with pytest.raises(ConnectionClosedError):
+        outbound.encode_answer(b"$JS.ACK.x", b"+ACK")
 
 
 @pytest.mark.parametrize("own_inbox", [False, True], ids=["shared inbox", "own inbox"])

@@ -1,0 +1,57 @@
+"""Statuses are picked out by the read loop, each in its place among the messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from jetspark.wire.inbound import Inbound
+from jetspark.wire.messages import Message
+from jetspark.wire.routes import Route
+
+DATA = b"MSG s.a 1 $JS.ACK.1 1\r\n%b\r\n"
+WITH_HEADERS = b"HMSG s.a 1 $JS.ACK.1 18 19\r\nNATS/1.0\r\nA: 1\r\n\r\n%b\r\n"
+ONLY_HEADERS = b"HMSG s.a 1 $JS.ACK.1 18 18\r\nNATS/1.0\r\nA: 1\r\n\r\n\r\n"
+STATUS = b"HMSG inbox.7 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"
+EMPTY = b"MSG s.a 1 $JS.ACK.1 0\r\n\r\n"
+
+
+def reading(route: Route) -> Inbound:
+    return Inbound({b"1": route}, on_control=print, on_full=lambda _: True, on_last=print)
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_a_status_is_seen_in_its_place_and_is_no_message(step: int) -> None:
+    route = Route(1, b"inbox.*")
+    seen: list[tuple[int, str]] = []
+
+    def on_status(message: Message) -> bool:
+        assert message.raw_header
+        assert not message.payload
+        if message.status is None:
+            return False
+        seen.append((len(route.pending), message.subject))
+        return True
+
+    route.on_status = on_status
+    inbound = reading(route)
+    stream = DATA % b"1" + STATUS + WITH_HEADERS % b"2" + ONLY_HEADERS + EMPTY + STATUS + DATA % b"3"
+    for at in range(0, len(stream), step):
+        inbound.feed(stream[at : at + step])
+    assert seen == [(1, "inbox.7"), (4, "inbox.7")]
+    assert [message.payload for message in route.pending] == [b"1", b"2", b"", b"", b"3"]
+    assert route.received == 7
+
+
+def test_without_anybody_who_wants_them_statuses_are_messages() -> None:
+    route = Route(1, b"inbox.*")
+    reading(route).feed(STATUS + DATA % b"1")
+    assert [message.status is None for message in route.pending] == [False, True]
+
+
+def test_a_status_ends_its_route_without_a_trace() -> None:
+    """The route may be taken away while it is read; what comes behind is dropped."""
+    route = Route(1, b"inbox.*")
+    routes = {b"1": route}
+    route.on_status = lambda _: routes.pop(b"1") is route
+    Inbound(routes, on_control=print, on_full=lambda _: True, on_last=print).feed(DATA % b"1" + STATUS + DATA % b"2")
+    assert [message.payload for message in route.pending] == [b"1"]
