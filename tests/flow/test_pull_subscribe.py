@@ -127,8 +127,16 @@ def test_the_callers_own_deadline_is_a_time_out(batch: int) -> None:
         Play(batch).on(TimeUp())
 
 
+def test_a_lull_behind_messages_ends_the_pull_and_gathers_what_is_under_way() -> None:
+    play = Play(3).on(some(1))
+    assert play.until == 100.25
+    assert play.on(TimeUp()).action == Gather(105.0)
+    assert play.on(some(2)).ended
+    assert play.numbers == [1, 2]
+
+
 def test_a_deadline_behind_messages_returns_them() -> None:
-    play = Play(3).on(some(1)).on(TimeUp())
+    play = Play(3, 0.2).on(some(1)).on(TimeUp())
     assert (play.ended, play.numbers) == (True, [1])
 
 

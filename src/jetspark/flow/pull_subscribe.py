@@ -25,6 +25,10 @@ __all__ = ["Action", "Ended", "Event", "Fetch", "FetchOptions", "Gather", "Messa
 LONGEST_PULL: Final = timedelta(seconds=30)
 """How long one pull of an endless wait stays open (R19)."""
 
+_LULL: Final = 0.25
+"""Seconds without anything, behind messages, after which a pull that does not wait is taken for served: where
+`max_ack_pending` holds the rest back, the server does not say so."""
+
 _MARGIN: Final = 0.1
 """Seconds, or share of the time-out if that is less, that the server's time is shorter than the caller's (PUL-02)."""
 
@@ -48,6 +52,9 @@ class Wait:
 @dataclass(frozen=True, slots=True)
 class Gather:
     """End the open pull, and take what the server had sent before it heard of that; answered with `Messages`."""
+
+    until: float | None
+    """When to give up waiting for the server's word that this was all."""
 
 
 Action: TypeAlias = Pull | Wait | Gather
@@ -133,8 +140,11 @@ def fetch(options: FetchOptions, got: list[Message], clock: Callable[[], float])
     if options.batch > 1 and len(got) < options.batch:
         yield Pull(PullRequest(options.stream, options.consumer, options.batch - len(got), no_wait=True))
         while len(got) < options.batch:
-            problem = yield from _take_what_comes(options, got, deadline, None)
-            if problem is _NOTHING:
+            lull = clock() + _LULL if got else None
+            problem = yield from _take_what_comes(options, got, deadline, lull)
+            if problem is _SILENCE:
+                yield from _gather(got, deadline)
+            if problem is _NOTHING or problem is _SILENCE:
                 break
             if problem is not None:
                 return problem
@@ -152,14 +162,21 @@ def fetch(options: FetchOptions, got: list[Message], clock: Callable[[], float])
         if deadline is not None and not got:
             raise _none_in_time(options)
         if 0 < len(got) < options.batch and problem is None:
-            more = yield Gather()
-            assert isinstance(more, Messages), f"gathering brings messages, not {more}"
-            got += more.messages
+            yield from _gather(got, deadline)
     return None
 
 
 _NOTHING: Final = Error("the pull is over")
 """The quiet end of a pull."""
+
+_SILENCE: Final = Error("nothing more came")
+"""Nothing came for a while, behind messages."""
+
+
+def _gather(got: list[Message], deadline: float | None) -> Generator[Action, Event | None, None]:
+    more = yield Gather(deadline)
+    assert isinstance(more, Messages), f"gathering brings messages, not {more}"
+    got += more.messages
 
 
 def _take_what_comes(
@@ -181,7 +198,7 @@ def _take_what_comes(
                 return _NOTHING
         case TimeUp() if silence is not None and (deadline is None or silence < deadline):
             if got:
-                return _NOTHING
+                return _SILENCE
             raise MissedHeartbeatError(f"{options.what}: no message and no heartbeat for 2 x {options.heartbeat:g} s")
         case TimeUp():
             if got:

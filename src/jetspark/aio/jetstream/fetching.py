@@ -78,8 +78,8 @@ class Fetcher:
                 return None
             case Wait(until):
                 return await self._wait(until)
-            case Gather():
-                return await self._gather()
+            case Gather(until):
+                return await self._gather(until)
 
     def close(self) -> None:
         """The subscription ends: the fetch returns what it has."""
@@ -127,7 +127,7 @@ class Fetcher:
             self._client.unsubscribe(route)
         self._connection.send_soon()
 
-    async def _gather(self) -> Messages:
+    async def _gather(self, until: float | None) -> Messages:
         """Let the server send nothing more, and take what it had sent."""
         route = self._route
         assert route is not None, "no pull is open"
@@ -135,8 +135,9 @@ class Fetcher:
             confirmed = self._loop.create_future()
             self._client.ping(partial(_settle, confirmed))
             self._connection.send_soon()
-            await confirmed
-            self._left = 0
+            left = None if until is None else max(until - self._loop.time(), 0)
+            if (await asyncio.wait([confirmed], timeout=left))[0]:
+                self._left = 0
         self._absorb(route)
         messages = [message for event in self._events if isinstance(event, Messages) for message in event.messages]
         self._events.clear()
