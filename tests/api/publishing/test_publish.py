@@ -165,7 +165,7 @@ async def test_no_stream_after_two_retries_is_an_error(ground: Ground, publish: 
     begin = loop.time()
     with pytest.raises(NoStreamResponseError, match=rf"{subject}: .*not after 2 retries") as caught:
         await publish(ground, subject)
-    assert 0.5 <= loop.time() - begin < 2
+    assert loop.time() - begin >= 0.5
     assert isinstance(caught.value, NoRespondersError)
 
 
@@ -174,12 +174,12 @@ async def test_retries_stay_within_the_time_out(ground: Ground) -> None:
     loop = asyncio.get_running_loop()
     begin = loop.time()
     with pytest.raises(NoStreamResponseError, match="not after 1 retry"):
-        await ground.js.publish(ground.name("nobody"), timeout=0.4)
-    assert loop.time() - begin < 0.45
+        await ground.js.publish(ground.name("nobody"), timeout=1, retry_wait=0.6)
+    assert loop.time() - begin < 1
     begin = loop.time()
     with pytest.raises(NoStreamResponseError):
-        await ground.js.publish(ground.name("nobody"), retry_attempts=0)
-    assert loop.time() - begin < 0.2
+        await ground.js.publish(ground.name("nobody"), retry_attempts=0, retry_wait=3)
+    assert loop.time() - begin < 3
     with pytest.raises(NoStreamResponseError, match="not after 5 retries"):
         await ground.js.publish(ground.name("nobody"), retry_attempts=5, retry_wait=0.01)
 
@@ -294,16 +294,15 @@ async def test_the_subject_of_an_expected_sequence_may_have_wildcards_and_needs_
 async def test_refusals_of_the_stream_come_with_their_number_and_without_a_retry(ground: Ground, publish: Any) -> None:
     stream = await ground.stream(max_msgs=1, max_msg_size=100, discard=DiscardPolicy.NEW)
     subject = f"{stream.name}.a"
-    loop = asyncio.get_running_loop()
+    sent = await ground.spy(subject)
     with pytest.raises(MessageSizeExceedsMaximumError) as size:
         await publish(ground, subject, b"x" * 60, headers={"Padding": "x" * 60})
     assert size.value.err_code == 10054  # headers count
     await publish(ground, subject)
-    begin = loop.time()
     with pytest.raises(StreamStoreFailedError) as full:
         await publish(ground, subject)
     assert (full.value.code, full.value.err_code) == (503, 10077)
-    assert loop.time() - begin < 0.25
+    assert len(await sent.settled()) == 3  # each of them once
     assert not isinstance(full.value, NoRespondersError)
     await ground.admin_js.update_stream(stream.cached_info.config.replace(sealed=True))
     with pytest.raises(StreamSealedError) as sealed:
