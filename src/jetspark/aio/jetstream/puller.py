@@ -204,6 +204,7 @@ class Puller:
         self._sync()
         self.engine.reconnected(self._now())
         self._act()
+        self._tell()
 
     def _on_read(self) -> None:
         """The end of a read that brought messages, or of the subscription."""
@@ -214,8 +215,7 @@ class Puller:
         if route.ended and not self.ended:
             self.engine.stop(route.error)
         self._act()
-        if not self.ended:  # the end is news of its own
-            self._on_news()
+        self._tell()
 
     def _on_status(self, message: Message) -> bool:
         subject = message.raw_subject
@@ -228,7 +228,13 @@ class Puller:
         number = int(token) if token.isdigit() else 0
         self.engine.status(self._now(), number, status.code, status.description, _pending(message))
         self._act()
+        self._tell()
         return True
+
+    def _tell(self) -> None:
+        """Something changed, perhaps only `until_pull`."""
+        if not self.ended:  # the end is told when it comes
+            self._on_news()
 
     @property
     def until_pull(self) -> int:
