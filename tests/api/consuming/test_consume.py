@@ -198,6 +198,7 @@ async def test_a_pull_that_brought_nothing_is_followed_by_one_of_full_size(groun
 
 
 @pytest.mark.conformance("ALG-05", "ALG-06")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 async def test_refused_pulls_are_paced_and_told(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3, max_batch=10)
     spy = await spy_on_pulls(ground)
@@ -213,6 +214,7 @@ async def test_refused_pulls_are_paced_and_told(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("ALG-06", "STA-08")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 async def test_r23_a_message_larger_than_max_bytes_is_told_and_does_not_spin(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, size=1000)
     spy = await spy_on_pulls(ground)

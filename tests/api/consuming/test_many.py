@@ -12,7 +12,7 @@ from tests.fronts import Ground, eventually
 from jetspark.aio import Msg
 from jetspark.aio.jetstream import Consumer, Stream
 
-SOAK = int(os.environ.get("JETSPARK_SOAK", "20000"))
+SOAK = int(os.environ.get("JETSPARK_SOAK", "10000"))
 """Messages of the soak; `make soak` takes a million."""
 
 
@@ -66,7 +66,7 @@ async def test_a_slow_and_a_fast_phase_lose_nothing(ground: Ground) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
 async def test_r44_a_drain_hands_out_everything_that_was_delivered(ground: Ground) -> None:
-    count = 20_000
+    count = 5_000
     stream = await filled(ground, count)
     consumer = await stream.create_consumer(durable_name="d", max_ack_pending=-1)
     seen: list[bytes] = []

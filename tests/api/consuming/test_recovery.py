@@ -64,6 +64,7 @@ async def handle_of(js: JetStream, consumer: Consumer) -> Consumer:
 
 
 @pytest.mark.conformance("REC-03", "REC-04", "REC-05")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 async def test_consume_waits_for_the_session_and_then_pulls_once(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     requests = await ground.spy("$JS.API.>")
@@ -217,6 +218,7 @@ async def test_r1_a_cut_ends_a_fetch_at_once_with_what_it_has(ground: Ground) ->
 
 
 @pytest.mark.conformance("REC-08")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 async def test_a_fetch_without_a_session_waits_for_one(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
     async with behind_proxy(ground) as (proxy, js, recorder):
