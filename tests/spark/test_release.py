@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -240,7 +239,7 @@ def test_the_offset_of_a_query_with_several_sources_is_found() -> None:
     other = '{"streams": {"B": {"created": "2026-01-01T00:00:00Z", "next": 9}}, "version": 1}'
     lines = ["v1", '{"batchWatermarkMs": 0}', '{"t": {"0": 5}}', "-", other, ours]
     assert committed_offset(lines, ["A"], "/checkpoint")["A"].next == 7
-    named = ["v2", json.dumps({"orders": ours, "rest": json.loads(other), "third": None})]
+    named = ["v2", '{"batchWatermarkMs": 0}', f"orders:{ours}", f"rest:{other}", "third:-"]  # sources with names
     assert committed_offset(named, ["A"], "/checkpoint") == committed_offset(lines, ["A"], "/checkpoint")
     assert committed_offset(named, ["B"], "/checkpoint")["B"].next == 9
     with pytest.raises(ConfigError, match="the checkpoint /checkpoint is of B; A, and option stream says A, B"):

@@ -100,22 +100,14 @@ def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -
 
 
 def _documents(lines: Iterable[str]) -> Iterator[Mapping[str, object]]:
-    """The JSON of a file of offsets: one line for each source, or one for all of them with their names as keys."""
+    """The JSON objects in a file of offsets: one line for each source, with its name before it where it has one."""
     for line in lines:
-        document = _object(line)
-        yield document
-        for value in document.values():
-            yield _object(value)
-
-
-def _object(value: object) -> Mapping[str, object]:
-    """A JSON object, also where it stands as text; an empty one for anything else."""
-    if isinstance(value, str):
         try:
-            value = json.loads(value)
+            document = json.loads(line[max(line.find("{"), 0) :])
         except ValueError:
-            return {}  # the version of the file, or a source that has no offset yet
-    return value if isinstance(value, dict) else {}
+            continue  # the version of the file, or a source that has no offset yet
+        if isinstance(document, dict):
+            yield document
 
 
 def _newest(spark: SparkSession, checkpoint_location: str) -> int | None:
