@@ -2,7 +2,7 @@
 
 What a read of the socket brought is looked at as a whole by the engine (`jetspark.flow.push`) and moved on in one go,
 so taking a message costs what it costs in a core subscription. Behind the back of the user the first route may become
-another one: an ordered subscription gets its next consumer on a new inbox.
+another one: an ordered subscription (`ordered_feed`) gets its next consumer on a new inbox.
 """
 
 from __future__ import annotations
@@ -27,11 +27,8 @@ from jetspark.flow.push import (
     HeartbeatMonitor,
     PushEngine,
     Reset,
-    ResetBackoff,
-    is_passing,
 )
-from jetspark.flow.push.resetting import TRY_TIMEOUT
-from jetspark.flow.subscribing import Binding, Step, Subscribe, Unsubscribe, renew
+from jetspark.flow.subscribing import Binding, Step, Subscribe, Unsubscribe
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import ConsumerNotFoundError, Error, MissedHeartbeatError
 from jetspark.jetstream.times import duration_ns
@@ -79,8 +76,6 @@ class PushFeed:
         Stream and consumer.
     mark
         How many messages have to be taken before the next answer to flow control; None when none is waited for.
-    resetting
-        An ordered subscription is between two consumers.
     """
 
     def __init__(self, js: JetStreamAPI, options: FeedOptions) -> None:
@@ -93,7 +88,6 @@ class PushFeed:
         self._engine = PushEngine("")
         self._flow = FlowControl()
         self._silence = SilenceWatch(None, self._excused, self._alarm)
-        self._reset: asyncio.Task[None] | None = None
         self._online = asyncio.Event()
         self._asked = self._retired = False
         self.mark: int | None = None
@@ -152,8 +146,8 @@ class PushFeed:
 
     @property
     def resetting(self) -> bool:
-        """An ordered subscription is between two consumers."""
-        return self._reset is not None
+        """It is between two consumers; only an ordered subscription ever is."""
+        return False
 
     @property
     def sid(self) -> int:
@@ -294,7 +288,7 @@ class PushFeed:
         elif isinstance(action, Alert):
             self._connection.tell(ErrorOccurred(action.error))
         elif isinstance(action, Reset):
-            self.begin_reset()
+            self._begin_reset()
 
     def _deliver(self, messages: list[Message], size: int | None) -> None:
         """Let the user have the messages, as far as there is room."""
@@ -314,22 +308,15 @@ class PushFeed:
             self.close()
 
     def _squeeze(self, messages: list[Message]) -> None:
-        """Let the user have what there is room for. An ordered subscription reads the rest again when there is room."""
-        route, kept = self.route, None
-        ordered = self.binding.ordered is not None and route.overflow == "drop"
+        """Let the user have what there is room for."""
+        route = self.route
         for message in messages:
             route.received += 1
-            if not route.full or (not ordered and self._client.full(route)):
-                kept = message
+            if not route.full or self._client.full(route):
                 route.pending.append(message)
                 route.received_bytes += len(message.raw_header) + len(message.payload)
-                continue
-            route.dropped += 1
-            if ordered:
-                self._engine.cut(kept)
-                route.slow = route.watched = True
-                self._silence.pause()
-                return
+            else:
+                route.dropped += 1
 
     # -- what goes -----------------------------------------------------------------------------------------------
 
@@ -347,8 +334,7 @@ class PushFeed:
         if route.slow and route.relaxed:
             self._connection.relax(route)
             route.slow = False
-            if self._engine.broken:
-                self.begin_reset()
+            self._relaxed()
             self._watch()
 
     def _answer(self) -> None:
@@ -373,13 +359,9 @@ class PushFeed:
             self._silence.pause()
 
     def session_restored(self) -> None:
-        """Another session is open. What an ordered consumer sent meanwhile is lost, and mostly the consumer too."""
+        """Another session is open."""
         self._online.set()
-        if self.binding.ordered is not None:
-            if not self.route.slow:
-                self.begin_reset()
-        else:
-            self._resume()
+        self._resume()
 
     def _seen(self) -> None:
         self._silence.seen()
@@ -391,9 +373,6 @@ class PushFeed:
 
     def _alarm(self, seconds: float) -> None:
         """The server has been silent for so long."""
-        if self.binding.ordered is not None:
-            self.begin_reset()
-            return
         error = MissedHeartbeatError(f"{self._name}: neither a message nor a heartbeat came within {seconds:g} s")
         self._connection.tell(ErrorOccurred(error))
         if not self._asked:
@@ -412,40 +391,11 @@ class PushFeed:
         self._silence.stop()
         self._flow.forget()
         self.mark = None
-        reset, self._reset = self._reset, None
-        if reset is not None and reset is not asyncio.current_task():
-            reset.cancel()
 
-    # -- the next consumer of an ordered subscription ------------------------------------------------------------
+    # -- for ordered subscriptions -------------------------------------------------------------------------------
 
-    def begin_reset(self) -> None:
-        """Make the next consumer, unless that is under way."""
-        if self._reset is None and not self.route.ended:
-            self._engine.cut_off()
-            self._flow.forget()
-            self.mark = None
-            self._silence.pause()
-            self._reset = self._loop.create_task(self._renew(), name=f"jetspark reset of {self._name}")
-            self._connection.adopt(self._reset)
+    def _begin_reset(self) -> None:
+        """The order is lost."""
 
-    async def _renew(self) -> None:
-        ordered = self.binding.ordered
-        assert ordered is not None, "only ordered subscriptions are renewed"
-        ordered.last_sequence = self._engine.last_sequence
-        backoff = ResetBackoff(self._options.max_reset_attempts)
-        while True:
-            await self._online.wait()
-            try:
-                self.binding = await self.run(renew(self.binding, self._client.new_inbox), TRY_TIMEOUT)
-            except Error as error:
-                delay = backoff.failed() if is_passing(error) else None
-                if delay is None:
-                    self._connection.tell(ErrorOccurred(error))
-                    self.close(error)
-                    return
-                await asyncio.sleep(delay)
-            else:
-                break
-        self._reset = None
-        self._engine.renewed(self._name)
-        self._begin()
+    def _relaxed(self) -> None:
+        """There is room again."""

@@ -148,29 +148,6 @@ class PushSubscription(Subscription):
         if not self.closed and not self._connection.closed:
             await self.unsubscribe()
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Msg:
-        return await super().__anext__()
-
-    async def next_msg(self, timeout: float | None = None) -> Msg:  # noqa: ASYNC109 (the deadline is part of the call)
-        """The next message, in the order of arrival.
-
-        Parameters
-        ----------
-        timeout
-            Seconds to wait; None waits for ever, 0 takes only what is there.
-
-        Raises
-        ------
-        NoMessageError
-            None came in time.
-        SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
-            None will come any more.
-        """
-        return await super().next_msg(timeout)
-
     async def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
         """Configuration and state of the consumer.
 
@@ -331,7 +308,9 @@ class PushSubscription(Subscription):
             self._empty.set_result(None)
 
     def _taken(self) -> None:
-        self.taken()
+        route, mark = self._route, self._feed.mark
+        if mark is None or route.slow or self._retired or self._feed.handed_out >= mark:
+            self.taken()
 
     async def _wait(self) -> None:
         self.asked_again()

@@ -7,6 +7,7 @@ from datetime import timedelta
 from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.driving import drive
 from jetspark.aio.jetstream.feed import FeedOptions, PushFeed
+from jetspark.aio.jetstream.ordered_feed import OrderedFeed
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
 from jetspark.aio.jetstream.push_subscription import PushCallback, PushSubscription
 from jetspark.flow.push import ALARM_FACTOR
@@ -102,7 +103,7 @@ class Subscribing(JetStreamAPI):
         APIError
             The server refuses to make the consumer.
         """
-        feed = PushFeed(
+        feed = (OrderedFeed if ordered_consumer else PushFeed)(
             self,
             _feed_options(
                 ordered_consumer,

@@ -1,0 +1,101 @@
+"""Feeds an ordered push subscription: gives it its next consumer, whenever the order is lost (ADR-17)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from jetspark.aio.jetstream.feed import FeedOptions, PushFeed
+from jetspark.flow.push import ResetBackoff, is_passing
+from jetspark.flow.push.resetting import TRY_TIMEOUT
+from jetspark.flow.subscribing import renew
+from jetspark.jetstream.errors import Error
+from jetspark.wire.events import ErrorOccurred
+from jetspark.wire.messages import Message
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.api import JetStreamAPI
+
+__all__ = ["OrderedFeed"]
+
+
+class OrderedFeed(PushFeed):
+    """Begins anew behind the last good message: after a gap, a silence, a lost session, or a drop of ours."""
+
+    def __init__(self, js: JetStreamAPI, options: FeedOptions) -> None:
+        super().__init__(js, options)
+        self._reset: asyncio.Task[None] | None = None
+
+    @property
+    def resetting(self) -> bool:
+        """It is between two consumers."""
+        return self._reset is not None
+
+    def session_restored(self) -> None:
+        """Another session is open. What was sent meanwhile is lost, and after a restart the consumer is, too."""
+        self._online.set()
+        if not self.route.slow:
+            self._begin_reset()
+
+    def _alarm(self, seconds: float) -> None:  # noqa: ARG002 (nobody is told: it mends itself)
+        self._begin_reset()
+
+    def _relaxed(self) -> None:
+        if self._engine.broken:
+            self._begin_reset()
+
+    def _stop_watching(self) -> None:
+        super()._stop_watching()
+        reset, self._reset = self._reset, None
+        if reset is not None and reset is not asyncio.current_task():
+            reset.cancel()
+
+    def _squeeze(self, messages: list[Message]) -> None:
+        """Let the user have what there is room for. The rest is read again when there is more (R43)."""
+        route, kept = self.route, None
+        if route.overflow != "drop":
+            super()._squeeze(messages)
+            return
+        for message in messages:
+            route.received += 1
+            if route.full:
+                route.dropped += 1
+                self._engine.cut(kept)
+                route.slow = route.watched = True
+                self._silence.pause()
+                return
+            kept = message
+            route.pending.append(message)
+            route.received_bytes += len(message.raw_header) + len(message.payload)
+
+    def _begin_reset(self) -> None:
+        """Make the next consumer, unless that is under way."""
+        if self._reset is None and not self.route.ended:
+            self._engine.cut_off()
+            self._flow.forget()
+            self.mark = None
+            self._silence.pause()
+            self._reset = self._loop.create_task(self._renew(), name=f"jetspark reset of {self._name}")
+            self._connection.adopt(self._reset)
+
+    async def _renew(self) -> None:
+        ordered = self.binding.ordered
+        assert ordered is not None, "only ordered subscriptions are renewed"
+        ordered.last_sequence = self._engine.last_sequence
+        backoff = ResetBackoff(self._options.max_reset_attempts)
+        while True:
+            await self._online.wait()
+            try:
+                self.binding = await self.run(renew(self.binding, self._client.new_inbox), TRY_TIMEOUT)
+            except Error as error:
+                delay = backoff.failed() if is_passing(error) else None
+                if delay is None:
+                    self._connection.tell(ErrorOccurred(error))
+                    self.close(error)
+                    return
+                await asyncio.sleep(delay)
+            else:
+                break
+        self._reset = None
+        self._engine.renewed(self._name)
+        self._begin()
