@@ -6,8 +6,9 @@ acknowledgement is JSON. It may hold an error beside a stream and a sequence of 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict, cast
 
 import msgspec
 
@@ -38,6 +39,7 @@ MAX_BATCH_ID: Final = 64
 """Most characters of a batch's id."""
 
 _SECOND: Final = 1_000_000_000
+_Fields = Iterable[tuple[str, str | int | timedelta | None]]
 _plain_ack: Final = msgspec.json.Decoder(PubAck).decode
 
 
@@ -127,10 +129,10 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     def pairs(self) -> list[tuple[str, str]]:
         """Return the headers, keys and values."""
         pairs: list[tuple[str, str]] = []
-        for attribute, key in _HEADERS:
-            value = getattr(self, attribute)
+        for name, key in _NAMES.items():
+            value = getattr(self, name)
             if value is not None:
-                pairs.append((key, _text(attribute, value)))
+                pairs.append((key, _text(name, value)))
         return pairs
 
 
@@ -161,7 +163,9 @@ def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> Heade
     """
     if not fields:
         return headers
-    pairs = PublishOptions(**fields).pairs()
+    if not fields.keys() <= _FREE:
+        PublishOptions(**fields)  # checks them
+    pairs = [(_NAMES[name], _text(name, value)) for name, value in cast("_Fields", fields.items()) if value is not None]
     if headers is None:
         return pairs
     merged = Headers(headers)
@@ -170,23 +174,25 @@ def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> Heade
     return merged
 
 
-_HEADERS: Final = (
-    ("msg_id", names.MSG_ID),
-    ("expected_stream", names.EXPECTED_STREAM),
-    ("expected_last_sequence", names.EXPECTED_LAST_SEQUENCE),
-    ("expected_last_subject_sequence", names.EXPECTED_LAST_SUBJECT_SEQUENCE),
-    ("expected_last_subject_sequence_subject", names.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT),
-    ("expected_last_msg_id", names.EXPECTED_LAST_MSG_ID),
-    ("ttl", names.TTL),
-    ("rollup", names.ROLLUP),
-    ("increment", names.INCREMENT),
-    ("schedule", names.SCHEDULE),
-    ("schedule_target", names.SCHEDULE_TARGET),
-    ("schedule_source", names.SCHEDULE_SOURCE),
-    ("schedule_ttl", names.SCHEDULE_TTL),
-    ("schedule_time_zone", names.SCHEDULE_TIME_ZONE),
-    ("schedule_rollup", names.SCHEDULE_ROLLUP),
-)
+_FREE: Final = frozenset({"msg_id", "expected_stream", "expected_last_msg_id", "ttl", "rollup", "increment"})
+"""Fields that no rule of `PublishOptions` is about."""
+_NAMES: Final = {
+    "msg_id": names.MSG_ID,
+    "expected_stream": names.EXPECTED_STREAM,
+    "expected_last_sequence": names.EXPECTED_LAST_SEQUENCE,
+    "expected_last_subject_sequence": names.EXPECTED_LAST_SUBJECT_SEQUENCE,
+    "expected_last_subject_sequence_subject": names.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT,
+    "expected_last_msg_id": names.EXPECTED_LAST_MSG_ID,
+    "ttl": names.TTL,
+    "rollup": names.ROLLUP,
+    "increment": names.INCREMENT,
+    "schedule": names.SCHEDULE,
+    "schedule_target": names.SCHEDULE_TARGET,
+    "schedule_source": names.SCHEDULE_SOURCE,
+    "schedule_ttl": names.SCHEDULE_TTL,
+    "schedule_time_zone": names.SCHEDULE_TIME_ZONE,
+    "schedule_rollup": names.SCHEDULE_ROLLUP,
+}
 
 
 def batch_headers(batch_id: str, sequence: int, commit: Literal["1", "eob"] | None = None) -> list[tuple[str, str]]:

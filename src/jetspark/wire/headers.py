@@ -24,7 +24,8 @@ KEY_RULE: Final = "a key is one or more of the ASCII characters 33 to 126 withou
 VALUE_RULE: Final = "CR and LF are not allowed in a value"
 
 _KEY: Final = re.compile(r"[!-9;-~]+")  # ASCII 33 to 126 without the colon
-_BREAK: Final = re.compile(r"[\r\n]")
+_MOST_NAMES: Final = 1024
+_names: Final[dict[str, bytes]] = {}
 
 
 class Status:
@@ -166,17 +167,26 @@ def encode(headers: HeadersLike) -> bytes:
         A key that is empty or has anything but ASCII 33 to 126 without the colon; CR or LF in a value (WIR-05); a
         value that UTF-8 cannot carry.
     """
-    lines = [VERSION]
+    parts = [VERSION]
     for key, value in _pairs(headers):
-        if not _KEY.fullmatch(key):
-            raise BadHeadersError(f"header {key!r}: {KEY_RULE}")
-        if _BREAK.search(value):
+        name = _names.get(key) or _name(key)
+        if "\n" in value or "\r" in value:
             raise BadHeadersError(f"header {key!r}: {VALUE_RULE}")
         try:
-            lines.append(f"{key}: {value}".encode("utf-8", "surrogateescape"))
+            parts += (name, value.encode("utf-8", "surrogateescape"))
         except UnicodeEncodeError as error:
             raise BadHeadersError(f"header {key!r}: half of a surrogate pair is not allowed in a value") from error
-    return b"\r\n".join(lines) + b"\r\n\r\n"
+    parts.append(b"\r\n\r\n")
+    return b"".join(parts)
+
+
+def _name(key: str) -> bytes:
+    """What stands before the value of a key. Keys that were checked are remembered, within bounds."""
+    if not _KEY.fullmatch(key):
+        raise BadHeadersError(f"header {key!r}: {KEY_RULE}")
+    if len(_names) >= _MOST_NAMES:
+        _names.clear()
+    return _names.setdefault(key, f"\r\n{key}: ".encode())
 
 
 def parse_status(block: bytes | memoryview) -> Status | None:
