@@ -214,6 +214,18 @@ async def test_a_restarted_server_is_read_on_and_nothing_is_made_while_it_is_awa
             assert await ground.admin_js.consumer_names(stream.name).all() == []
 
 
+async def test_r14_consumers_that_bring_nothing_are_not_made_in_a_loop(ground: Ground, sieve: Sieve, own: Side) -> None:
+    stream = await ground.stream()
+    await fill(ground, f"{stream.name}.a", 1, 3)
+    sieve.loses = lambda line, _content: line.reply.startswith(b"$JS.ACK.")
+    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
+    spy = await ground.spy("$JS.API.CONSUMER.CREATE.>")
+    await asyncio.sleep(1.5)
+    assert len(await spy.settled()) <= 3
+    sieve.loses = lambda _line, _content: False
+    assert numbers(await collect(subscription, 3)) == [1, 2, 3]
+
+
 @pytest.mark.conformance("ORD-07")
 async def test_a_stream_that_is_gone_ends_the_subscription_with_its_error(ground: Ground) -> None:
     stream = await ground.stream()

@@ -25,6 +25,8 @@ class OrderedFeed(PushFeed):
     def __init__(self, js: JetStreamAPI, options: FeedOptions) -> None:
         super().__init__(js, options)
         self._reset: asyncio.Task[None] | None = None
+        self._renewed_at: int | None = None  # last sequence when the present consumer was made
+        self._idle = ResetBackoff()
 
     @property
     def resetting(self) -> bool:
@@ -34,6 +36,7 @@ class OrderedFeed(PushFeed):
     def session_restored(self) -> None:
         """Another session is open. What was sent meanwhile is lost, and after a restart the consumer is, too."""
         self._online.set()
+        self._renewed_at = None
         if not self.route.slow:
             self._begin_reset()
 
@@ -82,6 +85,10 @@ class OrderedFeed(PushFeed):
         ordered = self.binding.ordered
         assert ordered is not None, "only ordered subscriptions are renewed"
         ordered.last_sequence = self._engine.last_sequence
+        if ordered.last_sequence != self._renewed_at:
+            self._idle.succeeded()
+        elif (wait := self._idle.failed()) is not None:  # the last one brought nothing: the next may be no better (R14)
+            await asyncio.sleep(wait)
         backoff = ResetBackoff(self._options.max_reset_attempts)
         while True:
             await self._online.wait()
@@ -97,5 +104,6 @@ class OrderedFeed(PushFeed):
             else:
                 break
         self._reset = None
+        self._renewed_at = ordered.last_sequence
         self._engine.renewed(self._name)
         self._begin()
