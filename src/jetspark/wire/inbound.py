@@ -19,6 +19,7 @@ from jetspark.wire.routes import Route
 __all__ = ["Inbound"]
 
 _CR: Final = 13
+_REMEMBERED: Final = 1024
 _MESSAGE_VERBS: Final = frozenset({b"MSG", b"HMSG"})
 
 
@@ -49,6 +50,7 @@ class Inbound:
         "_on_last",
         "_routes",
         "_seen",
+        "_sizes",
         "_tail",
         "_wanted",
     )
@@ -69,6 +71,7 @@ class Inbound:
         self._on_last = on_last
         self._message_type = message_type
         self._limits = limits
+        self._sizes: dict[bytes, int] = {}
         self._tail = bytearray()  # begins with a frame's start
         self._wanted = 0  # bytes that the frame at the head of the tail needs, 0 when not known
         self._seen = 0  # bytes of the tail that hold no line feed
@@ -102,8 +105,8 @@ class Inbound:
 
     def _read(self, data: bytes, woken: list[Route]) -> int:
         """Deliver the whole frames in `data`; returns where the first one that is not whole begins."""
-        routes, message_type = self._routes, self._message_type
-        line_limit, size_limit = self._limits
+        routes, sizes, message_type = self._routes, self._sizes, self._message_type
+        line_limit = self._limits.line
         find = data.find
         at, length = 0, len(data)
         while (feed := find(b"\n", at)) >= 0:
@@ -114,12 +117,12 @@ class Inbound:
             if (
                 words[0] == b"MSG"
                 and 4 <= count <= 5
-                and all(words)
+                and words[1]
+                and words[3]
                 and (route := routes.get(words[2])) is not None
-                and (digits := words[-1]).isdigit()
-                and len(digits) < 10
-                and (size := int(digits)) <= size_limit
+                and ((found := sizes.get(words[-1])) is not None or (found := self._learn(words[-1])) is not None)
             ):
+                size = found
                 subject = words[1]
                 reply = words[3] if count == 5 else b""
                 header_size = 0
@@ -140,7 +143,8 @@ class Inbound:
             at = end + 2
             if route is not None:
                 middle = begin + header_size
-                message = message_type(subject, reply, data[begin:middle], data[middle:end], route.owner)
+                header = data[begin:middle] if header_size else b""
+                message = message_type(subject, reply, header, data[middle:end], route.owner)
                 route.received += 1
                 if header_size and header_size == size and route.on_status is not None and route.on_status(message):
                     pass
@@ -150,9 +154,13 @@ class Inbound:
                         at, count = route.on_run(data, at)
                         route.received += count
                 elif (
-                    len(route.pending) < route.limit_msgs
-                    and route.received_bytes - route.taken_bytes < route.limit_bytes
-                ) or self._on_full(route):
+                    route.unlimited
+                    or (
+                        len(route.pending) < route.limit_msgs
+                        and route.received_bytes - route.taken_bytes < route.limit_bytes
+                    )
+                    or self._on_full(route)
+                ):
                     route.pending.append(message)
                     route.received_bytes += size
                     if route.waiting:
@@ -163,6 +171,15 @@ class Inbound:
                 if route.received == route.max_msgs:
                     self._on_last(route)
         return at
+
+    def _learn(self, digits: bytes) -> int | None:
+        """The size at the end of a control line, None where it is none. Sizes recur, so they are remembered."""
+        if not digits.isdigit() or len(digits) > 9 or (size := int(digits)) > self._limits.size:
+            return None
+        if len(self._sizes) >= _REMEMBERED:
+            self._sizes.clear()
+        self._sizes[digits] = size
+        return size
 
     def _is_complete(self) -> bool:
         """Whether the tail may hold a whole frame. Looks at each byte once, however small the pieces are."""

@@ -38,6 +38,8 @@ class Route:
         Ends after that many in all; 0 never.
     limit_msgs, limit_bytes, overflow
         When it is full, and what happens then.
+    unlimited
+        It is never full: what may come is limited elsewhere, as by the pulls of a consumer.
     dropped
         Messages dropped because it was full.
     slow
@@ -87,6 +89,7 @@ class Route:
         "slow",
         "subject",
         "taken_bytes",
+        "unlimited",
         "waiting",
         "wake",
         "watched",
@@ -113,6 +116,7 @@ class Route:
         self.limit_msgs = limit_msgs
         self.limit_bytes = limit_bytes
         self.overflow = overflow
+        self.unlimited = False
         self.dropped = 0
         self.slow = False
         self.handler: Callable[[Message], None] | None = None

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Puller", "message_size"]
 
-_NO_LIMIT: Final = 1 << 62
-"""What was pulled is never dropped (R43): the pulls are the limit."""
 _IDLE: Final = 100
 
 
@@ -124,7 +122,8 @@ class Puller:
         """
         client = self._client
         inbox = client.new_inbox()
-        route = client.subscribe(f"{inbox}.*", limit_msgs=_NO_LIMIT, limit_bytes=_NO_LIMIT)
+        route = client.subscribe(f"{inbox}.*")
+        route.unlimited = True  # what was pulled is never dropped (R43): the pulls are the limit
         if not self._acks:
             route.owner = None
         self._prefix = inbox.encode() + b"."
