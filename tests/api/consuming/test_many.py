@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from typing import Any
 
 import pytest
 from tests.api.consuming.support import consumer_of
@@ -11,6 +13,7 @@ from tests.fronts import Ground, eventually
 
 from jetspark.aio import Msg
 from jetspark.aio.jetstream import Consumer, Stream
+from jetspark.sync import jetstream as sync
 
 SOAK = int(os.environ.get("JETSPARK_SOAK", "10000"))
 """Messages of the soak; `make soak` takes a million."""
@@ -42,25 +45,40 @@ async def test_a_slow_and_a_fast_phase_lose_nothing(ground: Ground) -> None:
     """Each message is acknowledged, none is lost or stuck, and pending is back at nothing."""
     stream = await filled(ground, SOAK)
     consumer = await stream.create_consumer(durable_name="d", max_ack_pending=5000)
-    seen = 0
-    done = asyncio.Event()
-
-    async def handle(message: Msg) -> None:
-        nonlocal seen
-        assert message.payload == b"%d" % seen
-        seen += 1
-        if seen % 100 == 0 and seen < SOAK // 10:
-            await asyncio.sleep(0.01)  # slow at first
-        await message.ack()
-        if seen == SOAK:
-            done.set()
-
-    context = consumer.consume(handle, max_messages=1000)
     async with asyncio.timeout(60 + SOAK / 1000):
-        await done.wait()
-    await context.stop()
-    assert context.error is None
+        if ground.front == "aio":
+            await read(consumer)
+        else:
+            await asyncio.to_thread(read_blocking, consumer)
     await nothing_left(ground, consumer, SOAK)
+
+
+async def read(consumer: Consumer) -> None:
+    seen = 0
+    async with consumer.consume(max_messages=1000) as messages:
+        async for message in messages:
+            assert message.payload == b"%d" % seen
+            seen += 1
+            if seen < SOAK // 10 and seen % 100 == 0:
+                await asyncio.sleep(0.01)  # slow at first
+            await message.ack()
+            if seen == SOAK:
+                break
+
+
+def read_blocking(carried: Any) -> None:
+    """As `read`, on the blocking front itself."""
+    consumer: sync.Consumer = carried.inner
+    seen = 0
+    with consumer.consume(max_messages=1000) as messages:
+        for message in messages:
+            assert message.payload == b"%d" % seen
+            seen += 1
+            if seen < SOAK // 10 and seen % 100 == 0:
+                time.sleep(0.01)  # slow at first
+            message.ack()
+            if seen == SOAK:
+                break
 
 
 @pytest.mark.slow
