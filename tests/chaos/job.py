@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
@@ -18,6 +19,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from jetspark.spark import JetStreamListener, QueryProgress, recommended_conf, release
 
 __all__ = ["Job", "Leg", "drain"]
+
+START_TIMEOUT = 60.0
 
 
 class Leg(TypedDict):
@@ -72,7 +75,10 @@ def run(job: Job) -> None:
     spark = session(job)
     spark.streams.addListener(JetStreamListener(tell, log=False))
     for leg in job["legs"]:
-        writer(spark, leg).start()
+        query = writer(spark, leg).start()
+        deadline = time.monotonic() + START_TIMEOUT
+        while query.isActive and query.status["message"].startswith("Initializing") and time.monotonic() < deadline:
+            time.sleep(0.05)  # one after the other: each starts several processes, which Spark gives ten seconds
     spark.streams.awaitAnyTermination()
 
 
