@@ -35,10 +35,11 @@ INTERNAL: Final = frozenset(
 BY_HAND: Final[dict[str, ByHand]] = {
     "OrderedConsumer": ByHand("jetspark.sync.jetstream.consume_context:StartOrderedConsume", frozenset({"consume"})),
     "Consuming": ByHand("jetspark.sync.jetstream.consume_context:StartConsume", frozenset({"consume"})),
+    "PullSubscription": ByHand("jetspark.sync.push:PullDraining", frozenset({"emptied", "pending", "retire"})),
     "PushSubscription": ByHand(
         "jetspark.sync.push:PushReading",
-        frozenset({"next_msg", "__iter__", "__next__"})
-        | {"route", "retire", "emptied", "called_back"}  # for those who read on behalf of the user
+        frozenset({"drain", "next_msg", "__iter__", "__next__"})
+        | {"route", "retire", "emptied", "called_back", "drain_soon"}  # for those who read on behalf of the user
         | {"awaits_asking", "asked_again", "look_empty", "taken", "wants_taken"},
     ),
     "BatchPublisher": ByHand("jetspark.sync.jetstream.publisher:BatchAdd", frozenset({"add"})),

@@ -1,13 +1,20 @@
-"""Takes the messages of a push subscription in the thread that wants them, as for any subscription of this front."""
+"""Takes the messages of a push subscription in the thread that wants them, as for any subscription of this front.
+
+And lets the connection drain what was subscribed, push and pull.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from jetspark.aio.jetstream.pull_subscription import PullSubscription
 from jetspark.aio.jetstream.push_subscription import PushSubscription
 from jetspark.sync.blocking import Blocking
+from jetspark.sync.callbacks import CALLBACK_THREADS
 from jetspark.sync.message import Msg
 from jetspark.sync.subscription import Subscription
 
@@ -16,7 +23,7 @@ if TYPE_CHECKING:
 
     from jetspark.sync.connection import Connection
 
-__all__ = ["PushReading"]
+__all__ = ["PullDraining", "PushReading"]
 
 
 class PushReading(Blocking):
@@ -29,6 +36,30 @@ class PushReading(Blocking):
         self._reader = None if self._inner.called_back else _Reader(connection, self._inner)
         self._drained = _Drained(connection, self._inner)
         connection.enlist(self._drained)
+
+    def drain(self, timeout: float | None = None) -> None:
+        """End the subscription without losing a message: those that came are still handed out, and can be acked.
+
+        A consumer that it made is deleted when the last one was (UNS-03). Should that fail, it is told as an event.
+        Without a callback somebody else has to take the messages meanwhile. In a callback, which cannot wait for its
+        own end, this returns at once.
+
+        Parameters
+        ----------
+        timeout
+            Seconds until all must be taken; None is the connection's `drain_timeout`.
+
+        Raises
+        ------
+        SubscriptionClosedError
+            It has ended before.
+        DrainTimeoutError
+            The rest was dropped.
+        """
+        if self._reader is None and threading.current_thread().name.startswith(CALLBACK_THREADS):
+            self._connection.soon(partial(self._inner.drain_soon, timeout))
+        else:
+            self._call(self._inner.drain(timeout))
 
     def __iter__(self) -> Iterator[Msg]:
         return self if self._reader is None else self._reader
@@ -56,6 +87,17 @@ class PushReading(Blocking):
         return self._reader.next_msg(timeout)
 
 
+class PullDraining(Blocking):
+    """What of a pull subscription its connection has to know."""
+
+    _inner: PullSubscription
+
+    def __init__(self, connection: Connection, inner: Any) -> None:
+        super().__init__(connection, inner)
+        self._drained = _Drained(connection, self._inner)
+        connection.enlist(self._drained)
+
+
 class _Reader(Subscription):
     """The subscription that the messages are taken from. What happens to it is told to the one on the event loop."""
 
@@ -78,9 +120,9 @@ class _Reader(Subscription):
 
 
 class _Drained:
-    """What a connection knows of a push subscription when it drains."""
+    """What a connection knows of a subscription when it drains."""
 
-    def __init__(self, connection: Connection, inner: PushSubscription) -> None:
+    def __init__(self, connection: Connection, inner: PushSubscription | PullSubscription) -> None:
         self._connection = connection
         self._inner = inner
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -188,6 +189,46 @@ async def test_the_end_of_the_connections_drain_is_the_end_of_the_consumers(grou
         assert errors(own.events) == []
     assert handled == [b"1", b"2", b"3"]
     assert await gone(ground, stream.name, subscription.consumer)
+
+
+async def test_a_connection_that_drains_leaves_no_pull_consumer_and_does_not_wait_for_fetches(ground: Ground) -> None:
+    stream = await ground.stream()
+    async with side(ground) as own:
+        pull = await own.js.pull_subscribe(f"{stream.name}.a")
+        await own.nc.drain()
+        assert errors(own.events) == []
+    assert pull.closed
+    assert await gone(ground, stream.name, pull.consumer)
+
+
+@pytest.mark.parametrize(("end", "handled"), [("drain", 3), ("unsubscribe", 1)])
+async def test_a_callback_may_end_its_own_subscription(ground: Ground, end: str, handled: int) -> None:
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
+    seen: list[bytes] = []
+    ready, blocking_ready = asyncio.Event(), threading.Event()
+
+    async def handle(message: Msg) -> None:
+        await ready.wait()
+        seen.append(message.payload)
+        if len(seen) == 1:
+            await getattr(subscription, end)()
+
+    def handle_blocking(message: Msg) -> None:
+        blocking_ready.wait()
+        seen.append(message.payload)
+        if len(seen) == 1:
+            getattr(subscription.inner, end)()  # in the callback's own thread
+
+    cb: Any = handle if ground.front == "aio" else handle_blocking
+    subscription: Any = await ground.js.subscribe(f"{stream.name}.a", cb=cb)
+    await eventually(lambda: subscription.delivered == 3, what="three deliveries")
+    ready.set()
+    blocking_ready.set()
+    await eventually(lambda: subscription.closed, what="the end")
+    while not await gone(ground, stream.name, subscription.consumer):  # noqa: ASYNC110 - only the server knows
+        await asyncio.sleep(0.01)
+    assert len(seen) == handled
 
 
 async def test_a_context_manager_unsubscribes(ground: Ground) -> None:

@@ -114,7 +114,8 @@ class PushFeed:
             raise
         self.route = self._make_route()
         self._set_engine()
-        self._online.set()
+        if self._client.outbound.online:
+            self._online.set()
         self._client.dependents.add(self)
         self._client.watchers.add(self)
         self._begin()

@@ -54,6 +54,7 @@ class PullSubscription:
         self._fetchers: set[Fetcher] = set()
         self._delivered = 0
         self._ending = self._closed = False
+        js.connection.enlist(self)
         self._empty: asyncio.Future[None] | None = None
         self._asked: asyncio.Future[None] | None = None
 
@@ -240,6 +241,25 @@ class PullSubscription:
         await self._end()
         if problem is not None:
             self._connection.tell(ErrorOccurred(problem))
+
+    # -- for a connection that drains ----------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait for the next fetch, and their bytes."""
+        return self.pending_msgs, self.pending_bytes
+
+    def retire(self) -> None:
+        """Pull no more."""
+        if not self._ending:
+            self._stop_fetching()
+
+    async def emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (nothing is waited for)
+        """Delete the consumer if it is ours. What came too late for its fetch is left: nobody will fetch it."""
+        if not self._closed:
+            problem = await drive(drain(self._binding), self._js.request, self._end)
+            if problem is not None:
+                self._connection.tell(ErrorOccurred(problem))
 
     # -- inner ---------------------------------------------------------------------------------------------------
 

@@ -187,7 +187,8 @@ class PushSubscription(Subscription):
         """End the subscription without losing a message: those that came are still handed out, and can be acked.
 
         A consumer that it made is deleted when the last one was (UNS-03). Should that fail, it is told as an event.
-        Without a callback somebody else has to take the messages meanwhile.
+        Without a callback somebody else has to take the messages meanwhile. In its own callback, which cannot wait for
+        its own end, this returns at once.
 
         Parameters
         ----------
@@ -202,6 +203,9 @@ class PushSubscription(Subscription):
             The rest was dropped.
         """
         self._check()
+        if self._task is not None and self._task is asyncio.current_task():
+            self.drain_soon(timeout)
+            return
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
         self.retire()
         try:
@@ -269,6 +273,17 @@ class PushSubscription(Subscription):
             raise SubscriptionClosedError(f"the subscription to {self.subject!r} has ended")
 
     # -- for the blocking front ----------------------------------------------------------------------------------
+
+    def drain_soon(self, timeout: float | None) -> None:
+        """Drain on a task of its own: for a callback, which cannot wait for its own end."""
+
+        async def run() -> None:
+            try:
+                await self.drain(timeout)
+            except Error as error:
+                self._connection.tell(ErrorOccurred(error))
+
+        self._connection.adopt(asyncio.create_task(run()))
 
     @property
     def route(self) -> Route:

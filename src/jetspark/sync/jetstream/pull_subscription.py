@@ -12,11 +12,12 @@ from jetspark.aio.jetstream import pull_subscription as aio
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.sync.blocking import Blocking
 from jetspark.sync.message import Msg
+from jetspark.sync.push import PullDraining
 
 __all__ = ["PullSubscription"]
 
 
-class PullSubscription(Blocking):
+class PullSubscription(PullDraining, Blocking):
     """Made by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
 
         for message in subscription.fetch(10, timeout=1):

@@ -148,23 +148,3 @@ class PushSubscription(PushReading, Blocking):
             The consumer could not be deleted. The subscription has ended all the same.
         """
         self._call(self._inner.unsubscribe(max_msgs))
-
-    def drain(self, timeout: float | None = None) -> None:
-        """End the subscription without losing a message: those that came are still handed out, and can be acked.
-
-        A consumer that it made is deleted when the last one was (UNS-03). Should that fail, it is told as an event.
-        Without a callback somebody else has to take the messages meanwhile.
-
-        Parameters
-        ----------
-        timeout
-            Seconds until all must be taken; None is the connection's `drain_timeout`.
-
-        Raises
-        ------
-        SubscriptionClosedError
-            It has ended before.
-        DrainTimeoutError
-            The rest was dropped.
-        """
-        self._call(self._inner.drain(timeout))
