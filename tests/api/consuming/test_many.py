@@ -12,7 +12,7 @@ from tests.api.consuming.support import consumer_of
 from tests.fronts import Ground, eventually
 
 from jetspark.aio import Msg
-from jetspark.aio.jetstream import Consumer, Stream
+from jetspark.aio.jetstream import Consumer, PublishSettings, Stream
 from jetspark.sync import jetstream as sync
 
 SOAK = int(os.environ.get("JETSPARK_SOAK", "10000"))
@@ -22,8 +22,9 @@ SOAK = int(os.environ.get("JETSPARK_SOAK", "10000"))
 async def filled(ground: Ground, count: int) -> Stream:
     """A stream with so many messages."""
     stream = await ground.stream()
-    acks = [await ground.admin_js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(count)]
-    await ground.admin_js.publish_async_completed(60)
+    js = ground.admin.jetstream(domain=ground.profile.domain, publishing=PublishSettings(stall_wait=60))
+    acks = [await js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(count)]
+    await js.publish_async_completed(60)
     assert acks[-1].result().seq == count
     return stream
 
