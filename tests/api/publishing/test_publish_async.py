@@ -20,6 +20,7 @@ from jetspark.errors import (
     PermissionsViolationError,
     PublishTimeoutError,
     TooManyStalledError,
+    WrongEventLoopError,
     WrongLastSequenceError,
 )
 from jetspark.jetstream import PubAck
@@ -380,6 +381,20 @@ async def test_a_context_that_is_forgotten_ends_its_subscription_but_not_before_
         return set(_subscriptions(ground)) == before
 
     await until(gone)
+
+
+@pytest.mark.parametrize("front", ["aio"], indirect=True)
+@ONE_PROFILE
+async def test_another_event_loop_is_refused(ground: Ground) -> None:
+    stream = await ground.stream()
+
+    async def publish() -> None:
+        await ground.js.publish_async(f"{stream.name}.a")
+
+    for count in range(2):  # before there is a window, and when there is one
+        with pytest.raises(WrongEventLoopError):
+            await asyncio.to_thread(lambda: asyncio.run(publish()))
+        assert (await (await ground.js.publish_async(f"{stream.name}.a"))).seq == count + 1
 
 
 @ONE_PROFILE
