@@ -1,0 +1,69 @@
+"""The publish window: which rows are under way, whichever rows share a reply subject and wherever it begins."""
+
+import numpy as np
+import pytest
+
+from jetspark.bulk.window import Window
+
+
+def window(size: int, *, in_order: bool, origin: int = 0) -> Window:
+    return Window("i", size, in_order=in_order, origin=origin)
+
+
+def answer(window: Window, *slots: int) -> None:
+    window.answer(np.array(slots, np.int64))
+
+
+@pytest.mark.parametrize("origin", [0, 3, 1001])
+def test_rows_share_reply_subjects_in_runs_counted_from_the_first_row(origin: int) -> None:
+    made = window(2000, in_order=True, origin=origin)
+    assert (made.span, made.slots, made.size, made.sent, made.floor) == (4, 500, 2000, origin, origin)
+    assert made.replies(origin, 9).to_pylist() == [b"i.000"] * 4 + [b"i.001"] * 4 + [b"i.002"]
+    made.send(6)
+    assert list(made.rows_of(0)) == list(range(origin, origin + 4))
+    assert list(made.rows_of(1)) == [origin + 4, origin + 5]
+    assert list(made.rows_of(2)) == []
+
+
+def test_a_window_that_begins_later_makes_room_as_rows_are_answered() -> None:
+    made = window(8, in_order=False, origin=10)
+    made.send(8)
+    assert made.room == 0
+    answer(made, 0, 1, 3)
+    assert (made.floor, made.room, made.answered) == (12, 2, 13)
+    made.send(2)
+    assert made.replies(18, 2).to_pylist() == [b"i.0", b"i.1"]
+    assert list(made.rows_of(0)) == [18]
+    answer(made, 2, 4, 5, 6, 7, 0, 1)
+    assert (made.floor, made.answered, made.unanswered(in_order=True)) == (20, 20, [])
+
+
+@pytest.mark.parametrize("origin", [0, 7])
+def test_of_rows_that_are_answered_in_their_order_the_last_ones_are_open(origin: int) -> None:
+    made = window(2000, in_order=True, origin=origin)
+    made.send(10)
+    answer(made, 0, 0, 0, 0, 1)
+    assert made.unanswered(in_order=True) == [origin + 5, origin + 6, origin + 7, origin + 8, origin + 9]
+    assert made.unanswered(in_order=False) == [origin + row for row in range(4, 10)]  # which of the four is not known
+    answer(made, 1, 1, 1, 2, 2)
+    assert made.unanswered(in_order=True) == made.unanswered(in_order=False) == []
+
+
+def test_of_rows_with_a_reply_subject_each_exactly_those_without_an_answer_are_open() -> None:
+    made = window(8, in_order=False, origin=5)
+    made.send(6)
+    answer(made, 1, 4)
+    assert made.unanswered(in_order=True) == [5, 7, 8, 10]
+
+
+def test_rows_get_a_reply_subject_each_from_where_they_are_separated() -> None:
+    made = window(2000, in_order=True, origin=5)
+    made.send(4)
+    answer(made, 0, 0, 0, 0)
+    made.separate()
+    assert (made.span, made.floor, made.size) == (1, 9, 768)
+    made.send(3)
+    assert made.replies(9, 3).to_pylist() == [b"i.004", b"i.005", b"i.006"]
+    answer(made, 5)
+    assert made.unanswered(in_order=True) == [9, 11]
+    assert list(made.rows_of(4)) == [9]
