@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 
 import pytest
 from tests.spark.support import Nats, running
@@ -65,6 +66,18 @@ def test_a_connection_that_the_server_closed_is_replaced() -> None:
         nats.server.stop()
         with pytest.raises(ConnectError, match=str(nats.server.port)), lend(options(nats)):
             pass
+
+
+def test_a_server_that_is_away_is_waited_for_as_long_as_one_says() -> None:
+    with running() as nats:
+        nats.server.stop()
+        with pytest.raises(ConnectError), lend(options(nats)):
+            pass
+        back = threading.Timer(0.3, nats.server.start)
+        back.start()
+        with lend(options(nats), retry_timeout=30.0) as connection:
+            connection.request(AccountInfoRequest())
+        back.join()
 
 
 def test_a_connection_that_lay_idle_for_long_is_replaced(nats: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
