@@ -134,9 +134,7 @@ class OrderedCursor:
         config = self._config.replace(name=self.name)
         if self.last_sequence is None:
             return config
-        return config.replace(
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=self.last_sequence + 1, opt_start_time=None
-        )
+        return config.starting_behind(self.last_sequence)
 
     def created(self, info: ConsumerInfo) -> None:
         """A consumer was made. With `new`, what is stored from now on is new, also for its successors."""

@@ -5,6 +5,8 @@ None means unset: the field is not sent and the server's default holds. Duration
 kept in `extra`. The server checks a configuration, as it knows the rules of its version; only names are checked here.
 """
 
+from typing import Self
+
 from jetspark.jetstream.codec import JsonEnum, JsonStruct
 from jetspark.jetstream.times import DurationField, TimestampField
 
@@ -348,3 +350,9 @@ class ConsumerConfig(JsonStruct):
     """How the groups' pulls are served."""
     priority_timeout: DurationField | None = None
     """How long a pinned client may be silent; 2 minutes by default."""
+
+    def starting_behind(self, sequence: int) -> Self:
+        """The same consumer, but from the message behind that stream sequence on."""
+        return self.replace(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=sequence + 1, opt_start_time=None
+        )

@@ -208,7 +208,7 @@ class OrderedPuller:
             self._options,
             acks=False,
             ready=self.ready,
-            check=self._flow.accept,
+            check=lambda messages: self._flow.accept(messages) if puller is self._puller else 0,
             on_news=lambda: self._news(puller),
             on_warning=lambda error: self._warned(puller, error),
             on_heartbeat=lambda message: self._idle(puller, message),

@@ -72,6 +72,4 @@ class OrderedConsumer:
         config = self._config.replace(name=self.name, deliver_subject=deliver_subject)
         if not self.last_sequence:
             return config
-        return config.replace(
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=self.last_sequence + 1, opt_start_time=None
-        )
+        return config.starting_behind(self.last_sequence)
