@@ -309,3 +309,4 @@ async def test_the_end_of_the_connection_ends_consume(ground: Ground) -> None:
         await take(messages, 1)
     assert messages.closed
     assert messages.error is None
+    await messages.stop()

@@ -213,12 +213,12 @@ class ConsumeContext(Blocking):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._connection.closed:
-            self.stop()
+        self.stop()
 
     def stop(self) -> None:
         """End now. What is in the buffer is dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
-        self._call(self._inner.stop())
+        if not self._connection.closed:  # else it has ended
+            self._call(self._inner.stop())
         self._notify()
         self.join(None)
 
