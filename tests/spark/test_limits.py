@@ -55,6 +55,7 @@ def test_no_limit_holds_where_spark_asks_for_everything() -> None:
         ([1, 1_000_000], TriggerLimits(max_offsets=10), [1, 9]),
         ([5, 5, 5], TriggerLimits(max_offsets=1), [1, 1, 1]),
         ([10, 0], TriggerLimits(max_offsets=5), [5, 0]),
+        ([1, 1, 4], TriggerLimits(max_offsets=3), [1, 1, 1]),
         ([100], TriggerLimits(max_bytes=1000), [10]),
         ([100], TriggerLimits(max_bytes=50), [1]),
         ([100], TriggerLimits(max_bytes=10_000), [100]),

@@ -95,7 +95,11 @@ def grant(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
         total = sum(each.size * each.message_bytes for each in backlogs)
         if total > limits.max_bytes:
             wanted = min(wanted, sum(sizes) * limits.max_bytes // total)
-    return shares(sizes, wanted)
+    granted = shares(sizes, wanted)
+    # What small streams get at least may be more than their share: it is taken from those that have the most.
+    for _ in range(sum(granted) - max(wanted, sum(map(bool, sizes)))):
+        granted[granted.index(max(granted))] -= 1
+    return granted
 
 
 class Pace:
