@@ -163,7 +163,8 @@ class PullSubscription:
         fetcher = Fetcher(self._js, self._new_inbox, self._keep, acks=self._binding.acknowledged)
         self._fetchers.add(fetcher)
         try:
-            self._problem = await fetcher.run(fetch(options, got, asyncio.get_running_loop().time))
+            problem = await fetcher.run(fetch(options, got, asyncio.get_running_loop().time))
+            self._problem = problem or self._problem
         except BaseException:
             if not self._closed:
                 self._buffer.extendleft(reversed(got))
@@ -175,8 +176,8 @@ class PullSubscription:
         self._connection.check_open()
         if self._closed or (self._ending and not self._buffer):
             raise SubscriptionClosedError(f"{self!r} has ended")
-        problem, self._problem = self._problem, None
-        if problem is not None and not self._buffer:
+        if self._problem is not None and not self._buffer:
+            problem, self._problem = self._problem, None
             raise problem
 
     def _keep(self, late: list[Message]) -> None:
