@@ -77,6 +77,8 @@ async def test_binding_needs_a_stream_and_a_consumer_and_no_second_name(ground: 
 async def test_an_argument_and_the_configuration_may_not_say_two_things(js: Any) -> None:
     with pytest.raises(ConfigError, match="idle_heartbeat"):
         await js.subscribe("a", idle_heartbeat=2, config=ConsumerConfig(idle_heartbeat=SECOND))
+    with pytest.raises(ConfigError, match="factor"):
+        await js.subscribe("a", heartbeat_alarm_factor=0.5)
     with pytest.raises(ConfigError, match="statuses"):
         await js.subscribe("a", ordered_consumer=True, manage_status=False)
 

@@ -64,6 +64,10 @@ class FeedOptions:
     max_reset_attempts: int | None = None
     """Tries in a row to give an ordered subscription its next consumer; None for no limit."""
 
+    def __post_init__(self) -> None:
+        """Check the factor before anything is sent. Raises ConfigError."""
+        HeartbeatMonitor(0.0, self.alarm_factor)
+
 
 class PushFeed:
     """See the module.

@@ -103,17 +103,15 @@ class Subscribing(JetStreamAPI):
         APIError
             The server refuses to make the consumer.
         """
-        feed = (OrderedFeed if ordered_consumer else PushFeed)(
-            self,
-            _feed_options(
-                ordered_consumer,
-                pending_messages=pending_msgs_limit,
-                pending_bytes=pending_bytes_limit,
-                overflow=overflow,
-                manage_status=manage_status,
-                alarm_factor=heartbeat_alarm_factor,
-                max_reset_attempts=max_reset_attempts,
-            ),
+        if ordered_consumer and not manage_status:
+            raise ConfigError("an ordered subscription lives by its statuses; it cannot hand them over")
+        feeding = FeedOptions(
+            pending_messages=pending_msgs_limit,
+            pending_bytes=pending_bytes_limit,
+            overflow=overflow,
+            manage_status=manage_status,
+            alarm_factor=heartbeat_alarm_factor,
+            max_reset_attempts=max_reset_attempts,
         )
         chosen = merged(
             config,
@@ -132,8 +130,7 @@ class Subscribing(JetStreamAPI):
             skip_lookup=skip_consumer_lookup,
             config=chosen,
         )
-        await feed.open(subscribe(options, self._connection.new_inbox, new_name))
-        return PushSubscription(self, feed, cb, auto_ack=not manual_ack and feed.binding.acknowledged)
+        return await self._push(options, feeding, cb, manual_ack)
 
     async def subscribe_bind(
         self,
@@ -174,16 +171,12 @@ class Subscribing(JetStreamAPI):
         BindingError
             The consumer is bound, or is another one than that; the subclass tells what differs.
         """
-        feed = PushFeed(
-            self,
-            _feed_options(
-                ordered=False,
-                pending_messages=pending_msgs_limit,
-                pending_bytes=pending_bytes_limit,
-                overflow=overflow,
-                manage_status=manage_status,
-                alarm_factor=heartbeat_alarm_factor,
-            ),
+        feeding = FeedOptions(
+            pending_messages=pending_msgs_limit,
+            pending_bytes=pending_bytes_limit,
+            overflow=overflow,
+            manage_status=manage_status,
+            alarm_factor=heartbeat_alarm_factor,
         )
         options = SubscribeOptions(
             subject=subject,
@@ -193,8 +186,7 @@ class Subscribing(JetStreamAPI):
             skip_lookup=skip_consumer_lookup,
             config=config or ConsumerConfig(),
         )
-        await feed.open(subscribe(options, self._connection.new_inbox, new_name))
-        return PushSubscription(self, feed, cb, auto_ack=not manual_ack and feed.binding.acknowledged)
+        return await self._push(options, feeding, cb, manual_ack)
 
     async def pull_subscribe(
         self,
@@ -288,16 +280,17 @@ class Subscribing(JetStreamAPI):
             )
         )
 
+    async def _push(
+        self, options: SubscribeOptions, feeding: FeedOptions, cb: PushCallback | None, manual_ack: bool
+    ) -> PushSubscription:
+        feed = (OrderedFeed if options.ordered else PushFeed)(self, feeding)
+        await feed.open(subscribe(options, self._connection.new_inbox, new_name))
+        return PushSubscription(self, feed, cb, auto_ack=not manual_ack and feed.binding.acknowledged)
+
     async def _pull(self, options: SubscribeOptions) -> PullSubscription:
         workflow = subscribe(options, self._connection.new_inbox, new_name)
         binding: Binding = await drive(workflow, self.request)
         return PullSubscription(self, binding)
-
-
-def _feed_options(ordered: bool, *, manage_status: bool, **options: object) -> FeedOptions:
-    if ordered and not manage_status:
-        raise ConfigError("an ordered subscription lives by its statuses; it cannot hand them over")
-    return FeedOptions(manage_status=manage_status, **options)  # type: ignore[arg-type]  # as named there
 
 
 def _named(consumer: str | None, config: ConsumerConfig | None) -> str:
