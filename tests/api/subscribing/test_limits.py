@@ -113,3 +113,14 @@ async def test_r24_a_cancelled_wait_for_a_message_loses_none(ground: Ground) -> 
     while len(seen) < 20:
         seen.append((await subscription.next_msg(5)).payload)
     assert sorted(seen) == sorted(some(20))
+
+
+async def test_what_waits_is_counted_to_the_byte(ground: Ground) -> None:
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", *some(100))
+    subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=0.1)
+    await eventually(lambda: subscription.pending_msgs == 100, what="100 messages")
+    assert subscription.pending == (100, sum(map(len, some(100))))
+    assert subscription.pending_bytes == sum(map(len, some(100)))
+    await collect(subscription, 100)
+    assert (subscription.pending, subscription.delivered, subscription.received) == ((0, 0), 100, 100)

@@ -233,6 +233,7 @@ class PushFeed:
         assert inner is not None, "bound without a subscription"
         early = list(inner.pending)
         inner.pending.clear()
+        inner.taken_bytes = inner.received_bytes
         if not self.binding.acknowledged:
             inner.owner = None
             for message in early:
@@ -245,6 +246,7 @@ class PushFeed:
         for message in early:
             if inner.on_status is None or not message.raw_header or message.payload or not self._on_status(message):
                 inner.pending.append(message)
+                inner.received_bytes += len(message.raw_header) + len(message.payload)
         self._read()
 
     # -- what comes ----------------------------------------------------------------------------------------------
