@@ -226,6 +226,30 @@ async def test_r14_consumers_that_bring_nothing_are_not_made_in_a_loop(ground: G
     assert numbers(await collect(subscription, 3)) == [1, 2, 3]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+async def test_r14_many_restarts_leave_one_consumer_and_lose_nothing(
+    front: FrontName, profile: Profile, no_leaks: None
+) -> None:
+    with NatsServer(config=profile.config) as server:
+        async with open_ground(front, profile, server) as ground, side(ground, reconnect_wait=0.05) as own:
+            stream = await ground.stream(storage=StorageType.FILE)
+            subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.2)
+            for restart in range(5):
+                server.kill()
+                server.start()
+                await own.events.wait(Reconnected, restart + 1)
+                await eventually(lambda: ground.admin.connected, what="the second connection")
+                with suppress(DisconnectedError):  # told once: what was sent last may be lost
+                    await ground.admin.flush()
+                await fill(ground, f"{stream.name}.a", 10 * restart + 1, 10 * restart + 10)
+            assert numbers(await collect(subscription, 50)) == list(range(1, 51))
+            while len(await ground.admin_js.consumer_names(stream.name).all()) > 1:  # noqa: ASYNC110 - only it knows
+                await asyncio.sleep(0.05)
+            await subscription.unsubscribe()
+            assert await ground.admin_js.consumer_names(stream.name).all() == []
+
+
 @pytest.mark.conformance("ORD-07")
 async def test_a_stream_that_is_gone_ends_the_subscription_with_its_error(ground: Ground) -> None:
     stream = await ground.stream()
