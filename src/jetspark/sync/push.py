@@ -9,7 +9,7 @@ import asyncio
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
 from jetspark.aio.jetstream.push_subscription import PushSubscription
@@ -65,7 +65,12 @@ class PushReading(Blocking):
         return self if self._reader is None else self._reader
 
     def __next__(self) -> Msg:
-        return self.next_msg()
+        if self._reader is not None:
+            return next(self._reader)
+        try:
+            return cast("Msg", self._call(self._inner.__anext__()))
+        except StopAsyncIteration:
+            raise StopIteration from None
 
     def next_msg(self, timeout: float | None = None) -> Msg:
         """The next message, in the order of arrival.
@@ -83,7 +88,7 @@ class PushReading(Blocking):
             None will come any more.
         """
         if self._reader is None:
-            return self._call(self._inner.next_msg(timeout))  # type: ignore[return-value]  # of this front's class
+            return cast("Msg", self._call(self._inner.next_msg(timeout)))
         return self._reader.next_msg(timeout)
 
 

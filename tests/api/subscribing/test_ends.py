@@ -246,8 +246,11 @@ async def test_a_subscription_may_end_after_a_number_of_messages(ground: Ground)
     subscription = await ground.js.subscribe(f"{stream.name}.a")
     await subscription.unsubscribe(3)
     await ground.fill(f"{stream.name}.a", *(b"%d" % number for number in range(5)))
-    assert [message.payload async for message in subscription] == [b"0", b"1", b"2"]
+    assert (await anext(subscription)).payload == b"0"
+    assert [message.payload async for message in subscription] == [b"1", b"2"]
     assert subscription.closed
+    with pytest.raises(StopAsyncIteration):
+        await anext(subscription)
 
 
 # -- acknowledging callbacks -------------------------------------------------------------------------------------------
