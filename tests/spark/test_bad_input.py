@@ -298,3 +298,28 @@ def test_explain_shows_no_secret(spark: SparkSession, mode: str) -> None:
             assert "jetstream" in printed.getvalue()
             assert SECRET not in printed.getvalue()
             assert SECRET not in repr(frame)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"servers": f"nats://me:{SECRET}@127.0.0.1:1"},
+        {"servers": f"127.0.0.1:2,{SECRET}@127.0.0.1:1"},
+        {"user": SECRET, "password": SECRET},
+        {"token": SECRET},
+        {"credentialsText": SECRET},
+        {"nkeySeed": SECRET},
+        {"NKEYSEED": SECRET},
+        {"tlsCert": "/x", "tlsKeyPassword": SECRET},
+    ],
+)
+def test_the_plan_of_a_streaming_query_shows_no_secret(spark: SparkSession, options: dict[str, str]) -> None:
+    """Spark prints the options of a streaming source, so it has to be told which to hide (`recommended_conf`)."""
+    given = {"servers": "nats://127.0.0.1:1", "stream": "SHOWN", **options}
+    frame = spark.readStream.format("jetstream").options(**given).load()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        frame.where("sequence > 1").explain(extended=True)
+    assert "stream=SHOWN" in printed.getvalue()
+    assert SECRET not in printed.getvalue()
+    assert SECRET not in repr(frame)

@@ -1,6 +1,8 @@
-"""Settings of Spark that make a Python source fast."""
+"""Settings of Spark that make a Python source fast, and keep its secrets."""
 
 from __future__ import annotations
+
+from jetspark.spark.option_table import OPTIONS
 
 __all__ = ["recommended_conf"]
 
@@ -10,8 +12,16 @@ def recommended_conf() -> dict[str, str]:
 
     - Unix domain sockets between the JVM and Python take about 35 ms off the fixed cost of every Python task.
     - Filter push-down lets the server select by subject, sequence and time. Spark has it off by default.
+    - Redaction hides our secret options, and addresses with a login, where Spark prints options: in the plan of a
+      streaming query and in the description of a table. By itself Spark hides those whose name says so (`password`).
     """
     return {
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.redaction.options.regex": _redacted(),
     }
+
+
+def _redacted() -> str:
+    """What Spark looks for in names of options and in values: `url` is its own default, `@` stands behind a login."""
+    return "(?i)url|@|" + "|".join(f"^{option.name}$" for option in OPTIONS if option.secret)
