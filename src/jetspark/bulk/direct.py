@@ -22,15 +22,15 @@ import numpy as np
 
 from jetspark.bulk.consumer import ENOUGH
 from jetspark.bulk.direct_replies import DirectRun, read_replies
+from jetspark.bulk.leader import next_from
 from jetspark.bulk.source import Target
 from jetspark.flow.ranges import InterruptedReadError, RangeProgress
-from jetspark.jetstream import StreamConfig, Timestamp
-from jetspark.jetstream.api import MessageGetRequest
+from jetspark.jetstream import StreamConfig
 from jetspark.jetstream.direct import DirectBatchRequest, DirectEnd, DirectMultiLastRequest
-from jetspark.jetstream.errors import ConfigError, MessageNotFoundError, RequestTimeoutError
+from jetspark.jetstream.errors import ConfigError, RequestTimeoutError
 from jetspark.jetstream.names import subject_matches
 
-__all__ = ["DirectSource", "ask", "chained", "check_direct", "first_at"]
+__all__ = ["DirectSource", "ask", "chained", "check_direct"]
 
 _MAX_BATCH: Final = 1_000_000
 
@@ -76,15 +76,6 @@ def _meet(one: str, other: str) -> bool:
         if have != want and "*" not in {have, want}:
             return False
     return len(left) == len(right)
-
-
-def first_at(target: Target, ns: int) -> int | None:
-    """Sequence of the first message stored at or after a time, as the leader knows it; None when there is none."""
-    request = MessageGetRequest(target.stream, start_time=Timestamp.from_ns(ns), no_headers=True)
-    try:
-        return target.connection.request(request, timeout=target.limits.timeout, prefix=target.prefix).sequence
-    except MessageNotFoundError:
-        return None
 
 
 class DirectSource:
@@ -195,19 +186,10 @@ class DirectSource:
             raise InterruptedReadError(f"{self._where}: cut off behind sequence {last}")
         if end.num_pending:
             return
-        following = self._ask_leader(progress.next_sequence)
+        following = next_from(self._target, progress.next_sequence)
         if following is not None and following < progress.end:
             raise InterruptedReadError(f"{self._where}: the server that answered does not know of sequence {following}")
         progress.finish()
-
-    def _ask_leader(self, sequence: int) -> int | None:
-        """First sequence from one on that the stream's leader would have given."""
-        target = self._target
-        request = MessageGetRequest(target.stream, seq=sequence, next_by_subj=self._filter or ">", no_headers=True)
-        try:
-            return self._connection.request(request, timeout=target.limits.timeout, prefix=target.prefix).sequence
-        except MessageNotFoundError:
-            return None
 
     def _ask(self, request: DirectBatchRequest) -> Iterator[DirectRun | DirectEnd]:
         assert self._sid is not None

@@ -28,6 +28,7 @@ from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer import RangeConsumer, consumer_config
 from jetspark.bulk.direct import ask, chained, check_direct
 from jetspark.bulk.direct_replies import DirectRun
+from jetspark.bulk.leader import is_replicated, next_from
 from jetspark.bulk.patience import patiently
 from jetspark.bulk.source import ReadBy, Run, ScanLimits, Target
 from jetspark.flow.backoff import Backoff
@@ -149,7 +150,10 @@ def _read(target: Target, info: StreamInfo, way: ReadBy, schema: pa.Schema) -> t
     kept = info.config.retention in {None, RetentionPolicy.LIMITS}
     if way is ReadBy.DIRECT or (way is ReadBy.AUTO and not kept):
         check_direct(info.config, target.subjects)
-        return _DirectSnapshot(target, schema).read(info.state.last_seq), info.state.last_seq
+        table, head = _DirectSnapshot(target, schema).read(info.state.last_seq), info.state.last_seq
+        last = table.column("sequence")[-1].as_py() if len(table) else 0
+        _check_end(target, info, last + 1, head)
+        return table, head
     return _read_by_consumer(target, info, schema)
 
 
@@ -203,7 +207,18 @@ def _read_by_consumer(target: Target, info: StreamInfo, schema: pa.Schema) -> tu
     finally:
         if not target.connection.closed:
             source.close()
+    _check_end(target, info, progress.next_sequence, head)
     return pa.Table.from_batches(batches, schema), head if keeps_all else max(head, progress.next_sequence - 1)
+
+
+def _check_end(target: Target, info: StreamInfo, sequence: int, head: int) -> None:
+    """See that the server that gave what is before a sequence had everything up to the head. Raises if not."""
+    if is_replicated(info) and sequence <= head:
+        following = next_from(target, sequence)
+        if following is not None and following <= head:
+            raise InterruptedReadError(
+                f"stream {target.stream!r}: the server that answered does not know of sequence {following} yet"
+            )
 
 
 def _until(run: Run, end: int, schema: pa.Schema) -> pa.RecordBatch:

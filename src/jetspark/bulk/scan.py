@@ -21,11 +21,12 @@ import pyarrow as pa
 from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer import RangeConsumer, forget, look
-from jetspark.bulk.direct import DirectSource, check_direct, first_at
+from jetspark.bulk.direct import DirectSource, check_direct
+from jetspark.bulk.leader import first_at, is_replicated, next_from
 from jetspark.bulk.patience import may_answer_later
 from jetspark.bulk.source import RangeSource, ReadBy, Run, ScanLimits, Target
 from jetspark.flow.backoff import Backoff
-from jetspark.flow.ranges import RangeProgress, is_passing
+from jetspark.flow.ranges import InterruptedReadError, RangeProgress, is_passing
 from jetspark.jetstream import RetentionPolicy, StreamInfo, Timestamp
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import (
@@ -208,7 +209,7 @@ def _sequence_at(target: Target, info: StreamInfo, way: ReadBy, ns: int) -> int:
     ns = max(ns, 0)
     if ns >= 1 << 63:  # past the year 2262, which the server cannot count in nanoseconds either
         found = None
-    elif way is ReadBy.DIRECT:
+    elif way is ReadBy.DIRECT or is_replicated(info):
         found = first_at(target, ns)
     else:
         # Without filters: a bound is a place in the stream, whatever is chosen from it.
@@ -259,6 +260,7 @@ class Scan:
         self._source: RangeSource | None = None
         self._abandoned: list[str] = []  # consumers that a lost connection left behind
         self._looked_again = False
+        self._replicated = False
         self._batches: Generator[pa.RecordBatch] = self._run()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -306,6 +308,7 @@ class Scan:
                     if self.report.read_by is ReadBy.DIRECT:
                         self._check_same()  # a direct get would go on in another stream, where a consumer would end
                     self._look_again(progress)
+                    self._check_end(progress)
                 except Error as error:
                     self._drop_source()
                     known = progress is not None
@@ -332,6 +335,7 @@ class Scan:
         state, report, bounds = info.state, self.report, self._bounds
         report.created = info.created
         report.read_by = way = _way(info, report.read_by)
+        self._replicated = is_replicated(info) and way is ReadBy.CONSUMER  # direct gets ask for themselves
         if way is ReadBy.DIRECT:
             check_direct(info.config, self._target.subjects)
         self._message_bytes = state.bytes // max(state.messages, 1)
@@ -371,6 +375,17 @@ class Scan:
         report = self.report
         if not self._looked_again and report.received < (report.expected or 0):
             self._looked_again = progress.doubt()
+
+    def _check_end(self, progress: RangeProgress) -> None:
+        """Nothing more is pending, says a server that may be behind the leader."""
+        if not self._replicated or not progress.done or not progress.doubt():
+            return
+        following = next_from(self._target, progress.next_sequence)
+        if following is not None and following < progress.end:
+            raise InterruptedReadError(
+                f"consumer of stream {self._stream!r}: the server that has it does not know of sequence {following}"
+            )
+        progress.finish()
 
     def _open_source(self, progress: RangeProgress) -> RangeSource:
         report = self.report
