@@ -29,14 +29,14 @@ def held(first: int, behind: int, *, created_ns: int = CREATED, dropped_by: str 
 
 
 def test_an_offset_is_json_with_a_version_whose_keys_are_sorted() -> None:
-    offset = write_offset({"B": StreamOffset(CREATED, 7), "A": StreamOffset(CREATED, 3)})
-    entry = '"A": {"created": "' + TEXT + '", "next": 3}, "B": {"created": "' + TEXT + '", "next": 7}'
+    offset = write_offset({"B": StreamOffset(CREATED, 7, start=4), "A": StreamOffset(CREATED, 3)})
+    entry = '"A": {"created": "' + TEXT + '", "next": 3}, "B": {"created": "' + TEXT + '", "next": 7, "start": 4}'
     assert json.dumps(offset) == '{"streams": {' + entry + '}, "version": 1}'
     assert json.dumps(offset) == json.dumps(offset, sort_keys=True)
 
 
 def test_an_offset_is_read_as_it_was_written() -> None:
-    offsets = {"A": StreamOffset(CREATED, 3), "B": StreamOffset(CREATED + 1, 2**63)}
+    offsets = {"A": StreamOffset(CREATED, 3), "B": StreamOffset(CREATED + 1, 2**63, start=2**62)}
     assert read_offset(json.loads(json.dumps(write_offset(offsets))), ["B", "A"]) == offsets
 
 
@@ -52,6 +52,7 @@ def test_an_offset_is_read_as_it_was_written() -> None:
         ({"version": 1, "streams": {"ORDERS": {"next": 3}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": "x"}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": {"created": "yesterday", "next": 3}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": 3, "start": "x"}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": 3}}, "cannot be read"),
     ],
 )

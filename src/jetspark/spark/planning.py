@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql.datasource import InputPartition
@@ -37,7 +37,7 @@ class StreamPartition(InputPartition):
     created_ns
         When it was made (nanoseconds since 1970): another stream of the same name has another time.
     start, end
-        First sequence and the one to stop before.
+        First sequence and the one to stop before; the same where all of it is gone.
     thins
         Messages of the stream go one by one as a matter of course, so that a gap is no loss.
     """
@@ -47,6 +47,10 @@ class StreamPartition(InputPartition):
     start: int
     end: int
     thins: bool = False
+
+    def behind(self, first: int) -> StreamPartition:
+        """What of it comes at or behind a sequence; empty where nothing does."""
+        return replace(self, start=min(max(self.start, first), self.end))
 
 
 def split_ranges(

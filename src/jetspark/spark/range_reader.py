@@ -70,6 +70,8 @@ class RangeReader:
         DataLossError
             Messages of the partition are gone, or the stream is another one, and `failOnDataLoss` is true.
         """
+        if part.start == part.end:
+            return
         backoff = Backoff(self.options.retry_timeout)
         with lend(self.options.server.connect, self.options.retry_timeout) as connection:
             while (delay := (yield from self._try(connection, part, backoff))) is not None:

@@ -3,6 +3,10 @@
 Spark keeps them in its checkpoint as JSON and compares them as text, so keys are sorted and nothing in them varies. The
 time at which a stream was made is its identity: one that was deleted and made again has the name and another time.
 
+The end of a micro-batch also says where it starts. The offset before it does not always: messages may have gone in
+between, and what a query began with is not in the checkpoint, so Spark asks for it anew when the first micro-batch is
+repeated. With both ends written down, a repeated micro-batch is cut into partitions as it was the first time.
+
 `resume` says where reading goes on, given what a stream holds now, and what of it is gone. Nothing here asks a server.
 """
 
@@ -10,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo
 from jetspark.jetstream.errors import ConfigError
@@ -34,19 +38,23 @@ class StreamOffset:
         When the stream was made, nanoseconds since 1970.
     next
         First sequence that was not read.
+    start
+        First sequence of the micro-batch that ends here; None where a query begins, which is no micro-batch.
     """
 
     created_ns: int
     next: int
+    start: int | None = None
 
 
 def write_offset(offsets: Mapping[str, StreamOffset]) -> dict[str, object]:
     """Return what Spark is given: it makes JSON of it, keys as they stand here."""
-    streams = {
-        name: {"created": format_rfc3339(offset.created_ns), "next": offset.next}
-        for name, offset in sorted(offsets.items())
-    }
-    return {"streams": streams, "version": VERSION}
+    return {"streams": {name: _entry(offset) for name, offset in sorted(offsets.items())}, "version": VERSION}
+
+
+def _entry(offset: StreamOffset) -> dict[str, object]:
+    entry: dict[str, object] = {"created": format_rfc3339(offset.created_ns), "next": offset.next}
+    return entry if offset.start is None else {**entry, "start": offset.start}
 
 
 def read_offset(document: Mapping[str, object], streams: Sequence[str]) -> dict[str, StreamOffset]:
@@ -78,9 +86,14 @@ def read_offset(document: Mapping[str, object], streams: Sequence[str]) -> dict[
             "streams of a query do not change: give it a checkpoint of its own, or the streams that it had"
         )
     try:
-        return {name: StreamOffset(parse_rfc3339(each["created"]), int(each["next"])) for name, each in entries.items()}
-    except (KeyError, TypeError, ValueError) as error:
+        return {name: _offset(each) for name, each in entries.items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"the checkpoint holds an offset that cannot be read: {str(document)[:200]}") from error
+
+
+def _offset(entry: Mapping[str, Any]) -> StreamOffset:
+    start = entry.get("start")
+    return StreamOffset(parse_rfc3339(entry["created"]), int(entry["next"]), None if start is None else int(start))
 
 
 @dataclass(frozen=True, slots=True)

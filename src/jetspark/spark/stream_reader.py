@@ -11,7 +11,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -99,20 +98,26 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Split what lies between two offsets.
 
+        It is cut as it was written down, and only then the messages that are gone are left out. So a micro-batch that
+        is repeated has the same partitions with the same numbers, which the sink's message ids are made of.
+
         Raises
         ------
         DataLossError
             It is gone, and `failOnDataLoss` is true.
         """
+        if start == end:
+            return []
         streams = self._options.read.streams
         begins, ends = read_offset(start, streams), read_offset(end, streams)
         held = self._heads.seen or self._look(ends)  # a batch that is repeated after a restart comes without a look
-        ranges = []
+        ranges, there = [], {}
         for stream in streams:
-            at = self._go_on(begins[stream], held[stream])
-            if _same(at, ends[stream]):
-                ranges.append(StreamRange(stream, at.next, ends[stream].next))
-        return list(plan_partitions(ranges, held, self._options.read))
+            batch = _batch(begins[stream], ends[stream])
+            at = self._go_on(batch, held[stream])
+            there[stream] = at.next if _same(at, batch) else ends[stream].next  # nothing is read of another stream
+            ranges.append(StreamRange(stream, batch.next, ends[stream].next))
+        return [part.behind(there[part.stream]) for part in plan_partitions(ranges, held, self._options.read)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a partition; see `RangeReader.read`."""
@@ -168,10 +173,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         granted = grant(backlogs, limits)
         if any(granted):
             self._pace.made(now)
+        elif not made_again:
+            return begin
         return {
-            # What has nothing to read stays where it is, also where messages before it went away.
-            stream: begin[stream] if _same(at, begin[stream]) and not count else replace(at, next=at.next + count)
-            for (stream, at), count in zip(places.items(), granted, strict=True)
+            stream: _end(begin[stream], at, count) for (stream, at), count in zip(places.items(), granted, strict=True)
         }
 
     def _place(self, begin: StreamOffset, held: Held) -> StreamOffset:
@@ -198,6 +203,18 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
 def _same(one: StreamOffset, other: StreamOffset) -> bool:
     return one.created_ns == other.created_ns
+
+
+def _end(begin: StreamOffset, at: StreamOffset, count: int) -> StreamOffset:
+    """The end of a micro-batch that reads so many sequences from a place on."""
+    if _same(at, begin) and not count:
+        at = begin  # what has nothing to read stays where it is, also where messages before it went away
+    return StreamOffset(at.created_ns, at.next + count, start=at.next)
+
+
+def _batch(begin: StreamOffset, end: StreamOffset) -> StreamOffset:
+    """Where the micro-batch starts that ends there."""
+    return StreamOffset(end.created_ns, min(begin.next, end.next) if end.start is None else end.start)
 
 
 def _ends(held: Mapping[str, Held]) -> dict[str, StreamOffset]:
