@@ -102,10 +102,11 @@ async def test_r44_a_drain_hands_out_everything_that_was_delivered(ground: Groun
     await context.drain()
     gate.set()
     await context.wait_closed()
-    info = await consumer.info()
     assert seen == [b"%d" % number for number in range(len(seen))]
     assert len(seen) >= arrived
-    assert len(seen) + info.num_ack_pending == info.delivered.stream_seq  # the rest never left the server
+    async with asyncio.timeout(10):  # until the acknowledgements have been read; the rest never left the server
+        while (info := await consumer.info()).num_ack_pending + len(seen) != info.delivered.stream_seq:
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
