@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -11,8 +12,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.fronts import Ground
+from tests.fronts import Ground, eventually
 
+from jetspark import ConnectOptions, bulk
+from jetspark.aio.jetstream.columns import ScannedBatches
 from jetspark.errors import ConnectionClosedError, ConsumerDeletedError, StreamNotFoundError
 
 COUNT = 500
@@ -102,6 +105,22 @@ async def test_a_cancelled_wait_loses_no_batch(ground: Ground) -> None:
         await ground.fill(f"{stream.name}.a", b"3", b"4", b"5")
         got += [batch async for batch in batches]
     assert [number for batch in got for number in batch["sequence"].to_pylist()] == [1, 2, 3, 4, 5, 6]
+
+
+async def test_a_batch_that_comes_in_the_moment_of_the_cancellation_is_not_lost() -> None:
+    ours = bulk.ScannedBatches(ConnectOptions(), lambda connection: bulk.scan(connection, "S"))
+    batches = ScannedBatches(ours)
+    numbers = [pa.record_batch({"sequence": [number]}) for number in range(3)]
+    gate = threading.Event()
+    ours._rest = (batch for batch in numbers if gate.wait(10))
+    waiting = asyncio.ensure_future(anext(batches))
+    await eventually(lambda: batches._ahead is not None)
+    assert batches._ahead is not None
+    batches._ahead.add_done_callback(lambda _: waiting.cancel())
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert [batch async for batch in batches] == numbers
 
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)

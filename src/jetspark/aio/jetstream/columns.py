@@ -97,10 +97,14 @@ class _Batches(Generic[B]):
             self._ahead = await self._start(partial(next, self.batches, None))
         ahead = self._ahead
         try:
-            return await asyncio.shield(ahead)
-        finally:
-            if ahead.done():
-                self._ahead = None
+            batch = await asyncio.shield(ahead)
+        except asyncio.CancelledError:
+            raise  # it is for the next call, also when it has just come
+        except BaseException:
+            self._ahead = None
+            raise
+        self._ahead = None
+        return batch
 
     async def _start(self, work: Callable[[], object]) -> asyncio.Future[Any]:
         """Run it in a thread, after what a cancelled call has left running there."""

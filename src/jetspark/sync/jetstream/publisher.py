@@ -9,8 +9,9 @@ off, it finds the frame, and that is not sent any more.
 from __future__ import annotations
 
 import threading
+from collections.abc import Coroutine
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 from jetspark.aio.jetstream import publisher as aio
 from jetspark.flow.publish_window import PendingPublish, PublishSettings
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchAdd", "PubAckFuture", "PublishAsync", "Publisher"]
 
+T = TypeVar("T")
 _events: Final = threading.Lock()  # the first of several waiters makes the event for all
 
 
@@ -167,7 +169,11 @@ class BatchAdd(Blocking):
 
     def __init__(self, connection: Connection, inner: BatchPublisher) -> None:
         super().__init__(connection, inner)
-        self._turn = threading.Lock()  # messages are numbered, so one goes behind the other
+        self._turn = threading.Lock()  # messages are numbered, so one goes behind the other, and the end behind all
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        with self._turn:
+            return super()._call(coroutine)
 
     def add(
         self,
