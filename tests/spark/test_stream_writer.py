@@ -1,18 +1,17 @@
-"""Micro-batches that are written twice, in another order, by given-up attempts, long after: each row is stored once."""
+"""Micro-batches that are written twice, in another order, by given-up attempts: each row is stored once."""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
+from tests.spark.sink import PROGRESS, QUERY, ROWS, WITH_IDS, batches, data, recorded, task, until, writer
 from tests.spark.support import Nats, running
 
-from jetspark import bulk
 from jetspark.bulk import PublishRefusedError
 from jetspark.errors import (
     BadSubjectError,
@@ -22,63 +21,10 @@ from jetspark.errors import (
     ProtocolError,
     WrongStreamError,
 )
-from jetspark.jetstream import RetentionPolicy
-from jetspark.jetstream.api import MessageDeleteRequest, MessageGetRequest
 from jetspark.spark import duplicate_window
-from jetspark.spark.progress import BatchIsOverError, TaskName
 from jetspark.spark.published import PublishedRows, StreamRows
 from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
-
-ROWS = StructType().add("subject", "string").add("data", "binary")
-WITH_IDS = StructType().add("subject", "string").add("data", "binary").add("msg_id", "string")
-SHORT = timedelta(milliseconds=100)
-QUERY = "5a1ab67e-6a32-4b02-9d2d-5a1ab67e6a32"
-
-
-def task(batch: int = 0, partition: int = 0) -> TaskName:
-    return TaskName(QUERY, batch, partition)
-
-
-def writer(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStreamStreamWriter:
-    return plan_stream_write(schema, stream_write_options({"servers": nats.url, **options}), overwrite=False)
-
-
-def batches(stream: str, numbers: Iterable[int], size: int = 100, ids: str | None = None) -> list[pa.RecordBatch]:
-    rows = list(numbers)
-    made = []
-    for part in (rows[at : at + size] for at in range(0, len(rows), size)):
-        columns = {"subject": [f"{stream}.{number % 2}" for number in part], "data": [b"%d" % each for each in part]}
-        if ids is not None:
-            columns["msg_id"] = [f"{ids}{number}" for number in part]
-        made.append(pa.record_batch(columns))
-    return made
-
-
-def until(parts: list[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
-    yield from parts[:count]
-    raise ConnectionResetError("the task is lost")
-
-
-def data(nats: Nats, stream: str) -> list[int]:
-    found = [row["data"] for row in nats.rows(stream, "data")]
-    return [int(each) for each in found if isinstance(each, bytes)]
-
-
-def forget(nats: Nats, stream: str) -> None:
-    """Wait until the stream takes a message id that it had again."""
-    probe = pa.record_batch({"subject": [f"{stream}.probe"], "data": ["0"], "msg_id": ["probe"]})
-    bulk.publish(nats.connection, probe)
-    deadline = time.monotonic() + 10
-    while (report := bulk.publish(nats.connection, probe)).duplicates:
-        assert time.monotonic() < deadline
-    for sequence in range(nats.info(stream).state.last_seq, 0, -1):
-        subject = nats.connection.request(MessageGetRequest(stream, seq=sequence)).subject
-        if not subject.endswith("probe"):
-            break
-        nats.connection.request(MessageDeleteRequest(stream, sequence))
-    assert report.count == 1
-
+from jetspark.spark.stream_writer import plan_stream_write
 
 # -- within the duplicate window -------------------------------------------------------------------------------------
 
@@ -155,121 +101,6 @@ def test_a_task_without_rows_does_not_even_connect() -> None:
         made.publish(task(), iter(batches("S", range(1))))
 
 
-# -- beyond it -------------------------------------------------------------------------------------------------------
-
-
-def recorded(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStreamStreamWriter:
-    return writer(nats, schema, progressStream="SPARK_PROGRESS", **options)
-
-
-def test_without_a_record_a_late_repeat_is_stored_twice(nats: Nats) -> None:
-    """What the record is for: this is the hole that it closes."""
-    stream = nats.stream(duplicate_window=SHORT)
-    for _ in range(2):
-        writer(nats).publish(task(), iter(batches(stream, range(10))))
-        forget(nats, stream)
-    assert data(nats, stream) == [*range(10), *range(10)]
-
-
-@pytest.mark.parametrize("schema", [ROWS, WITH_IDS])
-def test_with_a_record_a_late_repeat_is_stored_once(nats: Nats, schema: StructType) -> None:
-    stream = nats.stream(duplicate_window=SHORT)
-    ids = None if schema is ROWS else f"{stream}-"
-    query = task(partition=1 if ids else 2)
-    done = recorded(nats, schema).publish(query, iter(batches(stream, range(1000), ids=ids)))
-    assert (done.streams[stream].count, done.skipped) == (1000, 0)
-    forget(nats, stream)
-    again = recorded(nats, schema).publish(query, iter(batches(stream, range(1000), ids=ids)))
-    assert (again.streams, again.skipped) == ({}, 1000)
-    cut = recorded(nats, schema).publish(query, iter(batches(stream, range(1000), size=70, ids=ids)))
-    assert (cut.streams, cut.skipped) == ({}, 1000)  # other record batches: looked up in the stream
-    assert data(nats, stream) == list(range(1000))
-
-
-@pytest.mark.parametrize("atomic", ["true", "false"])
-def test_with_a_record_a_task_that_was_lost_goes_on_where_it_was(nats: Nats, atomic: str) -> None:
-    stream = nats.stream(duplicate_window=SHORT, allow_atomic=True)
-    parts = batches(stream, range(3000))
-    query = task(3, partition=4 if atomic == "true" else 5)
-    with pytest.raises(ConnectionResetError):
-        recorded(nats, atomic=atomic).publish(query, until(parts, 25))
-    forget(nats, stream)
-    there = len(data(nats, stream))
-    assert there
-    done = recorded(nats, atomic=atomic).publish(query, iter(parts))
-    assert done.skipped == there
-    assert sorted(data(nats, stream)) == list(range(3000))
-    forget(nats, stream)
-    assert recorded(nats).publish(query, iter(parts)).skipped == 3000
-
-
-def test_with_a_record_rows_that_consumers_have_taken_do_not_come_again(nats: Nats) -> None:
-    stream = nats.stream(duplicate_window=SHORT, retention=RetentionPolicy.WORK_QUEUE)
-    query = task(partition=6)
-    recorded(nats).publish(query, iter(batches(stream, range(300))))
-    forget(nats, stream)
-    nats.purge(stream)
-    done = recorded(nats).publish(query, iter(batches(stream, range(300))))
-    assert (done.streams, done.skipped) == ({}, 300)
-    assert nats.info(stream).state.messages == 0
-
-
-def test_with_a_record_an_attempt_of_a_batch_that_is_over_stores_nothing(nats: Nats) -> None:
-    stream = nats.stream()
-    recorded(nats).publish(task(1, partition=7), iter(batches(stream, range(10))))
-    recorded(nats).publish(task(2, partition=7), iter(batches(stream, range(10, 20))))
-    with pytest.raises(BatchIsOverError, match=f"micro-batch 1 of query {QUERY} is over: number 2 has begun"):
-        recorded(nats).publish(task(1, partition=7), iter(batches(stream, range(20, 30))))
-
-    def overtaken() -> Iterator[pa.RecordBatch]:
-        yield from batches(stream, range(30, 35))
-        recorded(nats).publish(task(4, partition=7), iter(batches(stream, range(35, 40))))
-
-    with pytest.raises(BatchIsOverError, match="number 4 has begun"):
-        recorded(nats).publish(task(3, partition=7), overtaken())
-    assert sorted(data(nats, stream)) == [*range(20), *range(30, 40)]
-
-
-def test_two_attempts_of_one_task_may_run_at_the_same_time(nats: Nats) -> None:
-    stream = nats.stream()
-
-    def beside() -> Iterator[pa.RecordBatch]:
-        yield from batches(stream, range(100))
-        done = recorded(nats).publish(task(partition=8), iter(batches(stream, range(200))))
-        assert done.streams[stream].count + done.skipped == 200
-        yield from batches(stream, range(100, 200))
-
-    done = recorded(nats).publish(task(partition=8), beside())
-    assert done.streams[stream].count == 200
-    assert sorted(data(nats, stream)) == list(range(200))
-    records = [row for row in nats.rows("SPARK_PROGRESS", "subject", "data") if f"{QUERY}.8" in str(row["subject"])]
-    assert len(records) == 1  # one for each partition, however many batches
-    assert b'"done":true' in records[0]["data"]  # type: ignore[operator]  # bytes
-
-
-def test_rows_of_several_streams_are_looked_up_in_each(nats: Nats) -> None:
-    one, two = nats.stream(duplicate_window=SHORT), nats.stream(duplicate_window=SHORT)
-    parts = [part for pair in zip(batches(one, range(200)), batches(two, range(200)), strict=True) for part in pair]
-    query = task(partition=10)
-    with pytest.raises(ConnectionResetError):
-        recorded(nats).publish(query, until([*parts, parts[0]], 4))
-    for stream in (one, two):
-        forget(nats, stream)
-    there = len(data(nats, one)) + len(data(nats, two))
-    assert recorded(nats).publish(query, iter(parts)).skipped == there > 0
-    assert sorted(data(nats, one)) == sorted(data(nats, two)) == list(range(200))
-
-
-def test_a_stream_that_cannot_be_looked_into_is_told(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
-    stream = nats.stream(duplicate_window=SHORT, retention=RetentionPolicy.WORK_QUEUE, allow_direct=False)
-    query = task(partition=9)
-    with pytest.raises(ConnectionResetError):
-        recorded(nats).publish(query, until(batches(stream, range(300)), 2))
-    recorded(nats).publish(query, iter(batches(stream, range(300))))
-    assert f"what an earlier run has stored of {stream}.0 cannot be looked up: stream '{stream}'" in caplog.text
-    assert nats.info(stream).state.messages >= 300
-
-
 # -- what is told, and what is refused -------------------------------------------------------------------------------
 
 
@@ -288,7 +119,7 @@ def test_a_window_that_may_be_too_short_is_told_once_with_both_figures(
         writer(nats, maxReplayDelay="10m").publish(task(), iter(batches(stream, range(1))))
     assert caplog.text.count(f"{said}10m0s later") == 1
     caplog.clear()
-    for options in ({"maxReplayDelay": "5m"}, {"dedup": "off"}, {"progressStream": "SPARK_PROGRESS"}):
+    for options in ({"maxReplayDelay": "5m"}, {"dedup": "off"}, {"progressStream": PROGRESS}):
         writer(nats, expectedStream=stream, **options).publish(task(5), iter(batches(stream, range(1))))
     assert caplog.text == ""
 
@@ -303,7 +134,7 @@ def test_a_row_of_another_stream_is_refused(nats: Nats) -> None:
 def test_a_row_that_cannot_be_sent_is_shown(nats: Nats) -> None:
     stream = nats.stream()
     rows = pa.record_batch({"subject": [f"{stream}.good", "a b"], "data": [b"good", b"lost"]})
-    for options in ({}, {"progressStream": "SPARK_PROGRESS"}):
+    for options in ({}, {"progressStream": PROGRESS}):
         with pytest.raises(BadSubjectError, match=r"row 1 \(subject 'a b', .*data b'lost'"):
             writer(nats, **options).publish(task(6), iter([rows]))
     assert nats.rows(stream) == []

@@ -26,6 +26,7 @@ from jetspark.jetstream.names import subject_matches
 from jetspark.spark.connections import lend
 from jetspark.spark.message_ids import effective_ids
 from jetspark.spark.options import WriteOptions
+from jetspark.spark.stored_ids import StoredIds
 
 __all__ = ["Replay", "mark_of"]
 
@@ -46,7 +47,7 @@ class Replay:
     Parameters
     ----------
     prefix
-        What the ids of this task begin with; None where rows have ids of their own.
+        What the ids of this task begin with; None where rows may have ids of their own.
     since_ns
         When the earlier run began, None when there was none.
     marks
@@ -67,7 +68,7 @@ class Replay:
         self._earlier = marks
         self._asked: set[str] = set()  # subjects
         self._filters: dict[str, Sequence[str]] = {}  # of the streams that were looked at, their subjects
-        self._stored: pa.StringArray | None = None
+        self._stored = StoredIds()
         self.marks: list[str] = []
         self.skipped = 0
 
@@ -88,9 +89,7 @@ class Replay:
     def _without_stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         subjects = [self._options.subject] if self._options.subject else pc.unique(batch.column("subject")).to_pylist()
         self._look_for(subject for subject in subjects if subject)
-        if self._stored is None or not len(self._stored):
-            return batch
-        return batch.filter(pc.invert(pc.is_in(effective_ids(batch), self._stored)))
+        return batch.filter(pc.invert(self._stored.among(effective_ids(batch))))
 
     def _look_for(self, subjects: Iterable[str]) -> None:
         """Read the ids of the streams that take these subjects; each stream once."""
@@ -131,7 +130,6 @@ class Replay:
         """Take in the ids that a stream holds; returns its subjects."""
         server = self._options.server
         info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
-        found = [] if self._stored is None else [self._stored]
         with bulk.scan(
             connection,
             stream,
@@ -141,8 +139,8 @@ class Replay:
             retry_timeout=self._options.retry_timeout,
             prefix=server.api,
         ) as batches:
-            found += [self._ids_of(batch) for batch in batches]
-        self._stored = pa.concat_arrays(found) if found else None
+            for batch in batches:
+                self._stored.add(self._ids_of(batch))
         return info.config.subjects or ()
 
     def _ids_of(self, batch: pa.RecordBatch) -> pa.StringArray:

@@ -110,7 +110,8 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         stream = ProgressStream(self._options.progress_stream, write.server, write.retry_timeout)
         record = TaskRecord(stream, task)
         record.begin(connection)
-        replay = Replay(write, None if "msg_id" in self._columns else str(task), record.since_ns, record.marks)
+        own_ids = "msg_id" in self._columns or "headers" in self._columns  # a row's headers may hold one
+        replay = Replay(write, None if own_ids else str(task), record.since_ns, record.marks)
         report = publish_rows(connection, replay.rest(rows), write)
         record.finish(connection, replay.marks)
         return PublishedRows.of(task.partition, report, replay.skipped)

@@ -1,0 +1,86 @@
+"""What the tests of the streaming sink share: tasks that write, with and without a record, and streams that forget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+from tests.spark.support import Nats
+
+from jetspark import bulk
+from jetspark.jetstream.api import MessageDeleteRequest, MessageGetRequest
+from jetspark.spark.progress import TaskName
+from jetspark.spark.stream_write_options import stream_write_options
+from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
+
+__all__ = [
+    "PROGRESS",
+    "QUERY",
+    "ROWS",
+    "SHORT",
+    "WITH_IDS",
+    "batches",
+    "data",
+    "forget",
+    "recorded",
+    "task",
+    "until",
+    "writer",
+]
+
+ROWS = StructType().add("subject", "string").add("data", "binary")
+WITH_IDS = StructType().add("subject", "string").add("data", "binary").add("msg_id", "string")
+SHORT = timedelta(milliseconds=100)
+PROGRESS = "SPARK_PROGRESS"
+QUERY = "5a1ab67e-6a32-4b02-9d2d-5a1ab67e6a32"
+
+
+def task(batch: int = 0, partition: int = 0) -> TaskName:
+    return TaskName(QUERY, batch, partition)
+
+
+def writer(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStreamStreamWriter:
+    return plan_stream_write(schema, stream_write_options({"servers": nats.url, **options}), overwrite=False)
+
+
+def batches(stream: str, numbers: Iterable[int], size: int = 100, ids: str | None = None) -> list[pa.RecordBatch]:
+    rows = list(numbers)
+    made = []
+    for part in (rows[at : at + size] for at in range(0, len(rows), size)):
+        columns = {"subject": [f"{stream}.{number % 2}" for number in part], "data": [b"%d" % each for each in part]}
+        if ids is not None:
+            columns["msg_id"] = [f"{ids}{number}" for number in part]
+        made.append(pa.record_batch(columns))
+    return made
+
+
+def until(parts: list[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
+    yield from parts[:count]
+    raise ConnectionResetError("the task is lost")
+
+
+def data(nats: Nats, stream: str) -> list[int]:
+    found = [row["data"] for row in nats.rows(stream, "data")]
+    return [int(each) for each in found if isinstance(each, bytes)]
+
+
+def forget(nats: Nats, stream: str) -> None:
+    """Wait until the stream takes a message id that it had again."""
+    probe = pa.record_batch({"subject": [f"{stream}.probe"], "data": ["0"], "msg_id": ["probe"]})
+    bulk.publish(nats.connection, probe)
+    deadline = time.monotonic() + 10
+    while (report := bulk.publish(nats.connection, probe)).duplicates:
+        assert time.monotonic() < deadline
+    for sequence in range(nats.info(stream).state.last_seq, 0, -1):
+        subject = nats.connection.request(MessageGetRequest(stream, seq=sequence)).subject
+        if not subject.endswith("probe"):
+            break
+        nats.connection.request(MessageDeleteRequest(stream, sequence))
+    assert report.count == 1
+
+
+def recorded(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStreamStreamWriter:
+    return writer(nats, schema, progressStream=PROGRESS, **options)
