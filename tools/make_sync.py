@@ -28,7 +28,8 @@ WRITTEN_BY_HAND: Final = frozenset({"columns", "consume_context", "publisher", "
 """Modules whose blocking form is written by hand, under the same name in the target package."""
 
 INTERNAL: Final = frozenset(
-    {"asking", "driving", "feed", "fetching", "ordered_feed", "ordered_puller", "publish_request", "puller", "silence"}
+    {"asking", "driving", "feed", "fetching", "leftovers", "ordered_feed", "ordered_puller", "publish_request"}
+    | {"puller", "silence"}
 )
 """Modules without classes of the front; what the others take from them is the same on both fronts."""
 

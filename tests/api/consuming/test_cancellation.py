@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 
 import pytest
-from tests.api.consuming.support import consumer_of, numbered, payloads, take, waiting
-from tests.fronts import Ground
+from tests.api.consuming.support import consumer_of, numbered, payloads, pull_bodies, spy_on_pulls, take, waiting
+from tests.fronts import FrontName, Ground, Profile, open_ground
 
+import jetspark
 from jetspark.aio.jetstream import Consumer
+from jetspark.aio.jetstream.puller import message_size
+from jetspark.errors import ConfigError
+from jetspark.server import NatsServer
 
 pytestmark = pytest.mark.parametrize("front", ["aio"], indirect=True)  # blocking calls are not cancelled
+
+
+def unseen(ground: Ground, subject: str, *payloads: bytes) -> None:
+    """Publish while the event loop stands still, so that what is delivered meanwhile lies in the socket."""
+
+    def publish() -> None:
+        with jetspark.sync.connect(ground.server.url, **ground.profile.admin_options) as connection:
+            for payload in payloads:
+                connection.request(subject, payload)
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    thread.join()
+
+
+async def leave(ground: Ground, consumer: Consumer) -> None:
+    """A fetch that is cancelled behind the messages that are there."""
+    fetching = asyncio.create_task(consumer.fetch(10, expires=5))
+    await waiting(ground, consumer, 1)
+    await cancelled(fetching)
 
 
 async def cancelled(task: asyncio.Task[object]) -> None:
@@ -37,9 +63,7 @@ async def test_r24_what_a_cancelled_fetch_had_is_in_the_next_one(ground: Ground)
 @pytest.mark.parametrize("call", ["next", "fetch_no_wait", "consume", "fetch_bytes"])
 async def test_r24_every_call_takes_what_was_left(ground: Ground, call: str) -> None:
     consumer = await consumer_of(ground, messages=4)
-    fetching = asyncio.create_task(consumer.fetch(10, expires=5))
-    await waiting(ground, consumer, 1)
-    await cancelled(fetching)
+    await leave(ground, consumer)
     if call == "next":
         got = [(await consumer.next(5)).payload for _ in range(4)]
     elif call == "consume":
@@ -71,6 +95,76 @@ async def test_r24_messages_under_way_to_a_cancelled_call_are_not_lost(ground: G
     while len(seen) < 200:
         seen += payloads(await consumer.fetch(200 - len(seen), expires=5))
     assert seen == numbered(0, 200)
+
+
+@pytest.mark.parametrize("left", [1, 4])
+async def test_r24_a_call_that_is_refused_takes_nothing_of_what_was_left(ground: Ground, left: int) -> None:
+    consumer = await consumer_of(ground, messages=left)
+    await leave(ground, consumer)
+    with pytest.raises(ConfigError, match="heartbeat"):
+        await consumer.fetch(2, expires=1, idle_heartbeat=1)
+    with pytest.raises(ConfigError, match="priority"):
+        consumer.consume(priority=99)
+    assert payloads(await consumer.fetch(left, expires=5)) == numbered(0, left)
+
+
+async def test_r24_what_was_left_keeps_to_the_bytes_of_the_next_fetch(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=5, size=500)
+    await leave(ground, consumer)
+    assert [len(message) for message in await consumer.fetch_bytes(1300, expires=5)] == [500, 500]
+    assert await consumer.fetch_bytes(400, expires=5) == []  # as where the server has a larger one
+    spy = await spy_on_pulls(ground)
+    batch = await consumer.fetch(4, max_bytes=10_000, expires=0.1)
+    assert [len(message) for message in batch] == [500] * 3
+    await spy.settled()
+    [body] = pull_bodies(spy)
+    assert (body["batch"], body["max_bytes"]) == (1, 10_000 - sum(map(message_size, batch)))
+
+
+@pytest.mark.parametrize("limit", [{"max_messages": 2}, {"max_bytes": 2000}])
+async def test_r24_a_consume_takes_what_is_under_way_to_a_call_that_was_just_cancelled(
+    ground: Ground, limit: dict[str, int]
+) -> None:
+    consumer = await consumer_of(ground)
+    fetching = asyncio.create_task(consumer.fetch(10, expires=20))
+    await waiting(ground, consumer, 1)
+    unseen(ground, f"{consumer.stream_name}.a", *numbered(0, 3))
+    fetching.cancel()
+    await asyncio.sleep(0)
+    async with consumer.consume(**limit) as messages:  # type: ignore[arg-type]
+        assert payloads(await take(messages, 3)) == numbered(0, 3)
+        await ground.fill(f"{consumer.stream_name}.a", *numbered(3, 20))
+        assert payloads(await take(messages, 17)) == numbered(3, 20)
+
+
+async def test_r24_what_comes_late_is_kept_where_the_consume_behind_it_was_stopped(ground: Ground) -> None:
+    consumer = await consumer_of(ground)
+    fetching = asyncio.create_task(consumer.fetch(10, expires=20))
+    await waiting(ground, consumer, 1)
+    unseen(ground, f"{consumer.stream_name}.a", *numbered(0, 3))
+    fetching.cancel()
+    await asyncio.sleep(0)
+    await consumer.consume().stop()
+    assert payloads(await consumer.fetch(3, expires=5)) == numbered(0, 3)
+
+
+@pytest.mark.conformance("FET-04")
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+async def test_the_time_of_a_fetch_counts_what_it_waits_for_a_cancelled_one(front: FrontName, profile: Profile) -> None:
+    with NatsServer() as server:
+        async with open_ground(front, profile, server) as ground:
+            consumer = await consumer_of(ground, messages=3)
+            fetching = asyncio.create_task(consumer.fetch(10, expires=5))
+            await waiting(ground, consumer, 1)
+            server.pause()
+            try:
+                await cancelled(fetching)
+                begin = time.monotonic()
+                batch = await consumer.fetch(10, expires=2)
+                assert 2.9 < time.monotonic() - begin < 4.5  # not the time of both
+            finally:
+                server.resume()
+            assert payloads(batch) == numbered(0, 3)
 
 
 async def test_r25_cancellation_is_never_turned_into_something_else(ground: Ground) -> None:

@@ -129,3 +129,17 @@ def test_the_end_is_said_once() -> None:
     engine.reconnected(2.0)
     assert engine.take() == [End(None)]
     assert engine.ended
+
+
+def test_what_another_call_had_pulled_counts_as_held_and_not_as_arrived() -> None:
+    engine = PullEngine("S", "C", consume_options(max_messages=10), PinIds())
+    engine.adopted(4, 400)
+    engine.start(0.0)
+    assert pulls(engine.take()) == [6]
+    engine.adopted(3)
+    assert engine.pending == (13, 400)
+    engine.delivered(0.1, 6)
+    engine.handed_out(0.2, 8)
+    assert engine.take() == []
+    engine.handed_out(0.3, 1)
+    assert pulls(engine.take()) == [6]

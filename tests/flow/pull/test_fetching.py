@@ -148,13 +148,26 @@ def test_waiting_without_a_limit_is_one_bounded_pull_after_the_other() -> None:
 
 def test_waiting_without_a_limit_for_bytes_ends_with_what_came() -> None:
     engine = fetcher(None, max_bytes=1000, expires=None)
-    engine.status(1.0, 1, 409, "Message Size Exceeds MaxBytes", (MAX_BATCH, 1000))
-    assert engine.take() == []  # one that is larger than max_bytes may go away
-    engine.tick(1.3)
+    engine.status(30.0, 1, 408, "Request Timeout", (MAX_BATCH, 1000))
     assert sizes(engine.take()) == [1000]
-    engine.delivered(2.0, 2, 800)
-    engine.status(2.0, 2, 409, "Message Size Exceeds MaxBytes", (MAX_BATCH, 200))
+    engine.delivered(31.0, 2, 800)
+    engine.status(60.0, 2, 408, "Request Timeout", (MAX_BATCH - 2, 200))
     assert engine.take() == [End(None)]
+
+
+def test_waiting_without_a_limit_ends_at_a_message_that_does_not_fit() -> None:
+    engine = fetcher(None, max_bytes=1000, expires=None)
+    engine.status(1.0, 1, 409, "Message Size Exceeds MaxBytes", (MAX_BATCH, 1000))
+    assert engine.take() == [End(None)]
+
+
+def test_the_time_of_a_fetch_runs_from_where_it_began() -> None:
+    engine = PullEngine("S", "C", fetch_options(10, expires=4))
+    engine.start(3.0, began=0.0)
+    [action] = engine.take()
+    assert isinstance(action, SendPull)
+    assert action.request.expires == timedelta(seconds=1)
+    assert engine.deadline == 5.0
 
 
 def test_a_fetch_can_be_ended_from_outside() -> None:

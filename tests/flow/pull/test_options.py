@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -82,9 +83,21 @@ def test_a_long_fetch_has_a_heartbeat(expires: float | None, heartbeat: float | 
 
 
 def test_a_fetch_may_be_for_what_is_left() -> None:
-    options = fetch_options(10)
+    options = fetch_options(10, expires=None)
     assert options.after(0) is options
-    assert options.after(3).max_messages == 7
+    assert options.after(3, 300) == replace(options, max_messages=7)
+    assert options.after(10) is None
+    bytes_too = fetch_options(10, max_bytes=1000, expires=None)
+    assert bytes_too.after(3, 300) == replace(bytes_too, max_messages=7, max_bytes=700, endless=False)
+    assert bytes_too.after(3, 1000) is None
+    assert bytes_too.after(10, 300) is None
+
+
+def test_the_deadline_of_a_fetch_lies_beyond_its_time() -> None:
+    assert fetch_options(1, expires=4).deadline(10.0) == 15.0
+    assert fetch_options(1, no_wait=True).deadline(10.0) == 15.0
+    assert fetch_options(1, expires=None).deadline(10.0) is None
+    assert consume_options().deadline(10.0) is None
 
 
 def test_all_of_it_stands_in_the_pull() -> None:

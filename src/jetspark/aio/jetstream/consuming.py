@@ -7,12 +7,11 @@ The behaviour is `jetspark.flow.pull`; here are the calls. Each call has a subsc
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
+from jetspark.aio.jetstream.leftovers import Leftovers
 from jetspark.aio.jetstream.puller import Puller
 from jetspark.aio.message import Msg
 from jetspark.flow.pull import (
@@ -43,8 +42,7 @@ class Consuming:
         self._js = js
         self._info = info
         self._pins = PinIds()
-        self._rest: deque[Msg] = deque()  # what cancelled calls left
-        self._leaving: set[asyncio.Future[None]] = set()  # of those that may still receive
+        self._left = Leftovers()
 
     # -- one pull ------------------------------------------------------------------------------------------------
 
@@ -186,8 +184,20 @@ class Consuming:
         wanted = consume_options(**options)
         check_group(self._info.config, wanted.priority)
         where = f"{self._info.stream_name}/{self._info.name}"
-        held, self._rest = self._rest, deque()
-        return ConsumeContext(self._js.connection, where).start(partial(self._puller, wanted, held), callback, on_error)
+        puller: Puller | None = None
+
+        def make(on_news: Callable[[], None], on_warning: Callable[[Error], None]) -> Puller:
+            nonlocal puller
+            puller = self._puller(wanted, on_news, on_warning)
+            self._left.pass_to(puller)
+            return puller
+
+        try:
+            return ConsumeContext(self._js.connection, where).start(make, callback, on_error)
+        except BaseException:
+            if puller is not None:
+                self._left.leave(puller)
+            raise
 
     async def ack_all(self, messages: Iterable[Msg]) -> None:
         """Acknowledge many messages at once, as the consumer's ack policy allows it.
@@ -209,7 +219,6 @@ class Consuming:
     def _puller(
         self,
         options: PullOptions,
-        ready: deque[Msg],
         on_news: Callable[[], None],
         on_warning: Callable[[Error], None],
     ) -> Puller:
@@ -220,7 +229,6 @@ class Consuming:
             options,
             pins=self._pins,
             acks=self._info.config.ack_policy is not AckPolicy.NONE,
-            ready=ready,
             on_news=on_news,
             on_warning=on_warning,
         )
@@ -228,24 +236,27 @@ class Consuming:
     async def _fetch(self, options: PullOptions) -> Batch[Msg]:
         check_group(self._info.config, options.priority)
         self._js.connection.check_loop()
-        if self._leaving:
-            await asyncio.wait(self._leaving)
-        batch = Batch[Msg]()
-        if self._rest and not self._take_rest(batch, options):
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        if self._left:
+            options.template(self._info.stream_name, self._info.name)  # refused before anything is taken
+            await self._left.settle(options.patience)
+        batch, wanted = self._left.take(options)
+        if wanted is None:
             return batch
-        ended = asyncio.get_running_loop().create_future()
+        ended = loop.create_future()
 
         def on_news() -> None:
             if puller.ended and not ended.done():
                 ended.set_result(None)
 
-        puller = self._puller(options.after(len(batch)), deque(), on_news, self._warn)
+        puller = self._puller(wanted, on_news, self._warn)
         try:
-            puller.start()
+            puller.start(began)
             await ended
         except BaseException:
-            self._rest.extend(batch)
-            self._leave(puller)
+            self._left.give_back(batch)
+            self._left.leave(puller)
             raise
         batch.extend(puller.ready)
         return self._checked(batch, puller.error)
@@ -257,18 +268,6 @@ class Consuming:
             self._js.connection.check_open()
         batch.error = error
         return batch
-
-    def _take_rest(self, batch: Batch[Msg], options: PullOptions) -> bool:
-        """Hand out what cancelled calls left, first; whether to pull for more."""
-        while self._rest and len(batch) < options.max_messages:
-            batch.append(self._rest.popleft())
-        return options.max_bytes is None and len(batch) < options.max_messages
-
-    def _leave(self, puller: Puller) -> None:
-        leaving = puller.leave(self._rest)
-        if leaving is not None:
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._leaving.discard)
 
     def _warn(self, error: Error) -> None:
         self._js.connection.tell(ErrorOccurred(error))

@@ -94,7 +94,7 @@ class OrderedConsumer:
         ------
         ConsumerBusyError
             Another call is under way.
-        StreamNotFoundError, APIError
+        StreamNotFoundError, APIError, RequestTimeoutError
             The consumer could not be made.
         Error
             As `Consumer.fetch`.
@@ -111,9 +111,13 @@ class OrderedConsumer:
         return batch[0]
 
     async def _fetch(self, options: PullOptions) -> Batch[Msg]:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        deadline = options.deadline(began)
         before = self._cursor.last_sequence
         config = self._cursor.next_config()
-        ended = asyncio.get_running_loop().create_future()
+        ended = loop.create_future()
+        puller: Puller | None = None
         gap = False
 
         def check(messages: Sequence[Msg]) -> int:
@@ -123,12 +127,14 @@ class OrderedConsumer:
             return good
 
         def on_news() -> None:
-            if (puller.ended or gap) and not ended.done():
+            if puller is not None and (puller.ended or gap) and not ended.done():
                 ended.set_result(None)
 
         try:
-            info = await self._js.request(ConsumerCreateRequest(self._stream, config), TRY_TIMEOUT)
+            timeout = TRY_TIMEOUT if deadline is None else min(TRY_TIMEOUT, deadline - began)
+            info = await self._js.request(ConsumerCreateRequest(self._stream, config), timeout)
             self._cursor.created(info)
+            before = self._cursor.last_sequence  # `new` is what is stored from now on, also for the next call
             puller = Puller(
                 self._js,
                 self._stream,
@@ -139,10 +145,12 @@ class OrderedConsumer:
                 on_news=on_news,
                 on_warning=self._warn,
             )
-            puller.start()
+            puller.start(began)
             await ended
             puller.stop()
         except BaseException:
+            if puller is not None:
+                puller.stop()  # what it still receives must not move the cursor
             self._cursor.last_sequence = before  # nothing was handed out
             raise
         finally:

@@ -88,7 +88,8 @@ class OrderedPuller:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._puller: Puller | None = None
-        self._handed = 0  # messages of former consumers that were taken
+        self._counted = 0  # messages of former consumers
+        self._draining = False
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -105,7 +106,7 @@ class OrderedPuller:
     @property
     def handed(self) -> int:
         """Messages taken from `ready` so far."""
-        return self._handed + (0 if self._puller is None else self._puller.handed)
+        return self._counted + (0 if self._puller is None else self._puller.counted) - len(self.ready)
 
     def start(self) -> None:
         """Make the first consumer and pull."""
@@ -131,6 +132,7 @@ class OrderedPuller:
 
     def drain(self) -> None:
         """Make no more consumers, pull no more, and end when what is under way has come."""
+        self._draining = True
         if self._puller is not None and not self._puller.ended:
             self._puller.drain()
         else:
@@ -144,7 +146,7 @@ class OrderedPuller:
         if subject is not None:
             return
         self._drop()
-        if self._js.connection.client.closed:
+        if self._draining or self._js.connection.client.closed:
             self._flow.stop()
         else:
             self._flow.disconnected()
@@ -213,7 +215,7 @@ class OrderedPuller:
             on_warning=lambda error: self._warned(puller, error),
             on_heartbeat=lambda message: self._idle(puller, message),
         )
-        self._handed -= len(self.ready)  # it counts them as arrived
+        self._counted -= puller.counted  # it counts what waits
         puller.taken_size = self.taken_size
         self._puller = puller
         puller.start()
@@ -222,8 +224,8 @@ class OrderedPuller:
         """Listen to the present consumer no more; what it still sends is late (ORD-09)."""
         puller, self._puller = self._puller, None
         if puller is not None:
-            self._handed += puller.handed + len(self.ready)
             puller.stop()
+            self._counted += puller.counted
 
     async def _create(self, request: ConsumerCreateRequest, name: str) -> None:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from jetspark.aio.message import Msg
@@ -107,14 +108,16 @@ class Puller:
         self._counted = self._told = self._told_size = 0
         self._subject = ""
         self._frames: deque[bytes] = deque(maxlen=4)  # pulls that may still wait to be sent
+        if self.ready:
+            self._hold(list(self.ready))  # at once, as another thread may take from it
 
     def __repr__(self) -> str:
         return f"<Puller {self._look_up.stream}/{self._look_up.consumer} {'ended' if self.ended else 'open'}>"
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Subscribe and pull.
+    def start(self, began: float | None = None) -> None:
+        """Subscribe and pull. The time of a fetch runs since `began`, or from now.
 
         Raises
         ------
@@ -133,9 +136,7 @@ class Puller:
         route.waiting = True
         client.dependents.add(self)
         client.watchers.add(self)
-        if self.ready:
-            self._account(self.ready)
-        self.engine.start(self._now(), online=client.outbound.online)
+        self.engine.start(self._now(), online=client.outbound.online, began=began)
         self._act()
 
     def report(self) -> None:
@@ -148,19 +149,27 @@ class Puller:
         self.engine.stop(error)
         self._act()
 
-    def leave(self, rest: deque[Msg]) -> asyncio.Future[None] | None:
-        """End for a caller who was cancelled: what is ready, and what is under way, goes to `rest`.
+    def leave(self, on_left: Callable[[deque[Msg]], None]) -> asyncio.Future[None] | None:
+        """End for a caller who was cancelled: `on_left` takes what is ready, now and as often as more comes.
 
         Returns what is done when nothing more can come, None where that is so already.
         """
+        on_left(self.ready)
         if self.ended or self._route is None:
-            rest.extend(self.ready)
             return None
         self.engine.stop()
         self.engine.take()
-        rest.extend(self.ready)
-        self.ready = rest
+        self._on_news = partial(on_left, self.ready)
         return self.retire()
+
+    def adopt(self, messages: Sequence[Msg]) -> None:
+        """Take over messages that another call had pulled."""
+        if messages:
+            self._sync()
+            self._hold(messages)
+            self.ready.extend(messages)
+            if self._route is not None:
+                self._on_news()
 
     def drain(self) -> None:
         """Pull no more; what was pulled and is under way still comes, then it ends."""
@@ -246,6 +255,11 @@ class Puller:
         return self.engine.counts_bytes
 
     @property
+    def counted(self) -> int:
+        """Messages that were in `ready` so far."""
+        return self._counted
+
+    @property
     def handed(self) -> int:
         """Messages taken from `ready` so far."""
         return self._counted - len(self.ready)
@@ -275,6 +289,11 @@ class Puller:
         size = sum(map(message_size, messages)) if engine.counts_bytes else 0
         self._counted += len(messages)
         engine.delivered(self._now(), len(messages), size)
+
+    def _hold(self, messages: Sequence[Msg]) -> None:
+        """Count messages that are in the buffer and were pulled by another."""
+        self._counted += len(messages)
+        self.engine.adopted(len(messages), sum(map(message_size, messages)) if self.engine.counts_bytes else 0)
 
     def _sync(self) -> None:
         """Tell the engine what was taken since it was told last."""

@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import Final
 
 from jetspark.flow.pull.actions import Action, End, LookUp, SendPull, Warn
-from jetspark.flow.pull.options import MAX_BATCH, PullOptions
+from jetspark.flow.pull.options import GRACE, MAX_BATCH, NO_WAIT_PATIENCE, PullOptions
 from jetspark.flow.pull.pacing import Pacing
 from jetspark.flow.pull.pins import PinIds
 from jetspark.jetstream.errors import (
@@ -34,10 +34,6 @@ from jetspark.jetstream.status import ConsumeEffect, FetchEffect, StatusClass, S
 
 __all__ = ["PullEngine"]
 
-GRACE: Final = 1.0
-"""Seconds that a fetch waits beyond `expires` for the server's word (FET-04)."""
-NO_WAIT_PATIENCE: Final = 5.0
-"""Seconds in which the server must answer a pull that does not wait."""
 REMEMBERED: Final = 64
 """Open pulls whose size is kept, for the case that one is refused, which happens at once."""
 MISSING_IS_GONE: Final = 3
@@ -150,14 +146,17 @@ class PullEngine:
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def start(self, now: float, *, online: bool = True) -> None:
-        """Begin. Without a session, the pull waits for one."""
+    def start(self, now: float, *, online: bool = True, began: float | None = None) -> None:
+        """Begin. Without a session, the pull waits for one. The time of a fetch runs since `began`, or from now."""
         self._online = online
         self._heard = now
-        if not self.options.repeats and not self.options.endless:
-            expires = self.options.expires
-            self._until = now + (NO_WAIT_PATIENCE if expires is None else expires + GRACE)
+        self._until = self.options.deadline(now if began is None else began)
         self._pull_if_due(now)
+
+    def adopted(self, count: int, size: int = 0) -> None:
+        """Messages that another call had pulled are in the buffer."""
+        self._held += count
+        self._held_bytes += size
 
     def delivered(self, now: float, count: int, size: int = 0) -> None:
         """So many messages arrived, of so many bytes as the server counts them (SIZ-01)."""
@@ -270,7 +269,7 @@ class PullEngine:
     def _fetch_status(self, now: float, rule: StatusRule, error: Error) -> None:
         if rule.fetch is FetchEffect.END_WITH_ERROR:
             self._end(error)
-        elif self.options.endless and not (self.options.max_bytes is not None and self.received):
+        elif self.options.endless and not rule.by_size and not (self.counts_bytes and self.received):
             self._reset(now)
             self._pace(now, rule)
             self._pull_if_due(now)

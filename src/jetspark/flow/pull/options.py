@@ -35,6 +35,10 @@ SHORTEST_HEARTBEAT: Final = 0.5
 LONGEST_HEARTBEAT: Final = 30.0
 FETCH_HEARTBEAT: Final = 5.0
 """Heartbeat of a fetch that says nothing of it and lasts longer than `DEFAULT_EXPIRES` (FET-03)."""
+GRACE: Final = 1.0
+"""Seconds that a fetch waits beyond `expires` for the server's word (FET-04)."""
+NO_WAIT_PATIENCE: Final = 5.0
+"""Seconds in which the server must answer a pull that does not wait."""
 
 
 class PriorityFields(TypedDict, total=False):
@@ -97,9 +101,32 @@ class PullOptions:
     verify_on_reconnect: bool = False
     """Look the consumer up after a reconnect (revision 1 of ADR-37)."""
 
-    def after(self, count: int) -> PullOptions:
-        """The options for what is left of a fetch when so many messages are there already."""
-        return replace(self, max_messages=self.max_messages - count) if count else self
+    @property
+    def patience(self) -> float | None:
+        """Seconds that a fetch waits for messages, or at least for an answer; None for no limit."""
+        if self.repeats or self.endless:
+            return None
+        return NO_WAIT_PATIENCE if self.expires is None else self.expires
+
+    def deadline(self, began: float) -> float | None:
+        """When a fetch that began then gives up, None for no time at all (FET-04)."""
+        patience = self.patience
+        if patience is None:
+            return None
+        return began + patience + (0.0 if self.expires is None else GRACE)
+
+    def after(self, count: int, size: int = 0) -> PullOptions | None:
+        """The options for what is left of a fetch when so much is there already, None where that is nothing.
+
+        One that waits without a limit for bytes does so only while it has nothing.
+        """
+        if not count:
+            return self
+        messages = self.max_messages - count
+        if self.max_bytes is None:
+            return replace(self, max_messages=messages) if messages else None
+        left = self.max_bytes - size
+        return replace(self, max_messages=messages, max_bytes=left, endless=False) if messages and left else None
 
     def template(self, stream: str, consumer: str) -> PullRequest:
         """The first pull.

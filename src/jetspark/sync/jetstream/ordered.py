@@ -67,7 +67,7 @@ class OrderedConsumer(StartOrderedConsume, Blocking):
         ------
         ConsumerBusyError
             Another call is under way.
-        StreamNotFoundError, APIError
+        StreamNotFoundError, APIError, RequestTimeoutError
             The consumer could not be made.
         Error
             As `Consumer.fetch`.
