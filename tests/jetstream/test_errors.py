@@ -1,7 +1,11 @@
 """The error tree: classes by number, builtins that they resemble, texts, and the way between processes."""
 
+import builtins
+import importlib
 import inspect
 import pickle
+import pkgutil
+from collections.abc import Iterator
 
 import pytest
 
@@ -170,3 +174,20 @@ def test_data_loss_tells_the_range() -> None:
 
 def test_every_name_is_exported_once() -> None:
     assert len(set(jetspark.errors.__all__)) == len(jetspark.errors.__all__)
+
+
+def test_every_error_of_the_library_is_a_builtin_one_too() -> None:
+    """Also of the rooms that `jetspark.errors` does not list."""
+    for module in pkgutil.walk_packages(jetspark.__path__, "jetspark."):
+        importlib.import_module(module.name)
+    known = {each for each in vars(builtins).values() if isinstance(each, type) and issubclass(each, Exception)}
+    known -= {Exception}
+
+    def below(kind: type[jetspark.errors.Error]) -> Iterator[type[jetspark.errors.Error]]:
+        for each in kind.__subclasses__():
+            yield each
+            yield from below(each)
+
+    found = set(below(jetspark.errors.Error))
+    assert len(found) > 80
+    assert [each for each in found if not known.intersection(each.__mro__)] == []

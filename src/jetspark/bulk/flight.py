@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from jetspark.bulk.acks import AckReader, Refusal, StreamAcks
@@ -15,16 +16,16 @@ from jetspark.bulk.connection import Connection
 from jetspark.bulk.publishing import PublishSettings, may_pass
 from jetspark.bulk.rows import Rows
 from jetspark.bulk.window import Window
-from jetspark.jetstream.errors import Error, PublishTimeoutError
+from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyRequestsError
 from jetspark.wire.vector.encoder import encode_publishes, row_offsets
 from jetspark.wire.vector.words import contents
 
-__all__ = ["Flight", "RefusedError"]
+__all__ = ["Flight", "OpenRows", "RefusedError"]
 
 _ACK_BYTES: Final = 64  # about what one acknowledgement takes
 
 
-class RefusedError(Error):
+class RefusedError(Error, RuntimeError):
     """Rows were refused. Everything that was sent is answered.
 
     Attributes
@@ -34,15 +35,38 @@ class RefusedError(Error):
     error
         What the server said of it.
     passing
-        It may be for the moment only, and the rows are known.
+        All may be refused for the moment only.
+    known
+        It is known which rows were refused; else one of them is likely `row`.
+    flooded
+        More was under way than the server can keep.
     """
 
-    def __init__(self, row: int, subject: str, error: Error, *, passing: bool) -> None:
+    def __init__(self, row: int, subject: str, refusals: list[Refusal], error: Error, *, known: bool) -> None:
         super().__init__(str(error))
         self.row = row
         self.subject = subject
         self.error = error
-        self.passing = passing
+        self.passing = all(may_pass(one.error) for one in refusals)
+        self.known = known
+        self.flooded = any(isinstance(one.error, TooManyRequestsError) for one in refusals)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRows:
+    """What a flight that ended early leaves open.
+
+    Attributes
+    ----------
+    rows
+        Those that were sent and are neither stored nor refused for good, as far as is known. Where rows share a reply
+        subject and it is not known which of them were acknowledged, it is all of them.
+    acknowledged
+        How many of them were acknowledged.
+    """
+
+    rows: list[int]
+    acknowledged: int = 0
 
 
 class Flight:
@@ -54,16 +78,24 @@ class Flight:
         Takes in what is acknowledged.
     origin
         Number of the first row.
+    shared
+        Rows may share a reply subject; in a cluster they never do.
     """
 
     def __init__(
-        self, connection: Connection, settings: PublishSettings, streams: dict[str, StreamAcks], origin: int = 0
+        self,
+        connection: Connection,
+        settings: PublishSettings,
+        streams: dict[str, StreamAcks],
+        origin: int = 0,
+        *,
+        shared: bool = True,
     ) -> None:
         self._connection = connection
         self._settings = settings
         inbox = connection.new_inbox()
-        clustered = bool(connection.server_info.cluster)
-        self._window = Window(inbox, settings.max_pending, in_order=not clustered, origin=origin)
+        shared = shared and not connection.server_info.cluster
+        self._window = Window(inbox, settings.max_pending, shared=shared, origin=origin)
         self._acks = AckReader(self._window, streams)
         self._sid = connection.subscribe(f"{inbox}.*")
         # Large enough to be worth a write, small enough that the window never runs dry while we encode.
@@ -77,6 +109,11 @@ class Flight:
     def sent(self) -> int:
         """First row that was not sent."""
         return self._window.sent
+
+    @property
+    def narrower(self) -> int:
+        """Most rows under way of the next flight, where the server was flooded by this one."""
+        return self._window.narrower
 
     @property
     def reply_length(self) -> int:
@@ -100,7 +137,7 @@ class Flight:
         """
         self.recent.append(rows)
         if self._window.span > 1 and len(self._acks.streams) > 1:  # their answers may overtake one another
-            self._wait_for_all()
+            self.finish()
             self._window.separate()
             self._block = max(self._window.size // 4, 1)
         replies = self._window.replies(rows.first, len(rows))
@@ -123,16 +160,20 @@ class Flight:
         self._wait_for_all()
         self._settle()
 
-    def open_rows(self) -> list[int]:
-        """Rows that were sent and are neither stored nor refused for good, as far as we know."""
-        mixed = self._window.span > 1 and (len(self._acks.streams) > 1 or bool(self._acks.refusals))
-        rows = set(self._window.unanswered(in_order=not mixed))
-        if not self._window.unanswered(in_order=True):
-            rows.update(row for row, _ in self._refused()[0])
-        else:
-            for refusal in self._acks.refusals:
-                rows.update(refusal.rows)
-        return sorted(rows)
+    def open_rows(self) -> OpenRows:
+        """What it leaves open."""
+        rows: set[int] = set()
+        acknowledged = 0
+        refused = self._refused()
+        for sharing, answers in self._window.unanswered():
+            rows.update(sharing)
+            acknowledged += answers - len(refused.pop(sharing.start, ()))
+        for first, group in refused.items():
+            known = self._known(first, group)
+            rows.update(self._window.sharing(first) if known is None else known)
+            if known is None:
+                acknowledged += len(self._window.sharing(first)) - len(group)
+        return OpenRows(sorted(rows), acknowledged)
 
     def _wait_for_room(self, wanted: int) -> None:
         """Read acknowledgements until the window has room for so many rows."""
@@ -161,41 +202,46 @@ class Flight:
         """Raise when rows were refused, after what is under way has been answered; else forget what is done."""
         if self._acks.refusals:
             self._wait_for_all()
-            refused, exact = self._refused()
-            row, refusal = refused[0]
-            passing = exact and all(may_pass(one.error) for _, one in refused)
-            raise RefusedError(row, self._subject_of(row), refusal.error, passing=passing) from refusal.error
+            refused = self._refused()
+            pairs = [(self._row_of(one, group), one.error) for group in refused.values() for one in group]
+            row, error = min(pairs, key=lambda pair: pair[0])
+            known = all(self._known(first, group) is not None for first, group in refused.items())
+            raise RefusedError(row, self._subject_of(row), self._acks.refusals, error, known=known) from error
         while self.recent and self.recent[0].first + len(self.recent[0]) <= self._window.floor:
             self.recent.popleft()
 
-    def _refused(self) -> tuple[list[tuple[int, Refusal]], bool]:
-        """The rows that were refused, in their order, and whether they are known to be the ones."""
+    def _refused(self) -> dict[int, list[Refusal]]:
+        """The refusals, by the first of the rows that share the reply subject."""
         groups: dict[int, list[Refusal]] = {}
         for one in self._acks.refusals:
-            groups.setdefault(one.rows.start, []).append(one)
-        pairs = [(self._row_of(one, group), one) for group in groups.values() for one in group]
-        exact = self._window.span == 1 or all(self._all_of_subject(group) for group in groups.values())
-        exact = exact and len({row for row, _ in pairs}) == len(pairs)
-        return sorted(pairs, key=lambda pair: pair[0]), exact
+            groups.setdefault(one.first, []).append(one)
+        return groups
 
-    def _all_of_subject(self, group: list[Refusal]) -> bool:
-        """Whether of rows that share a reply subject every row of the subjects that nobody takes was refused."""
-        nobodys = {one.subject for one in group if one.subject is not None}
-        rows = sum(self._subject_of(row) in nobodys for row in group[-1].rows)
-        return rows == sum(one.subject is not None for one in group)
+    def _known(self, first: int, group: list[Refusal]) -> list[int] | None:
+        """The rows that were refused, of those that share a reply subject and are answered; None: it is not known.
+
+        The order of the answers does not tell, see `window`.
+        """
+        sharing = self._window.sharing(first)
+        if len(group) >= len(sharing):
+            return list(sharing)
+        nobodys = {one.subject for one in group}
+        rows = [row for row in sharing if self._subject_of(row) in nobodys]
+        return rows if None not in nobodys and len(rows) == len(group) else None
 
     def _row_of(self, refusal: Refusal, group: list[Refusal]) -> int:
-        """The row of a refusal, one of those on a reply subject."""
+        """The row of a refusal, one of those on a reply subject: the likeliest one where it is not known."""
+        sharing = self._window.sharing(refusal.first)
         if refusal.subject is not None:
             # The n-th of those that nobody takes is the n-th row of that subject.
             same = [one for one in group if one.subject == refusal.subject]
-            rows = [row for row in refusal.rows if self._subject_of(row) == refusal.subject]
+            rows = [row for row in sharing if self._subject_of(row) == refusal.subject]
             if len(same) <= len(rows):
                 return rows[same.index(refusal)]
         # Answers that nobody takes a subject overtake the others, so both they and their rows are left out.
         ahead = [one for one in group if one.subject]
         nobodys = {one.subject for one in ahead}
-        rows = [row for row in refusal.rows if self._subject_of(row) not in nobodys] or list(refusal.rows)
+        rows = [row for row in sharing if self._subject_of(row) not in nobodys] or list(sharing)
         nth = refusal.nth - sum(one.nth < refusal.nth for one in ahead)
         return rows[min(nth, len(rows) - 1)]
 

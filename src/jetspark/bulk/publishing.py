@@ -92,7 +92,7 @@ class PublishReport:
     Attributes
     ----------
     count
-        Rows acknowledged, duplicates included.
+        Rows acknowledged, duplicates included. Where rows of several streams were sent again, some may count twice.
     bytes
         Bytes written to the socket.
     resent
@@ -127,14 +127,15 @@ class PublishReport:
         return next(iter(self.streams.values())).last_sequence if len(self.streams) == 1 else None
 
 
-class PublishRefusedError(Error):
+class PublishRefusedError(Error, RuntimeError):
     """The server refused a row. Its own error is the cause.
 
     Attributes
     ----------
     row
-        Number of the row, counted from 0 over all record batches. Where several streams answer, and only within the
-        first window, before that is known, it may be one of the few rows next to it. Of an atomic batch, its first row.
+        Number of the row, counted from 0 over all record batches. It may be one of the few rows next to it where the
+        server is flooded, where the stream is not the connected server's but of a cluster behind it, and where several
+        streams answer, before that is known. Of an atomic batch, its first row.
     subject
         Subject of the row.
     error

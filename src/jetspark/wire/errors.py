@@ -1,9 +1,9 @@
 """Root of the error tree, and the errors of the wire: the connection, time-outs, the caller's own mistakes.
 
 One class catches everything the library raises on purpose: `Error`. Each class below it is also the builtin it
-resembles (TimeoutError, ConnectionError, ValueError, LookupError, PermissionError), so that code that knows nothing of
-NATS can handle it. Errors travel between processes (Spark sends a task's failure to its driver): all of them keep every
-attribute when they are pickled. What JetStream itself answers is told by `jetspark.jetstream.errors`.
+resembles (TimeoutError, ConnectionError, ValueError, LookupError, PermissionError, RuntimeError, ...), so that code that
+knows nothing of NATS can handle it. Errors travel between processes (Spark sends a task's failure to its driver): all of
+them keep every attribute when they are pickled. What JetStream itself answers is told by `jetspark.jetstream.errors`.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class StaleConnectionError(Error, ConnectionError):
     """The server did not answer the PINGs and is taken for gone."""
 
 
-class SlowConsumerError(Error):
+class SlowConsumerError(Error, BufferError):
     """Messages of a subscription were dropped, because they came faster than they were taken.
 
     Attributes
@@ -163,7 +163,7 @@ class NoMessageError(Error, TimeoutError):
     """No message came to a subscription in time."""
 
 
-class SubscriptionClosedError(Error):
+class SubscriptionClosedError(Error, RuntimeError):
     """The subscription has ended, and its last message was taken."""
 
 
@@ -237,7 +237,7 @@ class ConsumerBusyError(Error, RuntimeError):
     """An ordered consumer was used by two calls at a time; its messages have one order and one reader."""
 
 
-class DataLossError(Error):
+class DataLossError(Error, LookupError):
     """Messages that were asked for are not in the stream any more: purged, deleted, expired, or it is another stream.
 
     Attributes

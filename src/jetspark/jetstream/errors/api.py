@@ -61,7 +61,7 @@ __all__ = [
 _SEQUENCE: Final = re.compile(r"wrong last sequence: (\d+)", re.ASCII)
 
 
-class APIError(Error):
+class APIError(Error, RuntimeError):
     """The server answered a request with an error.
 
     Attributes

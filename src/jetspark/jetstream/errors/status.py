@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-class StatusError(Error):
+class StatusError(Error, RuntimeError):
     """A status that says that something went wrong.
 
     Attributes

@@ -109,7 +109,7 @@ class ConsumerConfigMismatchError(BindingError):
         self.differences = differences or {}
 
 
-class ConsumerSequenceMismatchError(Error):
+class ConsumerSequenceMismatchError(Error, RuntimeError):
     """Deliveries of a push consumer are missing (GAP-01, GAP-02). The subscription goes on.
 
     Attributes
