@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import EqualTo, In, InputPartition, LessThan
 from pyspark.sql.types import StructType
 from tests.spark.support import Nats
 
@@ -12,7 +13,7 @@ from jetspark import bulk
 from jetspark.errors import ConfigError, StreamNotFoundError
 from jetspark.spark.options import read_options
 from jetspark.spark.schema import read_schema
-from jetspark.spark.snapshot import SnapshotReader
+from jetspark.spark.snapshot import FilteringSnapshotReader, SnapshotReader
 from jetspark.spark.stream_options import stream_read_options
 
 MODE = {"mode": "lastPerSubject"}
@@ -65,6 +66,20 @@ def test_schema_filters_and_batch_sizes_are_those_of_other_reads(nats: Nats) -> 
         {"sequence": 30, "data": "29"},
     ]
     assert rows(nats, nats.stream()) == []
+
+
+def test_conditions_on_the_subject_go_to_the_server_and_those_on_the_place_do_not(nats: Nats) -> None:
+    one, two = nats.filled(30, ("a", "b", "c")), nats.filled(3, ("a", "b", "c"))
+    options = read_options({"servers": nats.url, "stream": f"{one},{two}", **MODE})
+    reader = FilteringSnapshotReader(read_schema(include_headers=False), options)
+    place = LessThan(("sequence",), 30)
+    conditions = [In(("subject",), (f"{one}.a", f"{two}.c")), EqualTo(("stream",), one), place]
+    assert list(reader.pushFilters([*conditions])) == [place]
+    found = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    assert [(row["subject"], row["sequence"]) for row in found] == [(f"{one}.a", 28)]
+    assert list(reader.pushFilters([EqualTo(("subject",), "a"), EqualTo(("subject",), "b")])) == []
+    assert reader.partitions() == []
+    assert list(reader.read(InputPartition(None))) == []
 
 
 def test_what_makes_no_sense_is_refused(nats: Nats) -> None:

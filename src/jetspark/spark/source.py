@@ -12,7 +12,7 @@ from jetspark.spark.given import Sealed
 from jetspark.spark.options import either_read_options, read_options, write_options
 from jetspark.spark.reader import FilteringReader, JetStreamReader
 from jetspark.spark.schema import read_schema
-from jetspark.spark.snapshot import SnapshotReader
+from jetspark.spark.snapshot import FilteringSnapshotReader, SnapshotReader
 from jetspark.spark.stream_options import stream_read_options
 from jetspark.spark.stream_reader import JetStreamStreamReader
 from jetspark.spark.stream_write_options import stream_write_options
@@ -40,12 +40,12 @@ class JetStreamDataSource(DataSource):
     def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader:
         """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""
         options = read_options(Sealed(self.options))
-        if options.last_per_subject:
-            return SnapshotReader(schema, options)
         # Spark refuses a reader that takes filters where its switch for that is off, and the switch cannot be seen
         # from here. But it plans in a process of its own where the switch is on.
-        reader = FilteringReader if _is_filtering_planner() else JetStreamReader
-        return reader(schema, options)
+        filtering = _is_filtering_planner()
+        if options.last_per_subject:
+            return (FilteringSnapshotReader if filtering else SnapshotReader)(schema, options)
+        return (FilteringReader if filtering else JetStreamReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> JetStreamStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of micro-batches. Raises ConfigError as `reader` does."""
