@@ -96,6 +96,26 @@ async def test_r25_a_cancelled_call_leaves_no_subscription_and_stays_cancelled(g
 
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
+@pytest.mark.parametrize("again", ["drain", "unsubscribe"])
+async def test_a_cancelled_drain_can_be_ended_again(ground: Ground, again: str) -> None:
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", *some(3))
+    subscription = await ground.js.subscribe(f"{stream.name}.a")
+    await eventually(lambda: subscription.pending_msgs == 3, what="three messages")
+    draining = asyncio.create_task(subscription.drain())
+    await ground.nc.flush()
+    draining.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await draining
+    ending = asyncio.create_task(getattr(subscription, again)())
+    if again == "drain":
+        assert [message.payload async for message in subscription] == some(3)
+    await ending
+    assert subscription.closed
+    assert await ground.js.consumer_names(stream.name).all() == []
+
+
+@pytest.mark.parametrize("front", ["aio"], indirect=True)
 async def test_r24_a_cancelled_wait_for_a_message_loses_none(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a")

@@ -209,7 +209,7 @@ class PullSubscription:
         ConsumerNotFoundError, APIError, RequestTimeoutError
             The consumer could not be deleted. The subscription has ended all the same.
         """
-        self._check_open()
+        self._check_open(self._closed)
         await drive(unsubscribe(self._binding), self._js.request, self._end)
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
@@ -229,7 +229,7 @@ class PullSubscription:
         DrainTimeoutError
             The rest was dropped.
         """
-        self._check_open()
+        self._check_open(self._closed or self._ending)
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
         self._stop_fetching()
         try:
@@ -264,10 +264,10 @@ class PullSubscription:
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
-    def _check_open(self) -> None:
+    def _check_open(self, over: bool) -> None:
         self._connection.check_loop()
         self._connection.check_open()
-        if self.closed:
+        if over:
             raise SubscriptionClosedError(f"{self!r} has ended")
 
     def _stop_fetching(self) -> None:

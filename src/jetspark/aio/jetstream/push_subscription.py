@@ -177,7 +177,7 @@ class PushSubscription(Subscription):
         ConsumerNotFoundError, APIError, RequestTimeoutError
             The consumer could not be deleted. The subscription has ended all the same.
         """
-        self._check()
+        self._check(self._over)
         if max_msgs:
             self._feed.limit(max_msgs)
         else:
@@ -202,7 +202,7 @@ class PushSubscription(Subscription):
         DrainTimeoutError
             The rest was dropped.
         """
-        self._check()
+        self._check(self._retired)
         if self._task is not None and self._task is asyncio.current_task():
             self.drain_soon(timeout)
             return
@@ -220,6 +220,9 @@ class PushSubscription(Subscription):
             raise DrainTimeoutError(
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             ) from None
+        except BaseException:
+            self._retired = self._over  # it can be drained, or unsubscribed, again
+            raise
 
     def retire(self) -> None:
         """Tell the server to send nothing more."""
@@ -266,10 +269,10 @@ class PushSubscription(Subscription):
         self._feed.close()
         self._route.discard()
 
-    def _check(self) -> None:
+    def _check(self, over: bool) -> None:
         self._connection.check_loop()
         self._connection.check_open()
-        if self.closed or self._retired:
+        if over or self.closed:
             raise SubscriptionClosedError(f"the subscription to {self.subject!r} has ended")
 
     # -- for the blocking front ----------------------------------------------------------------------------------
