@@ -1,9 +1,10 @@
 """Root of the error tree, and the errors of the wire: the connection, time-outs, the caller's own mistakes.
 
 One class catches everything the library raises on purpose: `Error`. Each class below it is also the builtin it
-resembles (TimeoutError, ConnectionError, ValueError, LookupError, PermissionError, RuntimeError, ...), so that code that
-knows nothing of NATS can handle it. Errors travel between processes (Spark sends a task's failure to its driver): all of
-them keep every attribute when they are pickled. What JetStream itself answers is told by `jetspark.jetstream.errors`.
+resembles (TimeoutError, ConnectionError, ValueError, LookupError, PermissionError, RuntimeError and others), so that
+code that knows nothing of NATS can handle it. Errors travel between processes (Spark sends a task's failure to its
+driver): all of them keep every attribute when they are pickled. What JetStream itself answers is told by
+`jetspark.jetstream.errors`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Error(Exception):
 
 
 def _restore(cls: type[Error], args: tuple[object, ...]) -> Error:
-    error = cls.__new__(cls)
+    # Whose instances are laid out as OSError's are made by it alone, wherever it stands among the bases.
+    error = OSError.__new__(cls) if issubclass(cls, OSError) else cls.__new__(cls)
     error.args = args
     return error
 
