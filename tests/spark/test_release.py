@@ -10,12 +10,18 @@ import pytest
 from tests.spark.support import Nats, running
 
 from jetspark import bulk
-from jetspark.errors import ConfigError
+from jetspark.errors import ConfigError, DataLossError
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, RetentionPolicy
-from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
+from jetspark.jetstream.api import (
+    ConsumerCreateRequest,
+    ConsumerDeleteRequest,
+    ConsumerInfoRequest,
+    MessageDeleteRequest,
+)
 from jetspark.server import NatsCluster
 from jetspark.spark.checkpoint import committed_offset
-from jetspark.spark.release import Releaser, check_version, purges
+from jetspark.spark.follower import check_version
+from jetspark.spark.release import Releaser, purges
 from jetspark.spark.schema import read_schema
 from jetspark.spark.stream_offsets import StreamOffset
 from jetspark.spark.stream_options import stream_read_options
@@ -177,6 +183,98 @@ def test_a_follower_that_was_deleted_is_made_again(nats: Nats, caplog: pytest.Lo
     made.commit(one)
     assert follower(nats, stream).ack_floor.stream_seq == 10
     assert f"stream {stream}: consumer spark was deleted and is made again" in caplog.text
+
+
+def with_another(nats: Nats, **config: object) -> str:
+    """An interest stream that another consumer reads, too."""
+    stream = nats.stream(**INTEREST)
+    other = ConsumerConfig(durable_name="other", ack_policy=AckPolicy.ALL, **config)  # type: ignore[arg-type]  # by name
+    nats.connection.request(ConsumerCreateRequest(stream, other))
+    return stream
+
+
+def sequences(made: JetStreamStreamReader, start: dict[str, object], end: dict[str, object]) -> list[object]:
+    parts = made.partitions(start, end)
+    return [each for part in parts for batch in made.read(part) for each in batch.column("sequence").to_pylist()]
+
+
+def test_a_follower_that_is_deleted_while_the_query_is_stopped_is_told(
+    nats: Nats, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it held may be gone in the middle of the stream, where nothing else tells of it."""
+    stream = with_another(nats, filter_subject="*.b")
+    made = reader(nats, stream, FOLLOW)
+    start = made.initialOffset()
+    nats.publish([f"{stream}.a"] * 3)
+    one = made.latestOffset(start, made.getDefaultReadLimit())
+    made.commit(one)
+    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
+    nats.publish([f"{stream}.{token}" for token in "baaab"])  # 4 to 8, of which 4 and 8 are kept for the other one
+    text = f"stream {stream}: consumer spark.*was deleted and made again; of sequences 4 to 8 the stream has dropped"
+    for _ in range(2):  # it stays an error until somebody says that it is none
+        made = reader(nats, stream, FOLLOW)
+        with pytest.raises(DataLossError, match=text):
+            made.latestOffset(one, made.getDefaultReadLimit())
+    nats.publish([f"{stream}.a"])
+    made = reader(nats, stream, {**FOLLOW, "failOnDataLoss": "false"})
+    two = made.latestOffset(one, made.getDefaultReadLimit())
+    assert sequences(made, one, two) == [4, 8, 9]
+    assert caplog.text.count("of sequences 4 to 8 the stream has dropped") == 1
+    made.commit(two)
+    made = reader(nats, stream, FOLLOW)
+    assert made.latestOffset(two, made.getDefaultReadLimit()) == two
+
+
+def test_a_follower_that_is_deleted_while_the_query_runs_is_told(nats: Nats) -> None:
+    stream = with_another(nats, filter_subject="*.b")
+    made = reader(nats, stream, FOLLOW)
+    start = made.initialOffset()
+    nats.publish([f"{stream}.{token}" for token in "ba"])
+    one = made.latestOffset(start, made.getDefaultReadLimit())
+    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
+    nats.publish([f"{stream}.{token}" for token in "ab"])  # 3 is dropped
+    two = made.latestOffset(one, made.getDefaultReadLimit())
+    made.commit(one)
+    with pytest.raises(DataLossError, match="of sequences 3 to 4 the stream has dropped"):
+        made.partitions(one, two)
+
+
+def test_a_follower_that_is_deleted_while_nothing_is_published_costs_nothing(nats: Nats) -> None:
+    stream = with_another(nats)
+    made = reader(nats, stream, {**FOLLOW, "maxOffsetsPerTrigger": "4"})
+    start = made.initialOffset()
+    nats.publish([f"{stream}.a"] * 10)
+    one = made.latestOffset(start, made.getDefaultReadLimit())
+    made.commit(one)
+    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
+    made = reader(nats, stream, FOLLOW)
+    two = made.latestOffset(one, made.getDefaultReadLimit())
+    assert sequences(made, one, two) == [5, 6, 7, 8, 9, 10]
+
+
+def test_a_new_query_on_an_interest_stream_with_gaps_misses_nothing(nats: Nats) -> None:
+    stream = with_another(nats)
+    nats.publish([f"{stream}.a"] * 6)
+    nats.connection.request(MessageDeleteRequest(stream, 4))
+    made = reader(nats, stream, {**FOLLOW, "maxOffsetsPerTrigger": "1"})
+    start = made.initialOffset()
+    one = made.latestOffset(start, made.getDefaultReadLimit())
+    again = reader(nats, stream, FOLLOW)
+    assert sequences(again, one, again.latestOffset(one, again.getDefaultReadLimit())) == [2, 3, 5, 6]
+
+
+def test_a_first_micro_batch_that_is_repeated_is_still_held(nats: Nats) -> None:
+    """Spark asks anew where the query begins, and by now that is behind what the batch has to read."""
+    stream = nats.stream(**INTEREST)
+    options = {**FOLLOW, "startingOffsets": "latest"}
+    made = reader(nats, stream, options)
+    start = made.initialOffset()
+    nats.publish([f"{stream}.a"] * 3)
+    end = made.latestOffset(start, made.getDefaultReadLimit())
+    again = reader(nats, stream, options)
+    assert sequences(again, again.initialOffset(), end) == [1, 2, 3]
+    again.commit(end)
+    assert kept(nats, stream) == []
 
 
 def test_a_consumer_that_is_no_follower_of_this_query_is_not_moved(nats: Nats) -> None:

@@ -13,8 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from jetspark.flow.ranges import is_passing
-from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, RetentionPolicy, StreamInfo
+from jetspark.jetstream import ConsumerConfig, ConsumerInfo, RetentionPolicy, StreamInfo
 from jetspark.jetstream.api import (
+    ConsumerAction,
     ConsumerCreateRequest,
     ConsumerInfoRequest,
     ConsumerResetRequest,
@@ -23,6 +24,15 @@ from jetspark.jetstream.api import (
 )
 from jetspark.jetstream.errors import ConfigError, ConsumerNotFoundError, Error
 from jetspark.jetstream.times import time_ns
+from jetspark.spark.follower import (
+    check_follower,
+    check_version,
+    follower_config,
+    holds_since,
+    may_be_gone,
+    whole_since,
+)
+from jetspark.spark.offsets import Loss
 from jetspark.spark.stream_heads import asking
 from jetspark.spark.stream_offsets import StreamOffset
 from jetspark.spark.stream_options import CommitMode, ReleaseOptions, StreamReadOptions
@@ -30,12 +40,9 @@ from jetspark.spark.stream_options import CommitMode, ReleaseOptions, StreamRead
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["Releaser", "check_follower", "check_release", "check_version", "follower_config", "purges"]
+__all__ = ["Releaser", "check_release", "purges"]
 
 _log: Final = logging.getLogger(__name__)
-_MARK: Final = "jetspark.follows"
-_RESET_SINCE: Final = (2, 14)
-"""First server that moves a consumer to a sequence (CONSUMER.RESET)."""
 
 
 def check_release(info: StreamInfo, options: ReleaseOptions) -> None:
@@ -62,38 +69,6 @@ def check_release(info: StreamInfo, options: ReleaseOptions) -> None:
         )
 
 
-def follower_config(name: str, subjects: tuple[str, ...]) -> ConsumerConfig:
-    """Return the configuration of the durable follower: nobody pulls from it, its ack floor is set."""
-    return ConsumerConfig(
-        durable_name=name,
-        description="follows a Spark query: its ack floor is what Spark has committed",
-        metadata={_MARK: "ack floor"},
-        deliver_policy=DeliverPolicy.ALL,
-        ack_policy=AckPolicy.EXPLICIT,
-        filter_subject=subjects[0] if len(subjects) == 1 else None,
-        filter_subjects=list(subjects) if len(subjects) > 1 else None,
-    )
-
-
-def check_follower(found: ConsumerConfig, wanted: ConsumerConfig, stream: str) -> None:
-    """See that a consumer under the follower's name is one. Raises ConfigError for another, and for other filters."""
-    where = f"option commitConsumer: consumer {wanted.durable_name} of stream {stream}"
-    if _MARK not in (found.metadata or {}):
-        raise ConfigError(
-            f"{where} was not made for a Spark query, and moving it would skip what others have to read from it; "
-            "choose another name"
-        )
-    if _filters(found) != _filters(wanted):
-        raise ConfigError(
-            f"{where} follows the subjects {', '.join(_filters(found)) or '>'}, and option subject says "
-            f"{', '.join(_filters(wanted)) or '>'}; choose another name, or delete that consumer"
-        )
-
-
-def _filters(config: ConsumerConfig) -> list[str]:
-    return sorted(config.filter_subjects or ([config.filter_subject] if config.filter_subject else []))
-
-
 def purges(stream: str, subjects: tuple[str, ...], committed: StreamOffset) -> list[StreamPurgeRequest]:
     """Return the purges of what lies before a committed offset: one for each filter."""
     if committed.next <= 1:
@@ -108,7 +83,8 @@ class Releaser:
         self._options = options
         self._release = options.release
         self._done: dict[str, StreamOffset] = {}
-        self._followed: set[str] = set()
+        self._since: dict[str, int | None] = {}  # by stream, from where on its follower holds all; None: not said yet
+        self._interest: frozenset[str] = frozenset()
 
     def prepare(self, infos: Mapping[str, StreamInfo]) -> None:
         """Refuse what does not go with a stream, and make the followers, so that an interest stream keeps what comes.
@@ -118,6 +94,8 @@ class Releaser:
         ConfigError
             See `check_release`, `check_version` and `check_follower`.
         """
+        retentions = {stream: info.config.retention for stream, info in infos.items()}
+        self._interest = frozenset(stream for stream in infos if retentions[stream] is RetentionPolicy.INTEREST)
         for stream, info in infos.items():
             check_release(info, self._release)
             if self._release.mode is CommitMode.CONSUMER:
@@ -127,7 +105,15 @@ class Releaser:
         """Let the followers of a new query begin where it begins."""
         if self._release.mode is CommitMode.CONSUMER:
             for stream, offset in start.items():
-                self._ask(partial(self._follow, stream, offset))
+                self._ask(partial(self._begin, stream, offset))
+
+    def may_be_gone(self, stream: str, at: StreamOffset) -> list[Loss]:
+        """What an interest stream may have dropped at a place, because the follower was not there."""
+        if self._release.mode is not CommitMode.CONSUMER or stream not in self._interest:
+            return []
+        if self._since[stream] is None:  # the query has begun in an earlier run, and its follower is gone
+            self._ask(partial(self._settle, stream))
+        return may_be_gone(stream, self._release.consumer, at.next, self._since[stream] or 0)
 
     def release(self, committed: Mapping[str, StreamOffset], strict: bool = False) -> None:
         """Let the streams release what lies before these offsets.
@@ -166,46 +152,62 @@ class Releaser:
                 gone = connection.request(request, timeout=server.request_timeout, prefix=server.api)
                 _log.info("stream %s: purged %d messages before %d", stream, gone, committed.next)
 
+    def _begin(self, stream: str, start: StreamOffset, connection: Connection) -> None:
+        """Let a new follower begin at a place; one that has begun stays where it is.
+
+        Spark asks where a query begins once more when it repeats the first micro-batch, which has still to be read.
+        """
+        info = self._follower(stream, connection)
+        if self._since[stream] is None:
+            self._move(stream, info, start, connection)
+            self._mark(stream, start.next, connection)
+
     def _follow(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
-        """Set the follower's ack floor, never back; make it if it is not there."""
-        server, name = self._options.read.server, self._release.consumer
-        if self._follower(stream, connection).ack_floor.stream_seq + 1 >= committed.next:
-            return
-        request = ConsumerResetRequest(stream, name, seq=committed.next)
-        connection.request(request, timeout=server.request_timeout, prefix=server.api)
-        _log.info("stream %s: consumer %s follows up to %d", stream, name, committed.next - 1)
+        """Set the follower's ack floor; make it if it is not there."""
+        info = self._follower(stream, connection)
+        if self._since[stream] is None:
+            self._settle(stream, connection)
+        self._move(stream, info, committed, connection)
+
+    def _move(self, stream: str, info: ConsumerInfo, to: StreamOffset, connection: Connection) -> None:
+        """Set the follower's ack floor, never back."""
+        if info.ack_floor.stream_seq + 1 < to.next:
+            server, name = self._options.read.server, self._release.consumer
+            request = ConsumerResetRequest(stream, name, seq=to.next)
+            connection.request(request, timeout=server.request_timeout, prefix=server.api)
+            _log.info("stream %s: consumer %s follows up to %d", stream, name, to.next - 1)
 
     def _follower(self, stream: str, connection: Connection) -> ConsumerInfo:
         server, name = self._options.read.server, self._release.consumer
         check_version(connection.server_info.version, name)
-        config = follower_config(name, self._options.read.subjects)
+        config = self._config()
         try:
             request = ConsumerInfoRequest(stream, name)
             info = connection.request(request, timeout=server.request_timeout, prefix=server.api)
         except ConsumerNotFoundError:
-            if stream in self._followed:
-                _log.warning(
-                    "stream %s: consumer %s was deleted and is made again; an interest stream may have dropped what "
-                    "was published in between",
-                    stream,
-                    name,
-                )
+            if stream in self._since:
+                _log.warning("stream %s: consumer %s was deleted and is made again", stream, name)
             create = ConsumerCreateRequest(stream, config)
             info = connection.request(create, timeout=server.request_timeout, prefix=server.api)
         else:
             check_follower(info.config, config, stream)
-        self._followed.add(stream)
+        self._since[stream] = holds_since(info.config)
         return info
+
+    def _settle(self, stream: str, connection: Connection) -> None:
+        """Note from where on the stream lacks nothing, now that the follower is there and nothing is dropped."""
+        server = self._options.read.server
+        info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+        self._mark(stream, whole_since(info.state), connection)
+
+    def _mark(self, stream: str, since: int, connection: Connection) -> None:
+        server = self._options.read.server
+        request = ConsumerCreateRequest(stream, self._config(since), ConsumerAction.UPDATE)
+        connection.request(request, timeout=server.request_timeout, prefix=server.api)
+        self._since[stream] = since
+
+    def _config(self, since: int | None = None) -> ConsumerConfig:
+        return follower_config(self._release.consumer, self._options.read.subjects, since)
 
     def _ask(self, ask: Callable[[Connection], object]) -> None:
         asking(self._options, ask, self._options.read.retry_timeout)
-
-
-def check_version(version: str, name: str) -> None:
-    """See that a server can move the follower. Raises ConfigError."""
-    numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdecimal())
-    if numbers < _RESET_SINCE:
-        raise ConfigError(
-            f"option commitMode = consumer: consumer {name} cannot be moved by a server of version {version}; that "
-            f"needs {'.'.join(map(str, _RESET_SINCE))} or newer"
-        )

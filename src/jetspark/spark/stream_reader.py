@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["JetStreamStreamReader"]
 
+_LOSSES: Final = 2
+"""Most losses of a stream at one place: what it starts behind, and what its follower did not hold."""
 _SOURCE_PROCESS: Final = "pyspark.sql.streaming.python_streaming_source_runner"
 
 
@@ -48,7 +50,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._pace = Pace()
         self._initial: dict[str, object] | None = None
         self._frozen: dict[str, StreamOffset] | None = None
-        self._told: dict[str, str] = {}
+        self._told: dict[str, list[str]] = {}
 
     # -- what Spark asks for, in its order -----------------------------------------------------------------------
 
@@ -155,7 +157,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _go_on(self, offset: StreamOffset, held: Held) -> StreamOffset:
         at, losses = resume(offset, held)
-        self._tell(losses)
+        self._tell([*losses, *self._releaser.may_be_gone(held.stream, at)])
         return at
 
     def _end_of_batch(
@@ -196,8 +198,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _tell(self, losses: list[Loss]) -> None:
         """Say each loss once; Spark asks again and again."""
         for loss in losses:
-            if self._told.get(loss.stream) != str(loss):
-                self._told[loss.stream] = str(loss)
+            told = self._told.setdefault(loss.stream, [])
+            if str(loss) not in told:
+                told[:] = [*told[1 - _LOSSES :], str(loss)]
                 tell_loss(loss, self._options.read)
 
 

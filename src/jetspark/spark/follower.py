@@ -1,0 +1,85 @@
+"""The durable consumer that follows a query: nobody pulls from it, its ack floor is what Spark has committed.
+
+As long as it is there, an interest stream keeps what the query has still to read. Its metadata say since which sequence
+that holds. So when somebody deletes it, also while the query is stopped, the next run knows where messages may be
+missing: the consumer that it makes instead holds from there on only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, StreamState
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.offsets import Loss
+
+__all__ = ["check_follower", "check_version", "follower_config", "holds_since", "may_be_gone", "whole_since"]
+
+_MARK: Final = "jetspark.follows"
+_SINCE: Final = "jetspark.since"
+_RESET_SINCE: Final = (2, 14)
+"""First server that moves a consumer to a sequence (CONSUMER.RESET)."""
+
+
+def follower_config(name: str, subjects: tuple[str, ...], since: int | None = None) -> ConsumerConfig:
+    """Return the configuration of a follower that holds everything from a sequence on; None does not say it yet."""
+    return ConsumerConfig(
+        durable_name=name,
+        description="follows a Spark query: its ack floor is what Spark has committed",
+        metadata={_MARK: "ack floor", **({} if since is None else {_SINCE: str(since)})},
+        deliver_policy=DeliverPolicy.ALL,
+        ack_policy=AckPolicy.EXPLICIT,
+        filter_subject=subjects[0] if len(subjects) == 1 else None,
+        filter_subjects=list(subjects) if len(subjects) > 1 else None,
+    )
+
+
+def check_follower(found: ConsumerConfig, wanted: ConsumerConfig, stream: str) -> None:
+    """See that a consumer under the follower's name is one. Raises ConfigError for another, and for other filters."""
+    where = f"option commitConsumer: consumer {wanted.durable_name} of stream {stream}"
+    if _MARK not in (found.metadata or {}):
+        raise ConfigError(
+            f"{where} was not made for a Spark query, and moving it would skip what others have to read from it; "
+            "choose another name"
+        )
+    if _filters(found) != _filters(wanted):
+        raise ConfigError(
+            f"{where} follows the subjects {', '.join(_filters(found)) or '>'}, and option subject says "
+            f"{', '.join(_filters(wanted)) or '>'}; choose another name, or delete that consumer"
+        )
+
+
+def _filters(config: ConsumerConfig) -> list[str]:
+    return sorted(config.filter_subjects or ([config.filter_subject] if config.filter_subject else []))
+
+
+def check_version(version: str, name: str) -> None:
+    """See that a server can move the follower. Raises ConfigError."""
+    numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdecimal())
+    if numbers < _RESET_SINCE:
+        raise ConfigError(
+            f"option commitMode = consumer: consumer {name} cannot be moved by a server of version {version}; that "
+            f"needs {'.'.join(map(str, _RESET_SINCE))} or newer"
+        )
+
+
+def holds_since(config: ConsumerConfig) -> int | None:
+    """Return the sequence from which a follower holds everything; None where its maker did not come to say so."""
+    text = (config.metadata or {}).get(_SINCE, "")
+    return int(text) if text.isdecimal() else None
+
+
+def whole_since(state: StreamState) -> int:
+    """Return the sequence from which a stream lacks nothing, as far as its state tells: from its first one, or none."""
+    return max(state.first_seq if not state.num_deleted else state.last_seq + 1, 1)
+
+
+def may_be_gone(stream: str, name: str, at: int, since: int) -> list[Loss]:
+    """What of a stream of interest may be missing at a place, for a follower that holds from another place on."""
+    if since <= at:
+        return []
+    reason = (
+        f"consumer {name}, for which the stream keeps its messages, was deleted and made again; of sequences {at} to "
+        f"{since - 1} the stream has dropped what no other consumer had to read"
+    )
+    return [Loss(stream, None, None, reason)]
