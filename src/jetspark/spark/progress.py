@@ -20,7 +20,7 @@ import msgspec
 
 from jetspark.jetstream import header_names as names
 from jetspark.jetstream.api import MessageGetRequest, Request, StreamCreateRequest, StreamInfoRequest
-from jetspark.jetstream.config import StorageType, StreamConfig
+from jetspark.jetstream.config import DiscardPolicy, PersistMode, RetentionPolicy, StorageType, StreamConfig
 from jetspark.jetstream.errors import (
     APIError,
     ConfigError,
@@ -67,7 +67,10 @@ class TaskName:
 
 
 class BatchIsOverError(Error, RuntimeError):
-    """A task of a micro-batch after which another one has begun: Spark has given it up, and it must store nothing."""
+    """A task of a micro-batch after which another one has begun: it must store nothing.
+
+    Spark has given it up; or the query's checkpoint is an older one, of before that other micro-batch.
+    """
 
 
 class _Record(msgspec.Struct):
@@ -101,24 +104,29 @@ class ProgressStream:
         """Subject of a task's record."""
         return f"{_SUBJECTS}.{self.name}.{task.query}.{task.partition}"
 
+    def subjects(self, query: str) -> str:
+        """Filter for the subjects of all records of a query."""
+        return f"{_SUBJECTS}.{self.name}.{query}.>"
+
     def prepare(self, connection: Connection) -> None:
         """See that the stream is there, and fit for it.
 
         Raises
         ------
         ConfigError
-            It does not take the subjects, or keeps more than one message of each.
+            It is there already, and does not take the subjects, keeps more than one message of each, or may lose one.
         """
         try:
             config = self._ask(connection, StreamInfoRequest(self.name)).config
         except StreamNotFoundError:
             self._make(connection)
             return
-        ours = f"{_SUBJECTS}.{self.name}.query.0"
-        if config.max_msgs_per_subject != 1 or not any(subject_matches(each, ours) for each in config.subjects or ()):
+        wanted = _wanted(config)
+        if wanted:
             raise ConfigError(
-                f"option progressStream: stream {self.name} is there already and does not fit: it must have the "
-                f"subject {_SUBJECTS}.{self.name}.> and max_msgs_per_subject 1"
+                f"option progressStream: stream {self.name} is there already and does not fit: it must have "
+                f"{', '.join(wanted)}, so that the last record of each task stays. Change it, or name a stream that is "
+                "not there: it is made"
             )
 
     def _make(self, connection: Connection) -> None:
@@ -158,6 +166,23 @@ class ProgressStream:
         except msgspec.DecodeError as problem:
             raise ConfigError(f"stream {self.name}: {subject} holds no record of a task: {problem}") from None
         return record, stored.sequence, stored.timestamp_ns
+
+
+def _wanted(config: StreamConfig) -> list[str]:
+    """What a stream lacks to hold records: one of each subject, the last, for good."""
+    subject = f"{_SUBJECTS}.{config.name}.>"
+    fits = {
+        f"subject {subject}": any(subject_matches(each, f"{subject[:-1]}query.0") for each in config.subjects or ()),
+        "max_msgs_per_subject 1": config.max_msgs_per_subject == 1,
+        "retention limits": config.retention in {None, RetentionPolicy.LIMITS},
+        "storage file": config.storage in {None, StorageType.FILE},
+        "persist_mode default": config.persist_mode in {None, PersistMode.DEFAULT},
+        "no max_age": not config.max_age,
+        "acknowledgements (no_ack false)": not config.no_ack,
+        "no max_msgs and no max_bytes, or discard new": config.discard is DiscardPolicy.NEW
+        or max(config.max_msgs or 0, config.max_bytes or 0) <= 0,
+    }
+    return [what for what, has in fits.items() if not has]
 
 
 class TaskRecord:
@@ -206,8 +231,10 @@ class TaskRecord:
             return None
         if record.batch > self._task.batch:
             raise BatchIsOverError(
-                f"micro-batch {self._task.batch} of query {self._task.query} is over: number {record.batch} has begun, "
-                "so this task, which Spark has given up, stores nothing more"
+                f"micro-batch {self._task.batch} of query {self._task.query} is over: stream {self._stream.name} says "
+                f"that number {record.batch} has begun, so this task stores nothing more. That is as it should be for "
+                "an attempt that Spark has given up. If the query's checkpoint was put back to an older state, purge "
+                f"its records: stream {self._stream.name}, subject {self._stream.subjects(self._task.query)}"
             )
         self.since_ns = record.since_ns or stored_ns
         self.marks = record.marks
