@@ -68,7 +68,7 @@ async def test_a_lost_last_message_is_told_by_the_heartbeat(ground: Ground, siev
 async def test_a_slow_reader_is_no_gap(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
-        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1)
+        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.2)
         spy = await ground.spy(subscription.subject)
         await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
         await eventually(lambda: sum(message.status is not None for message in spy.messages) > 2, what="heartbeats")
