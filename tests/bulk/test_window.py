@@ -6,8 +6,12 @@ import pytest
 from jetspark.bulk.window import Window
 
 
-def window(size: int, *, in_order: bool, origin: int = 0) -> Window:
-    return Window("i", size, in_order=in_order, origin=origin)
+def window(size: int, *, shared: bool, origin: int = 0) -> Window:
+    return Window("i", size, shared=shared, origin=origin)
+
+
+def unanswered(window: Window) -> list[tuple[list[int], int]]:
+    return [(list(sharing), answers) for sharing, answers in window.unanswered()]
 
 
 def answer(window: Window, *slots: int) -> None:
@@ -16,7 +20,7 @@ def answer(window: Window, *slots: int) -> None:
 
 @pytest.mark.parametrize("origin", [0, 3, 1001])
 def test_rows_share_reply_subjects_in_runs_counted_from_the_first_row(origin: int) -> None:
-    made = window(2000, in_order=True, origin=origin)
+    made = window(2000, shared=True, origin=origin)
     assert (made.span, made.slots, made.size, made.sent, made.floor) == (4, 500, 2000, origin, origin)
     assert made.replies(origin, 9).to_pylist() == [b"i.000"] * 4 + [b"i.001"] * 4 + [b"i.002"]
     made.send(6)
@@ -26,7 +30,7 @@ def test_rows_share_reply_subjects_in_runs_counted_from_the_first_row(origin: in
 
 
 def test_a_window_that_begins_later_makes_room_as_rows_are_answered() -> None:
-    made = window(8, in_order=False, origin=10)
+    made = window(8, shared=False, origin=10)
     made.send(8)
     assert made.room == 0
     answer(made, 0, 1, 3)
@@ -35,29 +39,30 @@ def test_a_window_that_begins_later_makes_room_as_rows_are_answered() -> None:
     assert made.replies(18, 2).to_pylist() == [b"i.0", b"i.1"]
     assert list(made.rows_of(0)) == [18]
     answer(made, 2, 4, 5, 6, 7, 0, 1)
-    assert (made.floor, made.answered, made.unanswered(in_order=True)) == (20, 20, [])
+    assert (made.floor, made.answered, unanswered(made)) == (20, 20, [])
 
 
 @pytest.mark.parametrize("origin", [0, 7])
-def test_of_rows_that_are_answered_in_their_order_the_last_ones_are_open(origin: int) -> None:
-    made = window(2000, in_order=True, origin=origin)
+def test_rows_that_share_a_reply_subject_stay_open_together_until_all_are_answered(origin: int) -> None:
+    made = window(2000, shared=True, origin=origin)
     made.send(10)
     answer(made, 0, 0, 0, 0, 1)
-    assert made.unanswered(in_order=True) == [origin + 5, origin + 6, origin + 7, origin + 8, origin + 9]
-    assert made.unanswered(in_order=False) == [origin + row for row in range(4, 10)]  # which of the four is not known
+    assert unanswered(made) == [([origin + row for row in range(4, 8)], 1), ([origin + 8, origin + 9], 0)]
+    assert list(made.sharing(origin + 4)) == [origin + row for row in range(4, 8)]
+    assert list(made.sharing(origin + 8)) == [origin + 8, origin + 9]
     answer(made, 1, 1, 1, 2, 2)
-    assert made.unanswered(in_order=True) == made.unanswered(in_order=False) == []
+    assert unanswered(made) == []
 
 
 def test_of_rows_with_a_reply_subject_each_exactly_those_without_an_answer_are_open() -> None:
-    made = window(8, in_order=False, origin=5)
+    made = window(8, shared=False, origin=5)
     made.send(6)
     answer(made, 1, 4)
-    assert made.unanswered(in_order=True) == [5, 7, 8, 10]
+    assert unanswered(made) == [([row], 0) for row in (5, 7, 8, 10)]
 
 
 def test_rows_get_a_reply_subject_each_from_where_they_are_separated() -> None:
-    made = window(2000, in_order=True, origin=5)
+    made = window(2000, shared=True, origin=5)
     made.send(4)
     answer(made, 0, 0, 0, 0)
     made.separate()
@@ -65,5 +70,10 @@ def test_rows_get_a_reply_subject_each_from_where_they_are_separated() -> None:
     made.send(3)
     assert made.replies(9, 3).to_pylist() == [b"i.004", b"i.005", b"i.006"]
     answer(made, 5)
-    assert made.unanswered(in_order=True) == [9, 11]
+    assert unanswered(made) == [([9], 0), ([11], 0)]
     assert list(made.rows_of(4)) == [9]
+
+
+@pytest.mark.parametrize(("size", "narrower"), [(4000, 384), (768, 384), (300, 150), (100, 64), (64, 64), (10, 10)])
+def test_a_narrower_window_is_half_as_wide_and_never_so_narrow_that_it_only_waits(size: int, narrower: int) -> None:
+    assert window(size, shared=True).narrower == narrower

@@ -69,15 +69,15 @@ class Refusal:
 
     Attributes
     ----------
-    rows, nth
-        The rows that share the reply subject, and how many answers came on it before this one.
+    first, nth
+        The first of the rows that share the reply subject, and how many answers came on it before this one.
     error
         Why it was refused.
     subject
         Subject that nobody takes, where the server names it (503). Such an answer may overtake those before it.
     """
 
-    rows: range
+    first: int
     nth: int
     error: Error
     subject: str | None
@@ -109,11 +109,11 @@ class AckReader:
         for at in np.flatnonzero(open_ones | (table.header_size > 0)).tolist():
             slot = int(slots[at])
             earlier = window.answers_of(slot) + int(np.count_nonzero(slots[:at] == slot))
-            self._read_one(table.message(at), window.rows_of(slot), earlier)
+            self._read_one(table.message(at), window.rows_of(slot).start, earlier)
         window.answer(slots)
 
-    def _read_one(self, message: Msg, rows: range, earlier: int) -> None:
-        """Read an answer that `earlier` ones came before on its slot."""
+    def _read_one(self, message: Msg, first: int, earlier: int) -> None:
+        """Read an answer that `earlier` ones came before on the slot of that row."""
         status = parse_status(message.header) if message.header and not message.payload else None
         try:
             if status is not None:
@@ -121,7 +121,7 @@ class AckReader:
             ack = read_pub_ack(message.payload)
         except Error as error:
             subject = parse(message.header).get(NATS_SUBJECT) if status is not None else None
-            self.refusals.append(Refusal(rows, min(earlier, len(rows) - 1), error, subject))
+            self.refusals.append(Refusal(first, earlier, error, subject))
             return
         acks = self.streams.setdefault(ack.stream, StreamAcks())
         if ack.duplicate:

@@ -62,7 +62,8 @@ def publish(
     BadSubjectError, BadHeadersError, MaxPayloadError
         A row cannot be sent; no row of its record batch was, and those of the batches before are stored.
     PublishRefusedError
-        The server refused a row.
+        The server refused a row. One that is flooded (TooManyRequestsError) is given time, if that is safe: the rows
+        have ids, or a `retry_timeout` allows to store some twice.
     PublishTimeoutError, DisconnectedError
         What became of the rows under way is not known; publish them again with the same `msg_id`.
     """

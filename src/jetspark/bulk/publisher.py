@@ -1,25 +1,30 @@
 """Publishing record batches, and what is sent again.
 
-A row that is refused for the moment (no answer from a stream that elects its leader, or is about to be made, PUB-03)
-is sent again a few times. A connection that is lost leaves open what became of the rows under way; with a
-`retry_timeout` a new one is made and those rows are sent again, and their message ids tell the stream which it has.
+A row that is refused for the moment (no answer from a stream that elects its leader, or is about to be made, PUB-03; a
+server that is flooded) is sent again a few times. Where rows share a reply subject and only some were refused, it is
+not known which. Then all of them are sent again, if their message ids tell the stream which it has, and from then on
+each row has a reply subject of its own, so that the next refusals are known. A flooded server gets less at a time.
+
+A connection that is lost leaves open what became of the rows under way; with a `retry_timeout` a new one is made and
+those rows are sent again, and their message ids tell the stream which it has.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 
 from jetspark.bulk.acks import StreamAcks
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.flight import Flight, RefusedError
+from jetspark.bulk.flight import Flight, OpenRows, RefusedError
 from jetspark.bulk.publishing import RETRY_DELAY, PublishRefusedError, PublishReport, PublishSettings, is_lost
 from jetspark.bulk.rows import Rows, check_schema
 from jetspark.flow.backoff import Backoff
-from jetspark.jetstream.errors import DisconnectedError, Error, PublishTimeoutError
+from jetspark.jetstream.errors import DisconnectedError, Error, NoStreamResponseError, PublishTimeoutError
 
 __all__ = ["Publisher"]
 
@@ -39,9 +44,10 @@ class Publisher:
         self._resent = 0
         self._refusals = 0  # one after the other
         self._lost_before = False
+        self._shared = True
         self._backoff = Backoff(settings.retry_timeout)
         self._schema: pa.Schema | None = None
-        self._flight = Flight(connection, settings, self._streams)
+        self._flight = self._next_flight(0)
 
     def close(self) -> None:
         """Stop listening."""
@@ -78,9 +84,11 @@ class Publisher:
     def _send_again(self, error: Error) -> None:
         """See to what a flight left open when it ended early; the next rows go with another one."""
         ended, recent = self._flight, list(self._flight.recent)
-        rows = ended.open_rows()
-        self._wait_or_raise(error, rows)
-        while rows:
+        left = ended.open_rows()
+        self._wait_or_raise(error, ended, left.rows, recent)
+        while left.rows:
+            self._take_back(left.acknowledged)
+            rows = left.rows
             again: Flight | None = None
             try:
                 again = self._take_off(0)
@@ -89,35 +97,53 @@ class Publisher:
                 again.finish()
                 break
             except Error as failure:
-                left = rows if again is None else [rows[at] for at in _left(again, len(rows))]
-                self._wait_or_raise(failure, left, rows)
-                rows = left
+                left = OpenRows(rows) if again is None else _left(again, rows)
+                self._wait_or_raise(failure, again, left.rows, recent, rows)
             finally:
                 if again is not None:
                     self._bytes += again.bytes
                     self._resent += again.sent
                     again.close()
         self._refusals = 0
-        self._backoff.reset()
         self._bytes += ended.bytes
         ended.close()
-        self._flight = self._take_off(ended.sent)
+        self._flight = self._next_flight(ended.sent)
+        self._backoff.reset()
+
+    def _next_flight(self, origin: int) -> Flight:
+        """One that nothing is open before."""
+        while True:
+            try:
+                return self._take_off(origin)
+            except Error as error:
+                self._wait_or_raise(error, None, [], [])
 
     def _take_off(self, origin: int) -> Flight:
-        if self._connection.closed:
+        if self._connection.closed and self._settings.retry_timeout > 0:
             self._connection.reconnect()
-        return Flight(self._connection, self._settings, self._streams, origin)
+        return Flight(self._connection, self._settings, self._streams, origin, shared=self._shared)
 
-    def _wait_or_raise(self, error: Error, left: list[int], numbers: list[int] | None = None) -> None:
+    def _take_back(self, acknowledged: int) -> None:
+        """So many rows that were counted are sent again, and will be counted then."""
+        if len(self._streams) == 1:  # of several it is not known whose they are
+            next(iter(self._streams.values())).count -= acknowledged
+
+    def _wait_or_raise(
+        self, error: Error, flight: Flight | None, left: list[int], recent: list[Rows], numbers: list[int] | None = None
+    ) -> None:
         """Wait before the rows that are left are sent again; raise where that is of no use.
 
         `numbers` are the rows' own numbers where the flight counted them otherwise.
         """
         if isinstance(error, RefusedError):
+            assert flight is not None
             self._refusals += 1
-            if not error.passing or self._refusals > self._tries():
+            if not self._may_try_again(error, left, recent):
                 row = error.row if numbers is None else numbers[error.row]
                 raise PublishRefusedError(row, error.subject, error.error, self.report()) from error.error
+            self._shared = self._shared and error.known
+            if error.flooded:
+                self._settings = replace(self._settings, max_pending=flight.narrower)
             time.sleep(RETRY_DELAY)  # nothing tells when it is done
             return
         delay = self._backoff.next_delay(time.monotonic()) if is_lost(error) else None
@@ -128,16 +154,23 @@ class Publisher:
             self._connection.close()  # perhaps it is dead without our knowing
         time.sleep(delay)  # nothing to wait for: the server is away
 
-    def _tries(self) -> int:
-        """How often a row is sent again that nobody takes for the moment."""
-        if not self._lost_before and not self._connection.server_info.cluster:
+    def _may_try_again(self, error: RefusedError, left: list[int], recent: list[Rows]) -> bool:
+        if not error.passing or self._refusals > self._tries(error.error):
+            return False
+        return error.known or self._settings.retry_timeout > 0 or all(part.have_ids() for part in _parts(recent, left))
+
+    def _tries(self, error: Error) -> int:
+        """How often a row is sent again that is refused for the moment."""
+        electing = self._lost_before or self._connection.server_info.cluster
+        if isinstance(error, NoStreamResponseError) and not electing:
             return _SINGLE_SERVER_TRIES
         return int(max(self._settings.ack_timeout, self._settings.retry_timeout) / RETRY_DELAY)
 
 
-def _left(flight: Flight, total: int) -> Iterable[int]:
-    """Of the rows 0 to `total - 1`, those that a flight left open or did not send."""
-    return (*flight.open_rows(), *range(flight.sent, total))
+def _left(flight: Flight, rows: list[int]) -> OpenRows:
+    """Of the rows, numbered from 0 on for a flight, those that it left open or did not send."""
+    left = flight.open_rows()
+    return OpenRows([rows[at] for at in (*left.rows, *range(flight.sent, len(rows)))], left.acknowledged)
 
 
 def _parts(chunks: list[Rows], rows: list[int]) -> Iterator[Rows]:

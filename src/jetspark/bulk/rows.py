@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jetspark.jetstream.errors import BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError
+from jetspark.jetstream.header_names import MSG_ID
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.wire.vector.encoder import frame_bytes_bound
 from jetspark.wire.vector.headers import encode_headers
 
 __all__ = ["Rows", "check_schema"]
+
+_ID: Final = rf"\r\n{MSG_ID}: *[^ \r]"
 
 
 def check_schema(schema: pa.Schema, subject: str | None) -> None:
@@ -106,6 +110,12 @@ class Rows:
         rows = cls(first, subjects, payloads, headers)
         rows._check_sizes(batch, max_payload)
         return rows
+
+    def have_ids(self) -> bool:
+        """Whether every row has a message id, by which the stream recognises a repeat."""
+        if self.headers is None:
+            return not len(self)
+        return pc.all(pc.fill_null(pc.match_substring_regex(self.headers, _ID), False), min_count=0).as_py() is True
 
     def slice(self, at: int, count: int) -> Rows:
         """So many rows from a place on."""

@@ -4,13 +4,16 @@ The server keeps what it knows of a subject's listeners in a cache of 1,024 subj
 would empty it again and again, and costs a fifth of the speed. So there are only `slots` reply subjects, in a ring, and
 `span` consecutive rows share one: row `r` has slot `r // span % slots`.
 
-A single server answers what one connection sends to one stream in its order, so the n-th answer on a slot is for the
-n-th of its rows. A cluster may refuse a message before it has answered the ones before it, and several streams do not
-wait for one another; there a span is 1, and each row has a reply subject of its own.
+A single server stores what one connection sends to one stream in its order, so the n-th answer on a slot is most likely
+for the n-th of its rows. It is not certain: a server that is flooded refuses a message before it has answered the ones
+before it, and the stream may lie in a cluster behind a leaf node. So the order may help to name a row in an error, but
+nothing that is sent again depends on it. A cluster refuses out of order quite usually, and several streams do not wait
+for one another; there a span is 1, and each row has a reply subject of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -24,6 +27,7 @@ MOST_PENDING: Final = 10_000
 _SLOTS: Final = 500
 _PENDING_SINGLE: Final = 4_000
 _PENDING_CLUSTER: Final = 768
+_FEWEST_PENDING: Final = 64  # less would only wait for answers
 
 
 class Window:
@@ -35,16 +39,16 @@ class Window:
         Subject below which the ring's reply subjects lie.
     max_pending
         Most rows under way; None takes 4,000 for a single server and 768 for a cluster.
-    in_order
-        The server answers in order, so that rows may share a reply subject.
+    shared
+        Rows may share a reply subject.
     origin
         Number of the first row; those before it are settled.
     """
 
-    def __init__(self, inbox: str, max_pending: int | None, *, in_order: bool, origin: int = 0) -> None:
-        wanted = max_pending or (_PENDING_SINGLE if in_order else _PENDING_CLUSTER)
+    def __init__(self, inbox: str, max_pending: int | None, *, shared: bool, origin: int = 0) -> None:
+        wanted = max_pending or (_PENDING_SINGLE if shared else _PENDING_CLUSTER)
         self._inbox = inbox
-        self._make_ring(wanted, -(-wanted // _SLOTS) if in_order else 1)
+        self._make_ring(wanted, -(-wanted // _SLOTS) if shared else 1)
         self._origin = origin
         self.sent = origin
         """First row that is not sent yet."""
@@ -66,6 +70,11 @@ class Window:
         assert self.answered == self.sent
         self._make_ring(min(self.size, _PENDING_CLUSTER), 1)
         self._floor_group = self.sent - self._origin
+
+    @property
+    def narrower(self) -> int:
+        """Most rows under way of a window for a server that this one was too wide for."""
+        return max(min(self.size, _PENDING_CLUSTER) // 2, min(self.size, _FEWEST_PENDING))
 
     @property
     def floor(self) -> int:
@@ -96,22 +105,23 @@ class Window:
     def rows_of(self, slot: int) -> range:
         """The rows under way that share a slot."""
         first = self._origin + (self._floor_group + (slot - self._floor_group) % self.slots) * self.span
-        return range(min(first, self.sent), min(first + self.span, self.sent))
+        return self.sharing(min(first, self.sent))
+
+    def sharing(self, first: int) -> range:
+        """The rows sent that share a reply subject, by the first of them."""
+        return range(first, min(first + self.span, self.sent))
 
     def answers_of(self, slot: int) -> int:
         """How many of these rows were answered."""
         return int(self._answers[slot])
 
-    def unanswered(self, *, in_order: bool) -> list[int]:
-        """The rows under way that were not answered; where answers may overtake one another, those beside them too."""
-        rows: list[int] = []
+    def unanswered(self) -> Iterator[tuple[range, int]]:
+        """Rows that share a reply subject and were not all answered, and how many of them were."""
         for group in range(self._floor_group, -((self._origin - self.sent) // self.span)):
             slot = group % self.slots
-            sharing = self.rows_of(slot)
-            answers = self.answers_of(slot)
+            sharing, answers = self.rows_of(slot), self.answers_of(slot)
             if answers < len(sharing):
-                rows += sharing[answers:] if in_order else sharing
-        return rows
+                yield sharing, answers
 
     def answer(self, slots: NDArray[np.int64]) -> None:
         """Answers came on these slots, each below `self.slots`."""
