@@ -1,0 +1,96 @@
+"""Publishing more than a server takes in: what it refuses for the moment is stored later, and nothing else goes wrong.
+
+A flooded server refuses a message before it has answered the ones before it. So where rows share a reply subject, the
+order of the answers does not say which of them were refused.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from tests.bulk.streams import Streams, read, rows
+
+from jetspark import bulk
+from jetspark.bulk import Connection
+from jetspark.errors import TooManyRequestsError
+from jetspark.server import NatsServer
+
+COUNT = 5000
+PAYLOADS = [b"%d" % number for number in range(COUNT)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[NatsServer]:
+    """Refuses messages while 100 wait to be stored."""
+    with NatsServer(config={"jetstream": {"max_buffered_msgs": 100}}) as running:
+        yield running
+
+
+def stored(streams: Streams, name: str) -> list[bytes]:
+    data: list[bytes] = read(streams.connection, name, columns=["data"])[0].column("data").to_pylist()
+    return data
+
+
+def flood(
+    connection: Connection,
+    name: str,
+    *,
+    ids: bool,
+    headed: bool = False,
+    most: int | None = None,
+    retry_timeout: float = 0.0,
+) -> bulk.PublishReport:
+    batch = rows(f"{name}.x", PAYLOADS)
+    keys = [f"{name}-{number}" for number in range(COUNT)]
+    if ids:
+        batch = batch.append_column("msg_id", pa.array(keys))
+    if headed:
+        maps = [[("First", "1"), ("Nats-Msg-Id", key)] for key in keys]
+        batch = batch.append_column("headers", pa.array(maps, pa.map_(pa.string(), pa.string())))
+    return bulk.publish(connection, batch, max_pending=most, retry_timeout=retry_timeout)
+
+
+@pytest.mark.parametrize("most", [768, 1500, None])
+def test_rows_that_a_flooded_server_refuses_are_stored_once(
+    connection: Connection, streams: Streams, most: int | None
+) -> None:
+    name = streams.make()
+    report = flood(connection, name, ids=True, most=most)
+    assert (report.count, report.first_sequence, report.last_sequence) == (COUNT, 1, COUNT)
+    assert 0 < report.resent < COUNT
+    assert sorted(stored(streams, name), key=int) == PAYLOADS
+
+
+def test_ids_among_the_headers_do_as_well(connection: Connection, streams: Streams) -> None:
+    name = streams.make()
+    report = flood(connection, name, ids=False, headed=True)
+    assert (report.count, report.resent > 0) == (COUNT, True)
+    assert sorted(stored(streams, name), key=int) == PAYLOADS
+
+
+def test_rows_without_ids_are_not_guessed_at(connection: Connection, streams: Streams) -> None:
+    name = streams.make()
+    with pytest.raises(bulk.PublishRefusedError) as caught:
+        flood(connection, name, ids=False)
+    assert isinstance(caught.value.error, TooManyRequestsError)
+    data = stored(streams, name)
+    assert 0 < len(data) == len(set(data)) == caught.value.report.count < COUNT
+    assert caught.value.report.resent == 0
+
+
+def test_with_a_reply_subject_each_it_is_known_which_rows_were_refused(
+    connection: Connection, streams: Streams
+) -> None:
+    name = streams.make()
+    report = flood(connection, name, ids=False, most=400)
+    assert (report.count, report.duplicates) == (COUNT, 0)
+    assert sorted(stored(streams, name), key=int) == PAYLOADS
+
+
+def test_a_retry_time_allows_rows_without_ids_to_be_stored_twice(connection: Connection, streams: Streams) -> None:
+    name = streams.make()
+    report = flood(connection, name, ids=False, retry_timeout=10)
+    assert report.count == COUNT
+    data = stored(streams, name)
+    assert sorted(set(data), key=int) == PAYLOADS
+    assert len(data) - COUNT <= report.resent
