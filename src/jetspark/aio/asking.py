@@ -14,13 +14,13 @@ from jetspark.wire.outbound import Payload
 from jetspark.wire.requests import no_responders
 
 if TYPE_CHECKING:
-    from jetspark.aio.connection import Connection
+    from jetspark.aio.core import ConnectionCore
 
 __all__ = ["ask_alone"]
 
 
 async def ask_alone(
-    connection: Connection,
+    connection: ConnectionCore,
     subject: str,
     payload: Payload,
     headers: HeadersLike | None,

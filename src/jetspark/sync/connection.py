@@ -10,114 +10,32 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeVar, cast
-from weakref import WeakSet
+from typing import Final, Self, cast
 
-from jetspark.aio import connection as aio
 from jetspark.flow.publish_window import PublishSettings
-from jetspark.sync.callbacks import CALLBACK_THREADS, CallbackThread, on_thread
+from jetspark.sync.callbacks import CALLBACK_THREADS, on_thread
+from jetspark.sync.core import ConnectionCore, EventHandler
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.message import Msg
-from jetspark.sync.runner import Runner
 from jetspark.sync.subscription import Callback, Subscription
 from jetspark.wire.client import Status
-from jetspark.wire.errors import ConnectionClosedError, DrainTimeoutError, OutboundBufferLimitError
-from jetspark.wire.events import Event
+from jetspark.wire.errors import ConnectionClosedError, DrainTimeoutError
 from jetspark.wire.headers import HeadersLike
-from jetspark.wire.options import ConnectOptions, ServerAddress
+from jetspark.wire.options import ServerAddress
 from jetspark.wire.outbound import Payload
-from jetspark.wire.routes import Overflow, Route
+from jetspark.wire.routes import Overflow
 from jetspark.wire.session import ServerInfo
 
 __all__ = ["Connection", "EventHandler"]
 
-T = TypeVar("T")
-
-EventHandler = Callable[[Event], None]
-"""Takes each event."""
-
-_STAGED: Final = 1 << 20
 _JOIN_PATIENCE: Final = 5.0
 
 
-class Drainable(Protocol):
-    """What receives messages, as a subscription does."""
-
-    @property
-    def pending(self) -> tuple[int, int]:
-        """Messages that wait, and their bytes."""
-
-    def retire(self) -> None:
-        """Let the server send nothing more."""
-
-    def emptied(self, deadline: float) -> bool:
-        """Wait until all that came was taken and handled; whether it was in time."""
-
-    def join(self, timeout: float) -> None:
-        """Wait for the callback's thread to end, unless this is it."""
-
-
-class Connection:
+class Connection(ConnectionCore):
     """Opened by `jetspark.sync.connect`. A context manager that drains at its end."""
-
-    def __init__(self, options: ConnectOptions, on_event: EventHandler | None = None) -> None:
-        self.options = options
-        self.lock = threading.Lock()  # of what is staged for the loop
-        self._staged: list[bytes] = []
-        self._staged_size = 0
-        self._taking = False
-        self._subscriptions: WeakSet[Drainable] = WeakSet()
-        self._callback_threads: WeakSet[CallbackThread[Any]] = WeakSet()
-        self._closing = threading.Lock()
-        self._teller = ThreadPoolExecutor(1, "jetspark events") if on_event is not None else None
-        self._on_event = on_event
-        self._runner = Runner("jetspark connection")
-        try:
-            self._inner = self._runner.call(self._open())
-        except BaseException:
-            self._stop_threads()
-            raise
-        self._outbound = self._inner.client.outbound
-
-    async def _open(self) -> aio.Connection:
-        handler = self._tell_on_thread if self._on_event is not None else None
-        inner = aio.Connection(self.options, handler, message_type=Msg)
-        inner.client.owner = self
-        await inner.open()
-        return inner
-
-    async def _tell_on_thread(self, event: Event) -> None:
-        assert self._teller is not None
-        assert self._on_event is not None
-        await self._runner.loop.run_in_executor(self._teller, self._on_event, event)
-
-    def __repr__(self) -> str:
-        return f"<Connection to {self.address}, {self.status.value}>"
-
-    @property
-    def status(self) -> Status:
-        """State of the connection."""
-        return self._inner.status
-
-    @property
-    def connected(self) -> bool:
-        """There is a session now."""
-        return self._inner.connected
-
-    @property
-    def closed(self) -> bool:
-        """The connection is closed for good."""
-        return self._inner.closed
-
-    @property
-    def address(self) -> ServerAddress | None:
-        """The present server, or the last one."""
-        return self._inner.address
 
     @property
     def server_info(self) -> ServerInfo:
@@ -128,11 +46,6 @@ class Connection:
     def servers(self) -> list[ServerAddress]:
         """The servers that a reconnect tries, discovered ones included."""
         return self._inner.servers
-
-    @property
-    def buffered(self) -> int:
-        """Bytes that wait to be handed to a socket."""
-        return self._inner.buffered + self._staged_size
 
     def __enter__(self) -> Self:
         return self
@@ -165,60 +78,6 @@ class Connection:
         """
         self._stage(self._outbound.encode(subject, payload, reply, headers))
 
-    def answer(self, reply: bytes, payload: bytes) -> None:
-        """Send a message to a reply subject as it was received. Errors are those of `publish`."""
-        self._stage(self._outbound.encode_answer(reply, payload))
-
-    def _stage(self, frame: bytes) -> None:
-        with self.lock:
-            self.put(frame)
-        self.settle()
-
-    def put(self, frame: bytes) -> None:
-        """Leave a frame for the loop. With `lock` held, and `settle` behind it.
-
-        Raises
-        ------
-        OutboundBufferLimitError
-            There is no session, and the buffer is full.
-        """
-        outbound = self._outbound
-        waiting = self._staged_size + len(frame)
-        if not outbound.online and outbound.size + waiting > outbound.limit:
-            raise OutboundBufferLimitError(
-                f"not connected, and {self.buffered} bytes wait already: buffer_limit is {outbound.limit}"
-            )
-        if not self._taking:
-            self._runner.check()
-            self._runner.soon(self.take_over)
-            self._taking = True
-        self._staged.append(frame)
-        self._staged_size = waiting
-
-    def settle(self) -> None:
-        """Wait where so much waits that the server has to catch up."""
-        if self._staged_size + self._outbound.size > _STAGED and self._outbound.online:
-            self._runner.call(self._room())
-
-    def take_over(self) -> None:
-        """On the loop: send what the callers left."""
-        self.gather()
-        self._inner.send_now()
-
-    def gather(self) -> None:
-        """On the loop: queue what the callers left, and do not send it yet."""
-        with self.lock:
-            staged, self._staged = self._staged, []
-            size, self._staged_size = self._staged_size, 0
-            self._taking = False
-        if self._outbound.closed is None:
-            self._outbound.chunks.extend(staged)
-            self._outbound.size += size
-
-    async def _room(self) -> None:
-        self.take_over()
-        await self._inner.room()
-
     def flush(self, timeout: float | None = 10.0) -> None:
         """Wait until the server has confirmed that it has all that was sent before.
 
@@ -240,10 +99,6 @@ class Connection:
             The connection is, or was meanwhile, closed.
         """
         self._runner.call(self._inner.flush(timeout))
-
-    def confirm(self, timeout: float) -> None:
-        """As `flush`, for what is sent in the present session."""
-        self._runner.call(self._inner.confirm(timeout))
 
     def request(
         self,
@@ -370,63 +225,6 @@ class Connection:
         self._inner.send_soon()
         return Subscription(self, route, callback)
 
-    def unsubscribe(self, route: Route, max_msgs: int) -> None:
-        """End a subscription, now or after so many messages in all."""
-        client = self._inner.client
-        self.run(partial(client.limit, route, max_msgs) if max_msgs else partial(client.unsubscribe, route))
-
-    def retire(self, route: Route) -> None:
-        """Tell the server to send nothing more."""
-        self.run(partial(self._inner.client.retire, route))
-
-    def forget(self, route: Route) -> None:
-        """The server sends nothing more."""
-        if not route.ended:
-            self.run(partial(self._inner.client.routes.remove, route))
-
-    def relax(self, route: Route) -> None:
-        """Messages were taken from a subscription that was full."""
-        self._runner.soon(partial(self._inner.relax, route))
-
-    def enlist(self, subscription: Drainable) -> None:
-        """What has to be drained when the connection is; forgotten with its last reference."""
-        self._subscriptions.add(subscription)
-
-    def adopt(self, thread: CallbackThread[Any]) -> None:
-        """A thread that must end with the connection."""
-        self._callback_threads.add(thread)
-
-    def tell(self, event: Event) -> None:
-        """Tell an event to the handler."""
-        self._runner.soon(partial(self._inner.tell, event))
-
-    def check_open(self) -> None:
-        """Raise ConnectionClosedError when the connection is closed."""
-        self._inner.check_open()
-
-    @property
-    def inner(self) -> aio.Connection:
-        """The connection on the event loop; for use on that only."""
-        return self._inner
-
-    def soon(self, function: Callable[[], object]) -> None:
-        """Run on the loop without waiting."""
-        self._runner.soon(function)
-
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the connection's event loop and wait for its result."""
-        return self._runner.call(coroutine)
-
-    def run(self, function: Callable[[], T]) -> T:
-        """Run a function on the connection's event loop and wait for its result."""
-
-        async def run() -> T:
-            result = function()
-            self._inner.send_soon()
-            return result
-
-        return self._runner.call(run())
-
     # -- the end -------------------------------------------------------------------------------------------------
 
     def drain(self, timeout: float | None = None) -> None:
@@ -485,11 +283,6 @@ class Connection:
             for thread in list(self._callback_threads):
                 thread.stop(_JOIN_PATIENCE)
             self._stop_threads()
-
-    def _stop_threads(self) -> None:
-        self._runner.stop()
-        if self._teller is not None:
-            self._teller.shutdown(wait=True, cancel_futures=True)
 
     def _is_inside(self) -> bool:
         name = threading.current_thread().name
