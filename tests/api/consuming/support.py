@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from tests.connection.support import Proxy
 from tests.fronts import Ground, Spy, connect, eventually
 
+import jetspark
 from jetspark.aio import Msg
 from jetspark.aio.jetstream import ConsumeContext, Consumer
 
@@ -24,6 +26,7 @@ __all__ = [
     "pull_bodies",
     "spy_on_pulls",
     "take",
+    "unseen",
     "waiting",
 ]
 
@@ -66,6 +69,19 @@ async def take(context: ConsumeContext, count: int, timeout: float = 20.0) -> li
         while len(taken) < count:
             taken.append(await anext(context))
     return taken
+
+
+def unseen(ground: Ground, subject: str, *payloads: bytes) -> None:
+    """Publish while the event loop stands still, so that what is delivered meanwhile lies in the socket."""
+
+    def publish() -> None:
+        with jetspark.sync.connect(ground.server.url, **ground.profile.admin_options) as connection:
+            for payload in payloads:
+                connection.request(subject, payload)
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    thread.join()
 
 
 async def waiting(ground: Ground, consumer: Consumer, count: int) -> None:

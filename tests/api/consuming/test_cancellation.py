@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 
 import pytest
-from tests.api.consuming.support import consumer_of, numbered, payloads, pull_bodies, spy_on_pulls, take, waiting
+from tests.api.consuming.support import (
+    consumer_of,
+    numbered,
+    payloads,
+    pull_bodies,
+    spy_on_pulls,
+    take,
+    unseen,
+    waiting,
+)
 from tests.fronts import FrontName, Ground, Profile, open_ground
 
-import jetspark
 from jetspark.aio.jetstream import Consumer
 from jetspark.aio.jetstream.puller import message_size
 from jetspark.errors import ConfigError
 from jetspark.server import NatsServer
 
 pytestmark = pytest.mark.parametrize("front", ["aio"], indirect=True)  # blocking calls are not cancelled
-
-
-def unseen(ground: Ground, subject: str, *payloads: bytes) -> None:
-    """Publish while the event loop stands still, so that what is delivered meanwhile lies in the socket."""
-
-    def publish() -> None:
-        with jetspark.sync.connect(ground.server.url, **ground.profile.admin_options) as connection:
-            for payload in payloads:
-                connection.request(subject, payload)
-
-    thread = threading.Thread(target=publish)
-    thread.start()
-    thread.join()
 
 
 async def leave(ground: Ground, consumer: Consumer) -> None:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from jetspark.aio.jetstream.puller import message_size
 from jetspark.aio.message import Msg
-from jetspark.jetstream.errors import Error
+from jetspark.jetstream.errors import DrainTimeoutError, Error
 from jetspark.wire.events import ErrorOccurred
 
 if TYPE_CHECKING:
     from jetspark.aio.connection import Connection
 
-__all__ = ["Callback", "ConsumeContext", "ErrorHandler", "MessageSource"]
+__all__ = ["Callback", "ConsumeContext", "ErrorHandler", "MessageSource", "not_drained"]
 
 Callback = Callable[[Msg], Awaitable[None] | None]
 """Takes each message; a coroutine function or a plain one. They run one after the other, in order."""
@@ -83,6 +83,7 @@ class ConsumeContext:
         self._on_error: ErrorHandler | None = None
         self._reports: set[asyncio.Task[None]] = set()
         self._watcher: Callable[[], None] | None = None
+        self._overdue: asyncio.TimerHandle | None = None  # for the end of a drain
 
     def start(
         self,
@@ -178,7 +179,11 @@ class ConsumeContext:
 
     def wake(self) -> None:
         """Messages came, or the end."""
-        self._left = 1 if self.puller.ended else min(self._left, self.puller.until_pull)
+        if self.puller.ended:
+            self._left = 1
+            self._hurry(None)
+        else:
+            self._left = min(self._left, self.puller.until_pull)
         if self._watcher is not None:
             self._watcher()
         waiters, self._waiters = self._waiters, []
@@ -205,17 +210,42 @@ class ConsumeContext:
         if self._task is not None and self._task is not asyncio.current_task():
             await asyncio.wait([self._task])
 
-    async def drain(self) -> None:
-        """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44)."""
+    async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44).
+
+        Parameters
+        ----------
+        timeout
+            Seconds for the server to confirm that nothing more is under way; None is the connection's `drain_timeout`.
+            When they have passed, it ends behind what came with `DrainTimeoutError`.
+        """
         self._connection.check_loop()
         self.puller.drain()
+        if not self.puller.ended:
+            seconds = self._connection.options.drain_timeout if timeout is None else timeout
+            self._hurry(asyncio.get_running_loop().call_later(seconds, _overdue, self.puller, repr(self), seconds))
 
-    async def wait_closed(self) -> None:
-        """Wait until it has ended and its messages were taken and handled; raises the error that ended it."""
+    async def wait_closed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Wait until it has ended and its messages were taken and handled; raises the error that ended it.
+
+        Parameters
+        ----------
+        timeout
+            Seconds, after which `DrainTimeoutError` is raised, and it goes on; None for no limit.
+        """
         self._connection.check_loop()
-        await self.emptied(confirm=True)
+        try:
+            async with asyncio.timeout(timeout):
+                await self.emptied(confirm=True)
+        except TimeoutError:
+            raise not_drained(repr(self), timeout or 0, len(self.puller.ready)) from None
         if self.puller.error is not None:
             raise self.puller.error
+
+    def _hurry(self, timer: asyncio.TimerHandle | None) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+        self._overdue = timer
 
     def retire(self) -> None:
         """The connection drains."""
@@ -281,6 +311,16 @@ def _warned(connection: Connection, context: weakref.ref[ConsumeContext], error:
         found.report(error)
     else:
         connection.tell(ErrorOccurred(error))
+
+
+def not_drained(who: str, seconds: float, left: int) -> DrainTimeoutError:
+    """The error of a consume that was not drained in time."""
+    return DrainTimeoutError(f"{who} was not drained within {seconds:g} s; {left} messages wait")
+
+
+def _overdue(source: MessageSource, who: str, seconds: float) -> None:
+    """The server has not confirmed that nothing more is under way."""
+    source.stop(not_drained(who, seconds, len(source.ready)))
 
 
 def _forgotten(loop: asyncio.AbstractEventLoop, puller: MessageSource) -> None:

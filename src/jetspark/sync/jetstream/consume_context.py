@@ -222,13 +222,27 @@ class ConsumeContext(Blocking):
         self._notify()
         self.join(None)
 
-    def drain(self) -> None:
-        """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44)."""
-        self._call(self._inner.drain())
+    def drain(self, timeout: float | None = None) -> None:
+        """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44).
 
-    def wait_closed(self) -> None:
-        """Wait until it has ended and its messages were taken and handled; raises the error that ended it."""
-        self.emptied(None)
+        Parameters
+        ----------
+        timeout
+            Seconds for the server to confirm that nothing more is under way; None is the connection's `drain_timeout`.
+            When they have passed, it ends behind what came with `DrainTimeoutError`.
+        """
+        self._call(self._inner.drain(timeout))
+
+    def wait_closed(self, timeout: float | None = None) -> None:
+        """Wait until it has ended and its messages were taken and handled; raises the error that ended it.
+
+        Parameters
+        ----------
+        timeout
+            Seconds, after which `DrainTimeoutError` is raised, and it goes on; None for no limit.
+        """
+        if not self.emptied(None if timeout is None else time.monotonic() + timeout):
+            raise aio.not_drained(repr(self._inner), timeout or 0, self.pending[0])
         if self._puller.error is not None:
             raise self._puller.error
 
