@@ -237,8 +237,9 @@ class Consuming:
         check_group(self._info.config, options.priority)
         self._js.connection.check_loop()
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        began = None  # now, unless it has to wait before it can pull
         if self._left:
+            began = loop.time()
             options.template(self._info.stream_name, self._info.name)  # refused before anything is taken
             await self._left.settle(options.patience)
         batch, wanted = self._left.take(options)
