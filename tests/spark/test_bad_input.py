@@ -83,7 +83,7 @@ def test_a_server_that_does_not_answer_is_given_up_after_the_time_out(spark: Spa
 def test_a_stopped_server_is_an_error_also_where_a_connection_was_kept(spark: SparkSession, rows: DataFrame) -> None:
     with running() as nats:
         stream = nats.filled(3)
-        frame = spark.read.format("jetstream").options(servers=nats.url, stream=stream).load()
+        frame = spark.read.format("jetstream").options(servers=nats.url, stream=stream, retryTimeout="300ms").load()
         assert frame.count() == 3
         address = nats.url.removeprefix("nats://")
         nats.server.stop()
