@@ -10,10 +10,19 @@ made under a new name behind the last good message. `OrderedCursor` says where t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypedDict
 
+from jetspark.flow.ordered_actions import (
+    AskLeader,
+    Create,
+    Delete,
+    LookUp,
+    OrderedAction,
+    OrderedEnd,
+    Read,
+    Warn,
+)
 from jetspark.flow.push.gaps import GapDetector
 from jetspark.flow.push.resetting import TRY_TIMEOUT, ResetBackoff, is_passing
 from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
@@ -22,10 +31,12 @@ from jetspark.jetstream.errors import (
     ConfigError,
     ConsumerDeletedError,
     ConsumerIsPushError,
+    DisconnectedError,
     Error,
     InvalidAckError,
     MissedHeartbeatError,
     NoConsumerResponseError,
+    PermissionsViolationError,
 )
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.jetstream.making import make_config
@@ -34,6 +45,7 @@ from jetspark.wire.messages import Message
 
 __all__ = [
     "TRY_TIMEOUT",
+    "AskLeader",
     "Create",
     "Delete",
     "LookUp",
@@ -53,6 +65,8 @@ _HEARTBEAT: Final = 5.0
 _EXPIRES_FOR_HEARTBEAT: Final = 10.0
 _REASONS: Final = (ConsumerDeletedError, ConsumerIsPushError, MissedHeartbeatError, NoConsumerResponseError)
 """What the pulls say when the consumer is, or may be, gone (ORD-11)."""
+_QUESTIONS: Final = 3
+"""So often the stream's leader is asked without an answer before the consumer is believed."""
 
 
 class OrderedFields(TypedDict, total=False):
@@ -164,58 +178,22 @@ class OrderedCursor:
         return self._gaps.heartbeat(last_consumer_sequence)
 
     @property
+    def subjects(self) -> tuple[str, ...]:
+        """What it reads; `>` for all."""
+        filters = self._config.filter_subjects or [self._config.filter_subject or ">"]
+        return tuple(filters)
+
+    @property
     def delivered(self) -> int:
         """Deliveries of the present consumer that were seen."""
         return self._gaps.last or 0
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
-    """Make a consumer, within `TRY_TIMEOUT`, and say `created` or `failed`."""
-
-    config: ConsumerConfig
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Delete a former consumer; nobody waits for that, or minds if it is gone."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """Pull from the consumer, until told `Create`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class LookUp:
-    """Ask for the consumer's info and say `looked_up`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Warn:
-    """Tell the user; it goes on."""
-
-    error: Error
-
-
-@dataclass(frozen=True, slots=True)
-class OrderedEnd:
-    """Nothing more will come."""
-
-    error: Error | None
-
-
-OrderedAction = Create | Delete | Read | LookUp | Warn | OrderedEnd
-
-
 class OrderedFlow:
     """The consumers behind one ordered consume.
+
+    With `until_drained` it ends when a consumer has nothing pending and the stream's leader, asked then, had nothing
+    more either: the consumer may be with a replica that is still catching up.
 
     Parameters
     ----------
@@ -238,6 +216,9 @@ class OrderedFlow:
         self._backoff = ResetBackoff(max_reset_attempts)
         self._until_drained = until_drained
         self._expected = 0  # what the present consumer had before it at first
+        self._begin = 0  # the sequence behind which the present consumer began
+        self._last: int | None = None  # what the leader had last when it was asked
+        self._silent = 0  # questions to the leader in a row without an answer
         self._made = False  # the present consumer is known to exist
         self._online = True
         self._actions: list[OrderedAction] = []
@@ -266,10 +247,10 @@ class OrderedFlow:
         self._backoff.succeeded()
         self._cursor.created(info)
         self._expected = info.num_pending
+        self._begin = info.delivered.stream_seq
+        self._actions.append(Read(info.name))
         if self._until_drained and not info.num_pending:
-            self.stop()
-        else:
-            self._actions.append(Read(info.name))
+            self._ask_leader()
 
     def failed(self, now: float, name: str, error: Error) -> None:
         """The consumer of that name could not be made (ORD-07, ORD-08)."""
@@ -293,12 +274,15 @@ class OrderedFlow:
         good, last = self._cursor.accept(messages)
         if good < len(messages):
             self.reset()
-        elif self._until_drained and last is not None and not last.num_pending:
-            # What a server says of pending messages may be a little behind.
-            if self._cursor.delivered >= self._expected:
-                self.stop()
-            else:
-                self._actions.append(LookUp(self._cursor.name))
+        elif self._until_drained and last is not None:
+            if self._last is not None:
+                self._end_if_drained()
+            elif not last.num_pending:
+                # What a server says of pending messages may be a little behind.
+                if self._cursor.delivered >= self._expected:
+                    self._ask_leader()
+                else:
+                    self._actions.append(LookUp(self._cursor.name))
         return good
 
     def heartbeat(self, last_consumer_sequence: int | None) -> None:
@@ -312,8 +296,29 @@ class OrderedFlow:
         """What the consumer says of itself while nothing comes."""
         if info.name == self._cursor.name and not info.num_pending:
             if info.delivered.consumer_seq <= self._cursor.delivered:
-                self.stop()
+                self._ask_leader()
             self._expected = 0
+
+    def leader_has(self, last: int) -> None:
+        """The leader's last message of what is read has that sequence; 0 for none."""
+        self._last = last
+        self._silent = 0
+        self._end_if_drained()
+
+    def leader_failed(self, error: Error) -> None:
+        """The leader could not be asked. The next heartbeat leads to the next question."""
+        self._silent += not isinstance(error, DisconnectedError)
+        if self._silent >= _QUESTIONS or isinstance(error, PermissionsViolationError):
+            self._actions.append(Warn(error))
+            self.stop()
+
+    def _ask_leader(self) -> None:
+        self._actions.append(AskLeader(self._cursor.subjects))
+
+    def _end_if_drained(self) -> None:
+        place = self._cursor.last_sequence
+        if self._last is not None and self._last <= (self._begin if place is None else place):
+            self.stop()
 
     def problem(self, error: Error, *, final: bool) -> None:
         """The pulls have a warning or, with `final`, an end."""

@@ -12,6 +12,7 @@ from jetspark.aio.jetstream.puller import Puller
 from jetspark.aio.message import Msg
 from jetspark.flow.ordered import (
     TRY_TIMEOUT,
+    AskLeader,
     Create,
     Delete,
     LookUp,
@@ -27,8 +28,9 @@ from jetspark.jetstream.api import (
     ConsumerCreateRequest,
     ConsumerDeleteRequest,
     ConsumerInfoRequest,
+    MessageGetRequest,
 )
-from jetspark.jetstream.errors import Error
+from jetspark.jetstream.errors import Error, MessageNotFoundError
 from jetspark.jetstream.header_names import LAST_CONSUMER
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.messages import Message
@@ -196,6 +198,8 @@ class OrderedPuller:
                     self._read(name)
                 case LookUp(name):
                     self._spawn(self._look_up(name))
+                case AskLeader(subjects):
+                    self._spawn(self._ask_leader(subjects))
                 case Warn(error):
                     self._on_warning(error)
                 case OrderedEnd(error):
@@ -245,6 +249,22 @@ class OrderedPuller:
         with suppress(Error):  # the next heartbeat asks again
             self._flow.looked_up(await self._js.request(ConsumerInfoRequest(self._stream, name)))
         self._act()
+
+    async def _ask_leader(self, subjects: tuple[str, ...]) -> None:
+        try:
+            last = [await self._last_of(subject) for subject in subjects]
+        except Error as error:
+            self._flow.leader_failed(error)
+        else:
+            self._flow.leader_has(max(last))
+        self._act()
+
+    async def _last_of(self, subject: str) -> int:
+        request = MessageGetRequest(self._stream, last_by_subj=subject, no_headers=True)
+        try:
+            return (await self._js.request(request)).sequence
+        except MessageNotFoundError:
+            return 0
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work, name=f"jetspark ordered consumer of {self._stream}")
