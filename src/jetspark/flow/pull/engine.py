@@ -88,7 +88,7 @@ class PullEngine:
         self._until: float | None = None  # a fetch's own deadline
         self._online = True
         self._verifying = False
-        self._missing = 0  # answers in a row that there is no such consumer
+        self._missing = 0  # answers that there is no such consumer, since the last reconnect
         self._look_at: float | None = None
         self._actions: list[Action] = []
 
