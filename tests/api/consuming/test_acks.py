@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import time
 from datetime import UTC, timedelta
@@ -11,6 +12,7 @@ import pytest
 from tests.api.consuming.support import consumer_of
 from tests.fronts import Ground, eventually
 
+from jetspark import aio, sync
 from jetspark.aio import Msg
 from jetspark.errors import (
     ConnectionClosedError,
@@ -87,11 +89,11 @@ async def test_after_a_terminal_acknowledgement_all_others_are_left_out(ground: 
 
 @pytest.mark.conformance("ACK-05")
 async def test_progress_may_be_told_again_and_again_and_ends_nothing(ground: Ground) -> None:
-    consumer = await consumer_of(ground, messages=1, ack_wait=timedelta(seconds=0.4))
+    consumer = await consumer_of(ground, messages=1, ack_wait=timedelta(seconds=1))
     message = await consumer.next()
-    for _ in range(5):
+    for _ in range(4):
         with pytest.raises(NoMessageError):
-            await consumer.next(0.15)
+            await consumer.next(0.4)
         await message.in_progress()
     assert not message.settled
     await message.ack_sync()
@@ -123,6 +125,12 @@ async def test_a_synchronous_acknowledgement_waits_for_the_server(ground: Ground
     with pytest.raises(NoRespondersError):
         await second.ack_sync()
     assert not second.settled
+
+
+@pytest.mark.conformance("ACK-07")
+@pytest.mark.parametrize("kind", [aio.Msg, sync.Msg])
+def test_a_synchronous_acknowledgement_waits_five_seconds_by_default(kind: type[aio.Msg | sync.Msg]) -> None:
+    assert inspect.signature(kind.ack_sync).parameters["timeout"].default == 5.0
 
 
 @pytest.mark.conformance("ACK-07")

@@ -158,16 +158,23 @@ async def test_r12_an_unpinned_client_gives_up_its_id_and_pulls_on_at_once(groun
 
 
 @pytest.mark.conformance("PRI-06")
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
-async def test_another_client_takes_over_when_the_pinned_one_is_gone(ground: Ground) -> None:
+async def test_a_client_that_waits_takes_over_when_the_pinned_one_is_gone(ground: Ground) -> None:
     first = await consumer_of(ground, messages=1, priority_timeout=timedelta(seconds=1), **PINNED)
     second = await ground.js.consumer(first.stream_name, first.name)
-    async with first.consume(group="g") as messages:
-        assert payloads(await take(messages, 1)) == [b"0"]
-    async with second.consume(group="g") as messages:
-        await ground.nc.flush()
-        await ground.fill(f"{first.stream_name}.a", b"1")
-        assert payloads(await take(messages, 1)) == [b"1"]
+    told = Warnings()
+    async with first.consume(group="g") as pinned:
+        assert payloads(await take(pinned, 1)) == [b"0"]
+        async with second.consume(group="g", on_error=told.tell) as other:
+            taken = asyncio.create_task(take(other, 1))
+            await ground.nc.flush()
+            await ground.fill(f"{first.stream_name}.a", b"1")
+            assert payloads(await take(pinned, 1)) == [b"1"]
+            assert not taken.done()
+            await pinned.stop()
+            await ground.nc.flush()
+            await ground.fill(f"{first.stream_name}.a", b"2")
+            assert payloads(await taken) == [b"2"]
+    assert told.errors == []
 
 
 @pytest.mark.conformance("PRI-07")

@@ -64,14 +64,13 @@ async def handle_of(js: JetStream, consumer: Consumer) -> Consumer:
 
 
 @pytest.mark.conformance("REC-03", "REC-04", "REC-05")
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 async def test_consume_waits_for_the_session_and_then_pulls_once(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     requests = await ground.spy("$JS.API.>")
     told = Warnings()
     async with behind_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
-        async with handle.consume(expires=1, idle_heartbeat=0.5, max_messages=10, on_error=told.tell) as messages:
+        async with handle.consume(expires=30, idle_heartbeat=0.5, max_messages=10, on_error=told.tell) as messages:
             await waiting(ground, consumer, 1)
             before = len(await requests.settled())
             proxy.open = False
@@ -86,8 +85,8 @@ async def test_consume_waits_for_the_session_and_then_pulls_once(ground: Ground)
     assert told.errors == []
     after = requests.messages[before:]
     pulls = [message for message in after if ".MSG.NEXT." in message.subject]
+    assert len(pulls) == 1
     assert b'"batch":10' in pulls[0].payload
-    assert len(pulls) <= 2  # a second one if a whole second has passed meanwhile
     assert not [subject for subject in requests.subjects[before:] if ".CONSUMER.INFO." in subject]
 
 
@@ -127,9 +126,12 @@ async def test_revision_1_ends_consume_when_the_consumer_is_gone(ground: Ground)
 
 
 @pytest.mark.conformance("REC-06")
-async def test_r3_a_consumer_that_vanished_is_told_and_picked_up_when_it_is_made_again(front: FrontName) -> None:
+@pytest.mark.parametrize("kind", PROFILES)
+async def test_r3_a_consumer_that_vanished_is_told_and_picked_up_when_it_is_made_again(
+    front: FrontName, kind: str
+) -> None:
     """A memory consumer is gone after a restart; consume stays, and reads on when it is there again (R3)."""
-    async with own_server(front, PROFILES["default"]) as (server, ground):
+    async with own_server(front, PROFILES[kind]) as (server, ground):
         stream = await ground.stream(storage="file")
         fields: dict[str, Any] = {"durable_name": "d", "mem_storage": True}
         consumer = await stream.create_consumer(**fields)
@@ -147,26 +149,27 @@ async def test_r3_a_consumer_that_vanished_is_told_and_picked_up_when_it_is_made
 
 @pytest.mark.conformance("REC-07")
 async def test_counters_survive_cuts_while_the_server_stays_up(ground: Ground) -> None:
-    consumer = await consumer_of(ground, messages=300, ack_wait=timedelta(seconds=2))
+    consumer = await consumer_of(ground, messages=1000, ack_wait=timedelta(seconds=2))
     seen: set[bytes] = set()
     async with behind_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
         async with handle.consume(max_messages=20, expires=2) as messages:
             for _ in range(3):
                 for message in await take(messages, 50):
+                    assert messages.pending[0] <= 40
                     seen.add(message.payload)
                     await message.ack()
                 count = len(recorder.of(Reconnected))
                 proxy.cut()
                 await recorder.wait(Reconnected, count + 1)
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(40):
                 async for message in messages:
+                    assert messages.pending[0] <= 40
                     seen.add(message.payload)
                     await message.ack()
-                    if len(seen) == 300:
+                    if len(seen) == 1000:
                         break
-            assert messages.pending[0] <= 40
-    assert seen == set(numbered(0, 300))
+    assert seen == set(numbered(0, 1000))
 
 
 @pytest.mark.conformance("REC-07")
@@ -218,7 +221,6 @@ async def test_r1_a_cut_ends_a_fetch_at_once_with_what_it_has(ground: Ground) ->
 
 
 @pytest.mark.conformance("REC-08")
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 async def test_a_fetch_without_a_session_waits_for_one(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
     async with behind_proxy(ground) as (proxy, js, recorder):

@@ -17,7 +17,8 @@ from tests.api.consuming.support import (
     take,
     waiting,
 )
-from tests.fronts import PROFILES, FrontName, Ground, open_ground
+from tests.connection.support import Proxy
+from tests.fronts import PROFILES, FrontName, Ground, connect, open_ground
 
 from jetspark.aio.jetstream import Consumer
 from jetspark.errors import (
@@ -34,7 +35,6 @@ from jetspark.server import NatsCluster, NatsServer
 
 
 @pytest.mark.conformance("STA-01")
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 async def test_heartbeats_only_keep_the_timer_from_firing(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     assert await consumer.fetch(1, expires=0.9, idle_heartbeat=0.2) == []  # four of them came
@@ -183,18 +183,24 @@ async def test_a_pin_id_that_is_not_valid_any_more_ends_a_fetch_quietly_and_is_f
     assert "id" not in pull_bodies(spy)[0]
 
 
-@pytest.mark.conformance("STA-20", "FET-05")
-async def test_nobody_there_is_an_error_of_a_fetch_and_a_warning_of_consume(ground: Ground) -> None:
+@pytest.mark.conformance("STA-20", "FET-05", "ALG-06")
+async def test_nobody_there_is_an_error_of_a_fetch_and_a_paced_warning_of_consume(ground: Ground) -> None:
     consumer = await consumer_of(ground, durable_name="d")
-    await ground.admin_js.delete_consumer(consumer.stream_name, "d")
-    with pytest.raises(NoConsumerResponseError):
-        await consumer.next(5)
-    told = Warnings()
-    async with consumer.consume(on_error=told.tell) as messages:
-        await told.wait(NoConsumerResponseError, 2)
-        await ground.admin_js.create_consumer(consumer.stream_name, durable_name="d")
-        await ground.fill(f"{consumer.stream_name}.a", b"0")
-        assert payloads(await take(messages, 1)) == [b"0"]
+    async with Proxy(ground.server.port) as proxy:
+        connection = await connect(ground.front, proxy.url, **ground.profile.options)
+        handle = await connection.jetstream(domain=ground.profile.domain).consumer(consumer.stream_name, "d")
+        await ground.admin_js.delete_consumer(consumer.stream_name, "d")
+        with pytest.raises(NoConsumerResponseError):
+            await handle.next(5)
+        told = Warnings()
+        before = proxy.said.count(b".MSG.NEXT.")
+        async with handle.consume(on_error=told.tell) as messages:
+            await told.wait(NoConsumerResponseError, 3)
+            assert proxy.said.count(b".MSG.NEXT.") - before <= 4
+            await ground.admin_js.create_consumer(consumer.stream_name, durable_name="d")
+            await ground.fill(f"{consumer.stream_name}.a", b"0")
+            assert payloads(await take(messages, 1)) == [b"0"]
+        await connection.close()
 
 
 @pytest.mark.parametrize(
@@ -216,7 +222,8 @@ async def test_what_ends_a_fetch_with_an_error_is_a_warning_of_consume(
         with pytest.raises(kind, match=status[4:].decode()):
             await fetching
         await told.wait(kind)
-    await goes_on(ground, await consumer_of(ground), status, quiet=False)
+    unknown = status in {b"499 Foo", b"409 Something New"}
+    await goes_on(ground, await consumer_of(ground), status, quiet=False, again=not unknown)
 
 
 @pytest.mark.conformance("STA-16")
@@ -290,13 +297,19 @@ async def ends_quietly(ground: Ground, consumer: Consumer, status: bytes) -> Non
         assert told.errors == []
 
 
-async def goes_on(ground: Ground, consumer: Consumer, status: bytes, *, quiet: bool) -> None:
-    """A consume that gets the status pulls on, and everything comes."""
+async def goes_on(ground: Ground, consumer: Consumer, status: bytes, *, quiet: bool, again: bool = True) -> None:
+    """A consume that gets the status pulls again, or goes on with the pull it has, and everything comes."""
     spy = await spy_on_pulls(ground, consumer)
     told = Warnings()
     async with consumer.consume(on_error=told.tell) as messages:
         [pull] = await spy.wait(1)
-        await ground.inject(pull.reply, b"NATS/1.0 %b\r\n\r\n" % status)
+        await ground.inject(pull.reply, b"NATS/1.0 %b\r\nNats-Pending-Messages: 500\r\n\r\n" % status)
+        if again:
+            await spy.wait(2)
+        else:
+            await told.wait(StatusError)
+            await spy.settled()
+        assert [body["batch"] for body in pull_bodies(spy)] == [500] * (1 + again)
         await ground.fill(f"{consumer.stream_name}.a", *numbered(0, 20))
         assert payloads(await take(messages, 20)) == numbered(0, 20)
     assert bool(told.errors) is not quiet
