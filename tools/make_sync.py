@@ -40,8 +40,8 @@ BY_HAND: Final[dict[str, ByHand]] = {
     "PushSubscription": ByHand(
         "jetspark.sync.push:PushReading",
         frozenset({"drain", "next_msg", "__iter__", "__next__"})
-        | {"route", "retire", "emptied", "called_back", "drain_soon"}  # for those who read on behalf of the user
-        | {"awaits_asking", "asked_again", "look_empty", "taken", "wants_taken"},
+        | {"route", "retire", "emptied", "drain_soon"}  # for those who read on behalf of the user
+        | {"awaits_asking", "asked_again", "look_empty", "reader_ended", "taken", "wants_taken"},
     ),
     "BatchPublisher": ByHand("jetspark.sync.jetstream.publisher:BatchAdd", frozenset({"add"})),
     "Publishing": ByHand("jetspark.sync.jetstream.publisher:PublishAsync", frozenset({"publish_async"})),

@@ -35,6 +35,11 @@ class CallbackThread(Generic[P]):
         self._thread: threading.Thread | None = None
         weakref.finalize(self, self._jobs.put, None)
 
+    @property
+    def direct(self) -> Callable[P, object]:
+        """The callback itself, for those who have a thread of their own to run it on."""
+        return self._callback
+
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Call it and wait for its end; what it raises is raised here."""
         loop = asyncio.get_running_loop()

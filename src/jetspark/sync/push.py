@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
 from jetspark.aio.jetstream.push_subscription import PushSubscription
 from jetspark.sync.blocking import Blocking
-from jetspark.sync.callbacks import CALLBACK_THREADS
 from jetspark.sync.message import Msg
-from jetspark.sync.subscription import Subscription
+from jetspark.sync.subscription import Callback, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +33,30 @@ class PushReading(Blocking):
 
     def __init__(self, connection: Connection, inner: Any) -> None:
         super().__init__(connection, inner)
-        self._reader = None if self._inner.called_back else _Reader(connection, self._inner)
-        self._drained = _Drained(connection, self._inner)
-        connection.enlist(self._drained)
+        self._reader = _Reader(connection, self._inner)
+
+    def __iter__(self) -> Iterator[Msg]:
+        return self._reader
+
+    def __next__(self) -> Msg:
+        return next(self._reader)
+
+    def next_msg(self, timeout: float | None = None) -> Msg:
+        """The next message, in the order of arrival.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait; None waits for ever, 0 takes only what is there.
+
+        Raises
+        ------
+        NoMessageError
+            None came in time.
+        SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
+            None will come any more.
+        """
+        return self._reader.next_msg(timeout)
 
     def drain(self, timeout: float | None = None) -> None:
         """End the subscription without losing a message: those that came are still handed out, and can be acked.
@@ -56,40 +77,10 @@ class PushReading(Blocking):
         DrainTimeoutError
             The rest was dropped.
         """
-        if self._reader is None and threading.current_thread().name.startswith(CALLBACK_THREADS):
+        if self._reader.is_current:
             self._connection.soon(partial(self._inner.drain_soon, timeout))
         else:
             self._call(self._inner.drain(timeout))
-
-    def __iter__(self) -> Iterator[Msg]:
-        return self if self._reader is None else self._reader
-
-    def __next__(self) -> Msg:
-        if self._reader is not None:
-            return next(self._reader)
-        try:
-            return cast("Msg", self._call(self._inner.__anext__()))
-        except StopAsyncIteration:
-            raise StopIteration from None
-
-    def next_msg(self, timeout: float | None = None) -> Msg:
-        """The next message, in the order of arrival.
-
-        Parameters
-        ----------
-        timeout
-            Seconds to wait; None waits for ever, 0 takes only what is there.
-
-        Raises
-        ------
-        NoMessageError
-            None came in time.
-        SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
-            None will come any more.
-        """
-        if self._reader is None:
-            return cast("Msg", self._call(self._inner.next_msg(timeout)))
-        return self._reader.next_msg(timeout)
 
 
 class PullDraining(Blocking):
@@ -107,8 +98,22 @@ class _Reader(Subscription):
     """The subscription that the messages are taken from. What happens to it is told to the one on the event loop."""
 
     def __init__(self, connection: Connection, inner: PushSubscription) -> None:
-        super().__init__(connection, inner.route, None)
         self._inner = inner
+        callback = cast("Callback | None", inner.direct)
+        super().__init__(connection, inner.route, _acking(callback) if callback and inner.auto_ack else callback)
+        self.drained = _Drained(connection, inner, self)  # lives as long as somebody reads, a thread for one
+        connection.enlist(self.drained)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is the thread that calls the callback."""
+        return self._thread is threading.current_thread()
+
+    def _run(self, callback: Callback) -> None:
+        try:
+            super()._run(callback)
+        finally:
+            self._connection.soon(self._inner.reader_ended)
 
     def wake(self) -> None:
         super().wake()
@@ -127,9 +132,12 @@ class _Reader(Subscription):
 class _Drained:
     """What a connection knows of a subscription when it drains."""
 
-    def __init__(self, connection: Connection, inner: PushSubscription | PullSubscription) -> None:
+    def __init__(
+        self, connection: Connection, inner: PushSubscription | PullSubscription, reader: _Reader | None = None
+    ) -> None:
         self._connection = connection
         self._inner = inner
+        self._reader = None if reader is None else weakref.ref(reader)  # no cycle: who stops reading is not waited for
 
     @property
     def pending(self) -> tuple[int, int]:
@@ -147,4 +155,16 @@ class _Drained:
         return True
 
     def join(self, timeout: float) -> None:
-        """The callback's thread is the connection's business."""
+        reader = None if self._reader is None else self._reader()
+        if reader is not None:
+            reader.join(timeout)
+
+
+def _acking(callback: Callback) -> Callback:
+    """The callback, and an acknowledgement when it returns; not when it raises, nor when it has settled the message."""
+
+    def call(message: Msg) -> None:
+        callback(message)
+        message.ack()  # does nothing when it was settled
+
+    return call

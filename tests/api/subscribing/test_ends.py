@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from datetime import timedelta
 from typing import Any
@@ -189,6 +190,20 @@ async def test_the_end_of_the_connections_drain_is_the_end_of_the_consumers(grou
         assert errors(own.events) == []
     assert handled == [b"1", b"2", b"3"]
     assert await gone(ground, stream.name, subscription.consumer)
+
+
+async def test_a_subscription_that_nobody_holds_is_called_back_and_drained_too(ground: Ground) -> None:
+    stream = await ground.stream()
+    handled: list[bytes] = []
+    async with side(ground) as own:
+        await own.js.subscribe(f"{stream.name}.a", cb=lambda message: handled.append(message.payload))
+        gc.collect()
+        await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
+        await eventually(lambda: handled, what="a message")
+        await own.nc.drain()
+        assert errors(own.events) == []
+    assert handled == [b"1", b"2", b"3"]
+    assert await ground.js.consumer_names(stream.name).all() == []
 
 
 async def test_a_connection_that_drains_leaves_no_pull_consumer_and_does_not_wait_for_fetches(ground: Ground) -> None:

@@ -53,16 +53,17 @@ class PushSubscription(Subscription):
         self._feed = feed
         self._retired = self._over = False
         self._asked: asyncio.Future[None] | None = None
+        self._reading: asyncio.Future[None] | None = None
+        self.auto_ack = auto_ack
+        self.direct: Callable[[Msg], object] | None = getattr(callback, "direct", None)
+        if self.direct is not None:  # the blocking front calls it, on a thread that takes the messages itself
+            self._reading = asyncio.get_running_loop().create_future()
+            callback = None
         super().__init__(js.connection, feed.route, _acking(js, callback) if callback and auto_ack else callback)
         js.connection.enlist(self)
 
     def __repr__(self) -> str:
         return f"<PushSubscription to {self.consumer!r} of {self.stream!r}{', closed' if self.closed else ''}>"
-
-    @property
-    def called_back(self) -> bool:
-        """A callback takes the messages."""
-        return self._task is not None
 
     @property
     def stream(self) -> str:
@@ -240,6 +241,8 @@ class PushSubscription(Subscription):
                     await self._connection.confirm(None)
             await self._handed_out()
             self._feed.finish()
+            if self._reading is not None:
+                await asyncio.wait([self._reading])
             await super(PushSubscription, self).emptied(confirm=False)
             self._over = True
 
@@ -254,7 +257,7 @@ class PushSubscription(Subscription):
         """
         self._feed.absorb()
         route = self._route
-        if self._task is None and route.pending:
+        if self._task is None and self._reading is None and route.pending:
             loop = asyncio.get_running_loop()
             self._empty, self._asked = loop.create_future(), loop.create_future()
             route.watched = True
@@ -309,6 +312,11 @@ class PushSubscription(Subscription):
         super()._taken()
         if self._retired:
             self.look_empty()
+
+    def reader_ended(self) -> None:
+        """The thread that called the callback is done with the last message."""
+        if self._reading is not None and not self._reading.done():
+            self._reading.set_result(None)
 
     @property
     def awaits_asking(self) -> bool:
