@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from jetspark.aio.jetstream.driving import drive
+from jetspark.aio.jetstream.driving import drive, spawn
 from jetspark.aio.jetstream.silence import SilenceWatch
 from jetspark.flow.push import (
     ALARM_FACTOR,
@@ -88,6 +87,7 @@ class PushFeed:
         self._client = js.connection.client
         self._options = options
         self._loop = asyncio.get_running_loop()
+        self._spawn = partial(spawn, js.connection)
         self._inner: Route | None = None
         self._engine = PushEngine("")
         self._flow = FlowControl()
@@ -178,15 +178,6 @@ class PushFeed:
             if not inner.ended:
                 self._client.unsubscribe(inner)
                 self._connection.send_soon()
-
-    def _spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Run what nobody waits for; its errors are nobody's business."""
-
-        async def run() -> None:
-            with suppress(Error):
-                await coroutine
-
-        self._connection.adopt(self._loop.create_task(run()))
 
     # -- set up --------------------------------------------------------------------------------------------------
 

@@ -82,6 +82,20 @@ class OrderedFeed(PushFeed):
             self._connection.adopt(self._reset)
 
     async def _renew(self) -> None:
+        try:
+            last_sequence = await self._next_consumer()
+        except Exception as error:  # noqa: BLE001 - whatever it was, nothing more would come
+            problem = error if isinstance(error, Error) else _unforeseen(error)
+            self._connection.tell(ErrorOccurred(problem))
+            self.close(problem)
+            return
+        self._reset = None
+        self._renewed_at = last_sequence
+        self._engine.renewed(self._name)
+        self._begin()
+
+    async def _next_consumer(self) -> int:
+        """Make the next consumer, as often as it takes; returns behind which message it starts."""
         ordered = self.binding.ordered
         assert ordered is not None, "only ordered subscriptions are renewed"
         ordered.last_sequence = self._engine.last_sequence
@@ -97,13 +111,14 @@ class OrderedFeed(PushFeed):
             except Error as error:
                 delay = backoff.failed() if is_passing(error) else None
                 if delay is None:
-                    self._connection.tell(ErrorOccurred(error))
-                    self.close(error)
-                    return
+                    raise
                 await asyncio.sleep(delay)
             else:
-                break
-        self._reset = None
-        self._renewed_at = ordered.last_sequence
-        self._engine.renewed(self._name)
-        self._begin()
+                return ordered.last_sequence
+
+
+def _unforeseen(error: Exception) -> Error:
+    """An error that nobody thought of, as one of the library's."""
+    problem = Error(f"the next consumer of an ordered subscription could not be made: {error!r}")
+    problem.__cause__ = error
+    return problem

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 from jetspark.aio.jetstream.api import JetStreamAPI
-from jetspark.aio.jetstream.driving import drive
+from jetspark.aio.jetstream.driving import drive, spawn
 from jetspark.aio.jetstream.feed import FeedOptions, PushFeed
 from jetspark.aio.jetstream.ordered_feed import OrderedFeed
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
@@ -289,7 +290,7 @@ class Subscribing(JetStreamAPI):
 
     async def _pull(self, options: SubscribeOptions) -> PullSubscription:
         workflow = subscribe(options, self._connection.new_inbox, new_name)
-        binding: Binding = await drive(workflow, self.request)
+        binding: Binding = await drive(workflow, self.request, forget=partial(spawn, self._connection))
         return PullSubscription(self, binding)
 
 
