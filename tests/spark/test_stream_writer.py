@@ -17,6 +17,7 @@ from jetspark.errors import (
     BadSubjectError,
     ConfigError,
     ConnectError,
+    DisconnectedError,
     PermissionsViolationError,
     ProtocolError,
     WrongStreamError,
@@ -199,6 +200,24 @@ def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCapt
             "keep their message ids when the batch is run again"
         ),
     ]
+
+
+def test_without_dedup_only_rows_with_ids_of_their_own_wait_for_a_server_that_is_away() -> None:
+    with running() as nats:
+        stream = nats.stream()
+
+        def restarting(ids: str | None) -> Iterator[pa.RecordBatch]:
+            yield from batches(stream, range(500), ids=ids)
+            nats.server.restart()
+            yield from batches(stream, range(500, 1000), ids=ids)
+
+        own = writer(nats, WITH_IDS, dedup="off", retryTimeout="20s")
+        assert own.publish(task(), restarting("own")).streams[stream].count == 1000
+        nats.connection.reconnect()
+        assert sorted(data(nats, stream)) == list(range(1000))
+        with pytest.raises(DisconnectedError):
+            writer(nats, dedup="off", retryTimeout="20s").publish(task(), restarting(None))
+        nats.connection.reconnect()
 
 
 def test_a_server_that_is_away_for_a_moment_is_waited_for() -> None:

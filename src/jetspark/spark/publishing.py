@@ -41,11 +41,13 @@ def written_rows(
         row += len(batch)
 
 
-def publish_rows(connection: Connection, rows: Iterator[pa.RecordBatch], options: WriteOptions) -> PublishReport:
-    """Publish them as the options say. Only rows with ids are sent again when the connection was lost."""
+def publish_rows(
+    connection: Connection, rows: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions
+) -> PublishReport:
+    """Publish them as the options say. Only rows with ids, ours or their own, are sent again after a loss."""
     from jetspark.bulk import publish, publish_atomic
 
-    retry_timeout = options.retry_timeout if options.dedup else 0.0
+    retry_timeout = options.retry_timeout if options.dedup or "msg_id" in columns else 0.0
     if options.atomic:
         return publish_atomic(
             connection,

@@ -93,7 +93,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         rows = written_rows(_chain(first, batches), self._columns, write, str(task), lasting=True)
         with lend(write.server.connect, write.retry_timeout) as connection:
             if self._options.progress_stream is None:
-                done = PublishedRows.of(task.partition, publish_rows(connection, rows, write))
+                done = PublishedRows.of(task.partition, publish_rows(connection, rows, self._columns, write))
                 WindowCheck(self._options).after(connection, done.streams)
             else:
                 done = self._publish_recorded(connection, task, rows)
@@ -112,7 +112,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         record.begin(connection)
         own_ids = "msg_id" in self._columns or "headers" in self._columns  # a row's headers may hold one
         replay = Replay(write, None if own_ids else str(task), record.since_ns, record.marks)
-        report = publish_rows(connection, replay.rest(rows), write)
+        report = publish_rows(connection, replay.rest(rows), self._columns, write)
         record.finish(connection, replay.marks)
         return PublishedRows.of(task.partition, report, replay.skipped)
 

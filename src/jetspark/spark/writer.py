@@ -69,7 +69,7 @@ class JetStreamWriter(DataSourceArrowWriter):
         partition = 0 if context is None else context.partitionId()
         rows = written_rows(iterator, self._columns, self._options, f"{self._job}-{partition}", lasting=False)
         with lend(self._options.server.connect, self._options.retry_timeout) as connection:
-            report = publish_rows(connection, rows, self._options)
+            report = publish_rows(connection, rows, self._columns, self._options)
         done = PublishedRows.of(partition, report)
         log_counts(_log, "partition %d: %s", partition, told(done))
         return done
