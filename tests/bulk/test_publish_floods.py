@@ -12,17 +12,20 @@ from tests.bulk.streams import Streams, read, rows
 
 from jetspark import bulk
 from jetspark.bulk import Connection
-from jetspark.errors import TooManyRequestsError
-from jetspark.server import NatsServer
+from jetspark.errors import MessageSizeExceedsMaximumError, TooManyRequestsError
+from jetspark.jetstream import StreamConfig
+from jetspark.server import NatsCluster, NatsServer
+from jetspark.server.monitor import get
 
 COUNT = 5000
+FLOODED = {"jetstream": {"max_buffered_msgs": 100}}
 PAYLOADS = [b"%d" % number for number in range(COUNT)]
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[NatsServer]:
     """Refuses messages while 100 wait to be stored."""
-    with NatsServer(config={"jetstream": {"max_buffered_msgs": 100}}) as running:
+    with NatsServer(config=FLOODED) as running:
         yield running
 
 
@@ -94,3 +97,28 @@ def test_a_retry_time_allows_rows_without_ids_to_be_stored_twice(connection: Con
     data = stored(streams, name)
     assert sorted(set(data), key=int) == PAYLOADS
     assert len(data) - COUNT <= report.resent
+
+
+def test_a_cluster_that_is_connected_as_a_leaf_node_is_published_to_as_safely() -> None:
+    with NatsServer(jetstream=False, config={"leafnodes": {"port": -1}}) as hub:
+        port = int(hub.monitor_url.rpartition(":")[2])
+        listening = get(hub.host, port, "/varz", {}, 5)[1]["leaf"]
+        assert isinstance(listening, dict)
+        remote = {"url": f"nats-leaf://{hub.host}:{listening['port']}"}
+        with (
+            NatsCluster(config={**FLOODED, "leafnodes": {"remotes": [remote]}}) as leaves,
+            bulk.connect(leaves.urls) as own,
+            bulk.connect(hub.url) as connection,
+        ):
+            streams = Streams(own)
+            name = streams.make_as(
+                StreamConfig(name="FAR", subjects=["FAR.>"], num_replicas=3, max_msg_size=200, allow_direct=True)
+            )
+            report = flood(connection, name, ids=True)
+            assert (report.count, connection.server_info.cluster) == (COUNT, "")
+            assert sorted(stored(streams, name), key=int) == PAYLOADS
+            large = rows(f"{name}.x", [b"x"] * 999 + [b"y" * 300] + [b"x"] * 1000)
+            with pytest.raises(bulk.PublishRefusedError) as caught:
+                bulk.publish(connection, large, max_pending=2000)
+            assert isinstance(caught.value.error, MessageSizeExceedsMaximumError | TooManyRequestsError)
+            assert len(stored(streams, name)) == COUNT + caught.value.report.count
