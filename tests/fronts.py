@@ -157,6 +157,13 @@ class Ground:
         await self.admin.flush()
         return spy
 
+    async def listening(self) -> list[str]:
+        """The subjects that the connection under test is subscribed to, as the server has them."""
+        await self.nc.flush()
+        number = str(self.nc.server_info.client_id)
+        found: Any = await asyncio.to_thread(self.server.monitor, "/connz", subs="1", cid=number)
+        return sorted(found["connections"][0].get("subscriptions_list", []))
+
     async def inject(self, subject: str, header: bytes, payload: bytes = b"", reply: str = "") -> None:
         """Publish a raw header block, `NATS/1.0 409 Some Text\\r\\n\\r\\n` for one: a status as the server sends it."""
         sizes = f"{len(header)} {len(header) + len(payload)}"

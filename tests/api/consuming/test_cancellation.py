@@ -42,9 +42,11 @@ async def cancelled(task: asyncio.Task[object]) -> None:
 @pytest.mark.conformance("FET-07")
 async def test_r24_what_a_cancelled_fetch_had_is_in_the_next_one(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5)
+    before = await ground.listening()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await consumer.fetch(10, expires=5)
+    assert await ground.listening() == before
     assert payloads(await consumer.fetch(3, expires=5)) == numbered(0, 3)
     await waiting(ground, consumer, 0)
     await ground.fill(f"{consumer.stream_name}.a", b"5")

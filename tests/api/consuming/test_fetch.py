@@ -140,23 +140,15 @@ async def test_a_pull_that_the_server_ignores_ends_by_missed_heartbeats(ground: 
 @pytest.mark.conformance("FET-07")
 async def test_the_end_of_a_fetch_leaves_nothing_open_and_takes_nothing_more(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=10)
-    before = await listening(ground)
+    before = await ground.listening()
     assert len(await consumer.fetch(4)) == 4
-    assert await listening(ground) == before
+    assert await ground.listening() == before
     info = await consumer.info()
     assert (info.num_waiting, info.num_ack_pending, info.num_pending) == (0, 4, 6)
     assert len(await consumer.fetch(10, expires=0.1)) == 6
-    assert await listening(ground) == before
+    assert await ground.listening() == before
     info = await consumer.info()
     assert (info.num_waiting, info.num_ack_pending) == (0, 10)
-
-
-async def listening(ground: Ground) -> int:
-    """Subscriptions that the server knows of."""
-    await ground.nc.flush()
-    found = (await asyncio.to_thread(ground.server.monitor, "/varz"))["subscriptions"]
-    assert isinstance(found, int)
-    return found
 
 
 @pytest.mark.conformance("FET-08")

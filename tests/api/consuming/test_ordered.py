@@ -30,7 +30,7 @@ from jetspark.errors import (
     NoMessageError,
     StreamNotFoundError,
 )
-from jetspark.events import Reconnected
+from jetspark.events import ErrorOccurred, Reconnected
 from jetspark.server import NatsCluster, NatsServer
 
 
@@ -181,10 +181,12 @@ async def test_before_the_first_message_the_start_stays(ground: Ground, policy: 
 async def test_r8_a_cut_makes_a_new_consumer_under_a_new_name_after_the_reconnect(ground: Ground) -> None:
     """Nothing is made while there is no session, and the predecessor is deleted (R8, R14)."""
     stream = await filled(ground, 100)
+    recorder = Recorder()
     creations = await ground.spy(f"$JS.API.CONSUMER.CREATE.{stream.name}.>")
     told = Warnings()
     async with Proxy(ground.server.port) as proxy:
-        connection = await connect(ground.front, proxy.url, reconnect_wait=0.05, **ground.profile.options)
+        options = {**ground.profile.options, "reconnect_wait": 0.05, "on_event": recorder}
+        connection = await connect(ground.front, proxy.url, **options)
         ordered = connection.jetstream(domain=ground.profile.domain).ordered_consumer(stream.name)
         async with ordered.consume(max_messages=10, on_error=told.tell) as messages:
             seen = payloads(await take(messages, 20))
@@ -192,13 +194,16 @@ async def test_r8_a_cut_makes_a_new_consumer_under_a_new_name_after_the_reconnec
                 proxy.cut()
                 await creations.wait(number)
                 seen += payloads(await take(messages, 20))
+            failures = len(recorder.of(ErrorOccurred))
             proxy.open = False
             proxy.cut()
+            await recorder.wait(ErrorOccurred, failures + 2)  # tries to connect
             proxy.open = True
             seen += payloads(await take(messages, 20))
         await connection.close()
     assert seen == numbered(0, 100)
     assert told.errors == []
+    # What was asked for without a session would have been sent with the next one.
     assert len(creations.messages) == len(set(creations.subjects)) == 5
     await eventually_few(ground, stream.name)
 
