@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -27,9 +27,12 @@ PATIENCE = 10.0
 
 
 async def eventually(condition: Callable[[], object], timeout: float = PATIENCE, what: str = "the condition") -> None:
-    """Wait until a condition holds."""
+    """Wait until a condition holds; it may be asynchronous, where only the server knows."""
     deadline = time.monotonic() + timeout
-    while not condition():
+    while True:
+        result = condition()
+        if await result if isinstance(result, Awaitable) else result:
+            return
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not hold within {timeout:g} s")
         await asyncio.sleep(0.005)

@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.connection.support import Proxy
+from tests.api.sieve import Sieve
 from tests.fronts import Ground, Spy, connect, eventually
 
 import jetspark
 from jetspark.aio import Msg
 from jetspark.aio.jetstream import ConsumeContext, Consumer
+from jetspark.wire.frames import MessageLine
 
 __all__ = [
-    "Dropping",
     "Warnings",
     "consumer_of",
     "dropping",
@@ -86,10 +86,11 @@ def unseen(ground: Ground, subject: str, *payloads: bytes) -> None:
 
 async def waiting(ground: Ground, consumer: Consumer, count: int) -> None:
     """Wait until the consumer has so many open pulls."""
-    deadline = asyncio.get_running_loop().time() + 10
-    while (info := await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)).num_waiting != count:
-        assert asyncio.get_running_loop().time() < deadline, f"{info.num_waiting} pulls are open"
-        await asyncio.sleep(0.01)
+
+    async def held() -> bool:
+        return (await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)).num_waiting == count
+
+    await eventually(held, what=f"{count} open pulls")
 
 
 class Warnings:
@@ -109,46 +110,18 @@ class Warnings:
         await eventually(lambda: len(self.of(kind)) >= count, timeout, f"{count} x {kind.__name__} in {self.errors}")
 
 
-class Dropping(Proxy):
-    """A proxy that leaves out some of the messages that a consumer delivers (K-drop)."""
-
-    def __init__(self, port: int, drop: Callable[[int], bool]) -> None:
-        super().__init__(port)
-        self._drop = drop
-        self._seen = 0
-        self._buffer = b""
-
-    async def _pipe(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, said: bytearray | None
-    ) -> None:
-        if said is not None:
-            await super()._pipe(reader, writer, left, said)
-            return
-        while data := await reader.read(1 << 16):
-            self._buffer += data
-            writer.write(self._passed())
-            await writer.drain()
-
-    def _passed(self) -> bytes:
-        """The whole frames at the head of the buffer, without those to drop."""
-        passed = b""
-        while (end := self._buffer.find(b"\r\n") + 2) > 1:
-            words = self._buffer[: end - 2].split(b" ")
-            size = int(words[-1]) + 2 if words[0] in {b"MSG", b"HMSG"} else 0
-            if len(self._buffer) < end + size:
-                break
-            frame, self._buffer = self._buffer[: end + size], self._buffer[end + size :]
-            delivery = size and b" $JS.ACK." in frame[:end]
-            self._seen += bool(delivery)
-            if not (delivery and self._drop(self._seen)):
-                passed += frame
-        return passed
-
-
 @asynccontextmanager
 async def dropping(ground: Ground, drop: Callable[[int], bool]) -> AsyncIterator[Any]:
     """A context of the front under test behind a proxy that drops the n-th deliveries for which `drop` says so."""
-    async with Dropping(ground.server.port, drop) as proxy:
+    delivered = 0
+
+    def loses(line: MessageLine, _content: bytes) -> bool:
+        nonlocal delivered
+        delivery = line.reply.startswith(b"$JS.ACK.")
+        delivered += delivery
+        return delivery and drop(delivered)
+
+    async with Sieve(ground.server.port, loses) as proxy:
         connection = await connect(ground.front, proxy.url, **ground.profile.options)
         try:
             yield connection.jetstream(domain=ground.profile.domain)

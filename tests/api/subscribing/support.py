@@ -1,23 +1,31 @@
-"""What the tests of subscriptions share: a connection whose events are kept, and a proxy that loses messages."""
+"""What the tests of subscriptions share: a connection whose events are kept, and what only the server knows."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.connection.support import Proxy, Recorder, eventually
+from tests.connection.support import Recorder, eventually
 from tests.fronts import Ground, connect
 
 from jetspark.aio import Connection, Msg
-from jetspark.aio.jetstream import JetStream, PushSubscription
+from jetspark.aio.jetstream import JetStream, PullSubscription, PushSubscription
 from jetspark.events import ErrorOccurred
-from jetspark.wire.frames import MessageLine, parse_message_line
 
-__all__ = ["Side", "Sieve", "collect", "errors", "live", "side", "told"]
+__all__ = [
+    "Side",
+    "collect",
+    "consumers_left",
+    "errors",
+    "gone",
+    "live",
+    "open_pulls",
+    "side",
+    "told",
+    "unbound",
+]
 
 
 @dataclass
@@ -63,33 +71,33 @@ def live(nc: Connection) -> int:
     return len((nc if blocking is None else blocking.inner).client.routes)
 
 
-class Sieve(Proxy):
-    """A proxy that loses messages on their way to the client.
+async def gone(ground: Ground, stream: str, consumer: str) -> bool:
+    """Whether there is no such consumer."""
+    return consumer not in await ground.admin_js.consumer_names(stream).all()
 
-    `loses` is asked for every message, with its control line and what follows: header block and payload.
-    """
 
-    def __init__(self, port: int, loses: Callable[[MessageLine, bytes], bool] = lambda _line, _content: False) -> None:
-        super().__init__(port)
-        self.loses = loses
-        self.lost = 0
+async def consumers_left(ground: Ground, stream: str, count: int) -> None:
+    """Wait until a stream has no more than so many consumers."""
 
-    async def _pipe(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, said: bytearray | None
-    ) -> None:
-        if said is not None:
-            await super()._pipe(reader, writer, left, said)
-            return
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            while line := await reader.readuntil(b"\n"):
-                content = b""
-                if line.startswith((b"MSG ", b"HMSG ")):
-                    words = parse_message_line(line.rstrip(b"\r\n"))
-                    content = await reader.readexactly(words.size + 2)
-                    if self.loses(words, content[:-2]):
-                        self.lost += 1
-                        continue
-                writer.write(line + content)
-                await writer.drain()
-        writer.transport.abort()
-        self._writers.discard(writer)
+    async def few() -> bool:
+        return len(await ground.admin_js.consumer_names(stream).all()) <= count
+
+    await eventually(few, 30, f"at most {count} consumers")
+
+
+async def unbound(ground: Ground, stream: str, consumer: str) -> None:
+    """Wait until nobody listens to a push consumer."""
+
+    async def free() -> bool:
+        return not (await ground.admin_js.consumer_info(stream, consumer)).push_bound
+
+    await eventually(free, what=f"{consumer} without a listener")
+
+
+async def open_pulls(subscription: PullSubscription, count: int) -> None:
+    """Wait until the server holds so many pulls."""
+
+    async def held() -> bool:
+        return (await subscription.consumer_info()).num_waiting == count
+
+    await eventually(held, what=f"{count} open pulls")

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.api.subscribing.support import Sieve, live, side
+from tests.api.sieve import Sieve
+from tests.api.subscribing.support import live, side
 from tests.fronts import Ground, eventually
 
 from jetspark.aio.jetstream import PushSubscription

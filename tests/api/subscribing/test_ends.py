@@ -9,17 +9,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.api.subscribing.support import collect, errors, live, side, told
+from tests.api.consuming.support import unseen
+from tests.api.subscribing.support import collect, errors, gone, live, open_pulls, side, told, unbound
 from tests.fronts import Ground, eventually
 
 from jetspark.aio import Msg
 from jetspark.errors import ConsumerNotFoundError, DrainTimeoutError, SubscriptionClosedError
 from jetspark.jetstream import AckPolicy, ConsumerConfig
-
-
-async def gone(ground: Ground, stream: str, consumer: str) -> bool:
-    """Whether there is no such consumer."""
-    return consumer not in await ground.admin_js.consumer_names(stream).all()
 
 
 @pytest.mark.conformance("UNS-01")
@@ -64,8 +60,7 @@ async def test_r31_a_consumer_that_was_there_survives(ground: Ground, end: str) 
         await ground.js.pull_subscribe(f"{stream.name}.a", "pull"),
     ):
         await getattr(subscription, end)()
-    while (await ground.js.consumer_info(stream.name, "push")).push_bound:  # noqa: ASYNC110 - only the server knows
-        await asyncio.sleep(0.01)
+    await unbound(ground, stream.name, "push")
     for subscription in (
         await ground.js.subscribe_bind(stream.name, consumer="push"),
         await ground.js.pull_subscribe_bind("pull", stream.name),
@@ -111,13 +106,39 @@ async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(gro
 
 
 @pytest.mark.conformance("UNS-03")
+@pytest.mark.parametrize("front", ["aio"], indirect=True)  # only here can a call be cancelled
 async def test_drain_of_a_pull_subscription_hands_out_what_waits_before_the_consumer_goes(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.pull_subscribe(f"{stream.name}.a")
+    cancelled = asyncio.create_task(subscription.fetch(3, 10))
+    await open_pulls(subscription, 1)
+    unseen(ground, f"{stream.name}.a", b"1", b"2", b"3")  # behind the pull that is about to be cancelled
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    await eventually(lambda: subscription.pending_msgs == 3, what="messages that came too late for their fetch")
+    spy = await ground.spy("$JS.API.CONSUMER.DELETE.>", "$JS.ACK.>")
+    draining = asyncio.create_task(subscription.drain())
+    await eventually(lambda: subscription.closed, what="the beginning of the drain")
+    assert await spy.settled() == []
+    handed_out = await subscription.fetch(2)
+    for message in handed_out:
+        await message.ack()
+    assert not any(".DELETE." in subject for subject in (each.subject for each in await spy.settled()))
+    handed_out += await subscription.fetch(2)
+    await handed_out[-1].ack()
+    await draining
+    assert [message.payload for message in handed_out] == [b"1", b"2", b"3"]
+    subjects = [message.subject for message in await spy.settled()]
+    assert [".CONSUMER.DELETE." in subject for subject in subjects] == [False, False, False, True]
+    assert await gone(ground, stream.name, subscription.consumer)
+
+
+@pytest.mark.conformance("UNS-03")
+async def test_drain_of_a_pull_subscription_ends_its_open_fetch_and_its_consumer(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.pull_subscribe(f"{stream.name}.a")
     fetching = asyncio.create_task(subscription.fetch(5, 10))
-    info = subscription.consumer_info
-    while (await info()).num_waiting != 1:  # noqa: ASYNC110 - only the server knows
-        await asyncio.sleep(0.01)
+    await open_pulls(subscription, 1)
     await subscription.drain()
     with pytest.raises(SubscriptionClosedError):
         await fetching
@@ -172,8 +193,7 @@ async def test_an_open_fetch_ends_with_the_subscription(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.pull_subscribe(f"{stream.name}.a")
     fetching = asyncio.create_task(subscription.fetch(1, 30))
-    while (await subscription.consumer_info()).num_waiting != 1:  # noqa: ASYNC110 - only the server knows
-        await asyncio.sleep(0.01)
+    await open_pulls(subscription, 1)
     await subscription.unsubscribe()
     with pytest.raises(SubscriptionClosedError):
         await fetching
@@ -241,8 +261,7 @@ async def test_a_callback_may_end_its_own_subscription(ground: Ground, end: str,
     ready.set()
     blocking_ready.set()
     await eventually(lambda: subscription.closed, what="the end")
-    while not await gone(ground, stream.name, subscription.consumer):  # noqa: ASYNC110 - only the server knows
-        await asyncio.sleep(0.01)
+    await eventually(lambda: gone(ground, stream.name, subscription.consumer), what="the end of the consumer")
     assert len(seen) == handled
 
 
@@ -285,10 +304,12 @@ async def redelivered(ground: Ground, cb: Any, count: int, **options: Any) -> li
     subscription = await ground.js.subscribe(f"{stream.name}.a", cb=handle, config=config, **options)
     await eventually(lambda: len(seen) >= count, what=f"{count} deliveries")
     if count == 1:
-        info = await subscription.consumer_info()
-        while info.num_ack_pending:
+
+        async def acknowledged() -> bool:
             info = await subscription.consumer_info()
-        assert info.ack_floor.stream_seq == 1
+            return (info.num_ack_pending, info.ack_floor.stream_seq) == (0, 1)
+
+        await eventually(acknowledged, what="the acknowledgement")
     await subscription.unsubscribe()
     return seen[:count]
 

@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.api.subscribing.support import Sieve, collect, side
+from tests.api.sieve import Sieve
+from tests.api.subscribing.support import collect, side
 from tests.fronts import Ground, eventually
 
 from jetspark.aio import Msg

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from tests.api.subscribing.support import Side, Sieve, collect, errors, side, told
+from tests.api.sieve import Sieve
+from tests.api.subscribing.support import Side, collect, errors, side, told, unbound
 from tests.fronts import Ground, eventually
 
 from jetspark.errors import ConsumerSequenceMismatchError, InvalidAckError
@@ -68,7 +68,7 @@ async def test_a_lost_last_message_is_told_by_the_heartbeat(ground: Ground, siev
 async def test_a_slow_reader_is_no_gap(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
-        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.2)
+        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.5)
         spy = await ground.spy(subscription.subject)
         await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
         await eventually(lambda: sum(message.status is not None for message in spy.messages) > 2, what="heartbeats")
@@ -88,8 +88,7 @@ async def test_the_first_message_of_a_durable_in_mid_life_is_the_baseline(
     for message in await collect(first, 3):
         await message.ack_sync()
     await first.unsubscribe()
-    while (await ground.js.consumer_info(stream.name, "d")).push_bound:  # noqa: ASYNC110 - only the server knows
-        await asyncio.sleep(0.01)
+    await unbound(ground, stream.name, "d")
     second = await own.js.subscribe_bind(stream.name, consumer="d")
     await ground.fill(f"{stream.name}.a", b"4")
     message = await second.next_msg(5)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-from tests.api.subscribing.support import collect, told
+from tests.api.subscribing.support import collect, consumers_left, told
 from tests.api.subscribing.support import side as open_side
 from tests.fronts import FrontName, Ground, Profile, open_ground
 
@@ -64,8 +64,7 @@ async def test_a_process_that_is_killed_and_restarted_50_times_leaves_no_consume
     command = [sys.executable, "-c", PROGRAM, ground.server.url, f"{stream.name}.a", str(RESTARTS)]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    while await ground.js.consumer_names(stream.name).all():  # noqa: ASYNC110 - only the server knows
-        await asyncio.sleep(0.05)
+    await consumers_left(ground, stream.name, 0)
 
 
 async def test_r15_a_consumer_that_went_while_the_server_was_away_is_told_of(

@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.api.subscribing.support import Side, Sieve, collect, errors, live, side, told
+from tests.api.sieve import Sieve
+from tests.api.subscribing.support import Side, collect, consumers_left, errors, live, side, told
 from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
 
 from jetspark.aio import Msg
@@ -244,8 +245,7 @@ async def test_r14_many_restarts_leave_one_consumer_and_lose_nothing(
                     await ground.admin.flush()
                 await fill(ground, f"{stream.name}.a", 10 * restart + 1, 10 * restart + 10)
             assert numbers(await collect(subscription, 50)) == list(range(1, 51))
-            while len(await ground.admin_js.consumer_names(stream.name).all()) > 1:  # noqa: ASYNC110 - only it knows
-                await asyncio.sleep(0.05)
+            await consumers_left(ground, stream.name, 1)
             await subscription.unsubscribe()
             assert await ground.admin_js.consumer_names(stream.name).all() == []
 
@@ -321,8 +321,7 @@ async def test_r14_resets_leave_no_consumers_behind(ground: Ground, sieve: Sieve
     assert numbers(await collect(subscription, 100)) == list(range(1, 101))
     sieve.loses = lambda _line, _content: False
     before = live(own.nc)
-    while len(await ground.js.consumer_names(stream.name).all()) > 1:  # noqa: ASYNC110 - only the server knows
-        await asyncio.sleep(0.01)
+    await consumers_left(ground, stream.name, 1)
     assert live(own.nc) == before
     await subscription.drain()
     assert await ground.js.consumer_names(stream.name).all() == []

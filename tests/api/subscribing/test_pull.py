@@ -10,10 +10,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.api.subscribing.support import side
+from tests.api.consuming.support import payloads
+from tests.api.subscribing.support import open_pulls, side
 from tests.fronts import FrontName, Ground, Profile, Spy, open_ground
 
-from jetspark.aio import Msg
 from jetspark.aio.jetstream import PullSubscription
 from jetspark.errors import (
     BadPullRequestError,
@@ -35,18 +35,8 @@ from jetspark.server import NatsServer
 PULLS = "$JS.API.CONSUMER.MSG.NEXT.>"
 
 
-def payloads(messages: list[Msg]) -> list[bytes]:
-    return [message.payload for message in messages]
-
-
 async def bodies(spy: Spy) -> list[dict[str, Any]]:
     return [json.loads(message.payload) for message in await spy.settled()]
-
-
-async def waiting(subscription: PullSubscription, count: int) -> None:
-    """Wait until the server holds so many pulls."""
-    while (await subscription.consumer_info()).num_waiting != count:  # noqa: ASYNC110 - only the server knows
-        await asyncio.sleep(0.01)
 
 
 Make = Callable[..., Coroutine[Any, Any, PullSubscription]]
@@ -139,7 +129,7 @@ async def test_a_backlog_that_another_pull_holds_is_waited_for(ground: Ground, m
     other = await ground.admin.subscribe(inbox)
     holding = b'{"batch": 10, "expires": 500000000}'
     await ground.admin.publish(f"$JS.API.CONSUMER.MSG.NEXT.{subscription.stream}.d", holding, reply=inbox)
-    await waiting(subscription, 1)
+    await open_pulls(subscription, 1)
     spy = await ground.spy(PULLS)
     fetching = asyncio.create_task(subscription.fetch(5, 10))
     await spy.wait(2)
@@ -229,7 +219,7 @@ async def test_r21_a_consumer_that_is_deleted_ends_an_open_fetch_and_the_next_on
 ) -> None:
     subscription = await make()
     fetching = asyncio.create_task(subscription.fetch(5, 10))
-    await waiting(subscription, 1)
+    await open_pulls(subscription, 1)
     begin = time.monotonic()
     await ground.js.delete_consumer(subscription.stream, "d")
     with pytest.raises(ConsumerDeletedError):
@@ -288,11 +278,11 @@ async def test_the_server_forgets_a_pull_that_nobody_waits_for(ground: Ground, m
     else:
         for _ in range(4):
             fetching = asyncio.create_task(subscription.fetch(1, 30))
-            await waiting(subscription, 1)
+            await open_pulls(subscription, 1)
             fetching.cancel()
             await asyncio.wait([fetching])
-            await waiting(subscription, 0)
-    await waiting(subscription, 0)
+            await open_pulls(subscription, 0)
+    await open_pulls(subscription, 0)
     await ground.fill(f"{subscription.stream}.a", b"1")
     assert payloads(await subscription.fetch(1)) == [b"1"]
 
@@ -301,7 +291,7 @@ async def test_the_server_forgets_a_pull_that_nobody_waits_for(ground: Ground, m
 async def test_one_pull_too_many_is_refused_or_with_heartbeats_noticed_by_silence(make: Make) -> None:
     subscription = await make(max_waiting=1)
     first = asyncio.create_task(subscription.fetch(1, 30))
-    await waiting(subscription, 1)
+    await open_pulls(subscription, 1)
     with pytest.raises(PullLimitExceededError, match="MaxWaiting"):
         await subscription.fetch(1, 5)
     begin = time.monotonic()
@@ -357,7 +347,7 @@ async def test_a_lost_session_ends_an_empty_handed_fetch_at_once(
             stream = await ground.stream(storage="file")
             subscription = await own.js.pull_subscribe(f"{stream.name}.a", "d")
             fetching = asyncio.create_task(subscription.fetch(5, 30))
-            await waiting(subscription, 1)
+            await open_pulls(subscription, 1)
             begin = time.monotonic()
             server.kill()
             await own.events.wait(Disconnected)

@@ -1,0 +1,45 @@
+"""A proxy that loses messages on their way to the client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from tests.connection.support import Proxy
+
+from jetspark.wire.frames import MessageLine, parse_message_line
+
+__all__ = ["Sieve"]
+
+
+class Sieve(Proxy):
+    """A proxy that loses messages on their way to the client.
+
+    `loses` is asked for every message, with its control line and what follows: header block and payload.
+    """
+
+    def __init__(self, port: int, loses: Callable[[MessageLine, bytes], bool] = lambda _line, _content: False) -> None:
+        super().__init__(port)
+        self.loses = loses
+        self.lost = 0
+
+    async def _pipe(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, said: bytearray | None
+    ) -> None:
+        if said is not None:
+            await super()._pipe(reader, writer, left, said)
+            return
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while line := await reader.readuntil(b"\n"):
+                content = b""
+                if line.startswith((b"MSG ", b"HMSG ")):
+                    words = parse_message_line(line.rstrip(b"\r\n"))
+                    content = await reader.readexactly(words.size + 2)
+                    if self.loses(words, content[:-2]):
+                        self.lost += 1
+                        continue
+                writer.write(line + content)
+                await writer.drain()
+        writer.transport.abort()
+        self._writers.discard(writer)
