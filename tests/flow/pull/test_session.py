@@ -123,7 +123,7 @@ def test_revision_1_asks_again_and_ends_when_the_consumer_stays_missing() -> Non
     engine.disconnected()
     engine.reconnected(0.0)
     missing = ConsumerNotFoundError(404, 10014, "consumer not found")
-    answers: list[Error] = [RequestTimeoutError(), missing, DisconnectedError(), missing, missing]
+    answers: list[Error] = [RequestTimeoutError(), missing, DisconnectedError(), missing, missing, missing]
     now = 0.0
     for answer in answers:
         assert engine.take() == [LookUp()]

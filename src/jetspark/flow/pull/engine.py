@@ -37,7 +37,7 @@ __all__ = ["PullEngine"]
 REMEMBERED: Final = 64
 """Open pulls whose size is kept, for the case that one is refused, which happens at once."""
 MISSING_IS_GONE: Final = 3
-"""So often a server must say that there is no such consumer before it is believed after a reconnect."""
+"""So often in a row a server must say that there is no such consumer before it is believed after a reconnect."""
 FAR: Final = 1 << 62
 
 
@@ -228,7 +228,7 @@ class PullEngine:
         """The consumer is there (None), is gone, or could not be looked up; JetStream may need a moment."""
         if not self._verifying:
             return
-        self._missing += isinstance(error, NotFoundError)
+        self._missing = self._missing + 1 if isinstance(error, NotFoundError) else 0
         if error is None:
             self._verifying = False
             self._heard = now
