@@ -16,6 +16,7 @@ LEFT_OUT_CLASSES: Final[dict[str, str]] = {
 _KEY_VALUE: Final = "key-value store"
 _PRIVATE: Final = "reads private attributes of nats-py"
 _SILENT: Final = "expects an error for a second acknowledgement; ADR-15 has it left out silently (ACK-04)"
+_LOCAL: Final = "expects the server's refusal of a heartbeat that is refused before it is sent (PUL-11)"
 _LIMIT: Final = "expects a refused pull to pass for a time-out; it is raised, and names the limit (PUL-08, R22)"
 
 LEFT_OUT: Final[dict[str, str]] = {
@@ -23,9 +24,10 @@ LEFT_OUT: Final[dict[str, str]] = {
     "APIDataClassTest::test_key_value_config_limit_marker_ttl_not_in_as_dict": _KEY_VALUE,
     "BadStreamNamesTest::test_object_watch_updates_only": "object store",
     "PullSubscribeTest::test_auto_create_consumer": "neither subject nor stream, which ADR-15 refuses (CFG-02)",
-    "PullSubscribeTest::test_fetch_cancelled_errors_raised": "mocks `asyncio.wait_for`; nothing here calls it",
+    "PullSubscribeTest::test_fetch_cancelled_errors_raised": "replaces `asyncio.wait_for`, an internal of nats-py",
     "PullSubscribeTest::test_fetch_collects_server_messages_alongside_pending_queue": _PRIVATE,
     "PullSubscribeTest::test_fetch_concurrent": _LIMIT,
+    "PullSubscribeTest::test_fetch_heartbeats": _LOCAL,
     "PullSubscribeTest::test_fetch_headers": "header names that ADR-4 does not allow; they are refused (WIR-05)",
     "PullSubscribeTest::test_fetch_max_waiting_fetch_n": _LIMIT,
     "PullSubscribeTest::test_fetch_n": _PRIVATE,

@@ -12,6 +12,8 @@ from nats.js.client import JetStreamContext
 
 __all__ = ["Client"]
 
+_FOR_EVER = 3600  # seconds that a publish waits for room when no time was given
+
 
 class Client:
     """A connection."""
@@ -20,9 +22,22 @@ class Client:
         self._inner = None
         self._callbacks = {}
 
-    async def connect(self, servers="nats://localhost:4222", inbox_prefix="_INBOX", **options):
-        """Connect. Callbacks become one handler of events; what else nats-py takes has no counterpart in the suite."""
-        self._callbacks = {name: options.get(name) for name in ("error_cb", "disconnected_cb", "reconnected_cb")}
+    async def connect(
+        self,
+        servers="nats://localhost:4222",
+        inbox_prefix="_INBOX",
+        verbose=False,
+        error_cb=None,
+        disconnected_cb=None,
+        reconnected_cb=None,
+    ):
+        """Connect. Callbacks become one handler of events; `verbose` is never on in jetspark."""
+        assert not verbose
+        self._callbacks = {
+            "error_cb": error_cb,
+            "disconnected_cb": disconnected_cb,
+            "reconnected_cb": reconnected_cb,
+        }
         prefix = inbox_prefix.decode() if isinstance(inbox_prefix, bytes) else inbox_prefix
         self._inner = await jetspark.connect(servers, on_event=self._tell, inbox_prefix=prefix)
 
@@ -71,7 +86,7 @@ class _Publishing:
         self._make = lambda wait: connection.jetstream(
             domain=domain,
             timeout=timeout,
-            publishing=PublishSettings(max_pending=max_pending, stall_wait=3600 if wait is None else wait),
+            publishing=PublishSettings(max_pending=max_pending, stall_wait=_FOR_EVER if wait is None else wait),
         )
         self._made = {}
 
