@@ -165,13 +165,18 @@ async def test_the_time_of_a_fetch_counts_what_it_waits_for_a_cancelled_one(fron
 
 async def test_r25_cancellation_is_never_turned_into_something_else(ground: Ground) -> None:
     consumer = await consumer_of(ground)
-    for call in (consumer.fetch(1), consumer.next(), consumer.fetch_bytes(100), anext(consumer.consume())):
-        task = asyncio.ensure_future(call)
-        await asyncio.sleep(0.02)
+    for call in (
+        lambda: consumer.fetch(1),
+        lambda: consumer.next(),
+        lambda: consumer.fetch_bytes(100),
+        lambda: anext(consumer.consume()),
+    ):
+        task = asyncio.ensure_future(call())
+        await waiting(ground, consumer, 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    await waiting(ground, consumer, 0)
+        await waiting(ground, consumer, 0)
 
 
 async def test_a_cancelled_iteration_loses_nothing_and_can_go_on(ground: Ground) -> None:

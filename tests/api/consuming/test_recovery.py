@@ -231,7 +231,6 @@ async def test_a_fetch_without_a_session_waits_for_one(ground: Ground) -> None:
         with pytest.raises(DisconnectedError, match="in time"):
             await handle.fetch(1, expires=0.1)
         fetching = asyncio.create_task(handle.fetch(1, expires=10))
-        await asyncio.sleep(0.1)
         proxy.open = True
         assert payloads(await fetching) == [b"0"]
 
