@@ -60,8 +60,18 @@ def run(suite: Path, arguments: list[str]) -> int:
         paths = os.pathsep.join([names, os.environ["PATH"]])
         sources = Path(__file__).parents[2] / "src"
         environment = {**os.environ, "PATH": paths, "PYTHONPATH": os.pathsep.join([str(SHIM), str(sources)])}
-        command = [sys.executable, "-m", "pytest", "tests/test_js.py", "-q", "-p", "no:cacheprovider", "--rootdir=."]
-        command += ["-c", os.devnull, "-W", "ignore", *deselected(), *arguments]
+        command = [sys.executable, "-m", "pytest", "tests/test_js.py", "-q", "-p", "no:cacheprovider"]
+        command += [
+            "-p",
+            "no:hypothesispytest",
+            "--rootdir=.",
+            "-c",
+            os.devnull,
+            "-W",
+            "ignore",
+            *deselected(),
+            *arguments,
+        ]
         return subprocess.run(command, cwd=suite, env=environment, check=False).returncode
 
 
