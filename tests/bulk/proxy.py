@@ -48,12 +48,13 @@ class Proxy:
         for thread in self._threads:
             thread.join(10)
 
-    def cut(self) -> None:
-        """End every connection."""
+    def cut(self) -> int:
+        """End every connection; returns how many."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
         for pair in pairs:
             _end(pair)
+        return len(pairs)
 
     def _start(self, target: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=target, args=arguments, daemon=True)

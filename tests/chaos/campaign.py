@@ -3,8 +3,9 @@
     python -m tests.chaos.campaign            50 faults over 1,000,000 messages; prints faults, lost, duplicated
 
 Legs: a limits stream, an interest stream with `commitMode` = `consumer` and a work queue with `purge`, each into
-Parquet, and the limits stream once more into a stream by the sink. Faults: SIGKILL to the driver, to an executor, to
-the server or the leader; a leader that steps down; connections that are cut.
+Parquet; the limits stream once more with a filter, and into two streams by the sink, with and without a
+`progressStream`. Faults: SIGKILL to the driver, to a driver whose executors go on beside the next one, to an executor,
+to the server or the leader; a leader that steps down; connections that are cut. Only what was done is counted.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from tests.chaos.driver import Driver
-from tests.chaos.job import Job, Leg, drain
+from tests.chaos.driver import Driver, DriverError
+from tests.chaos.job import Found, Job, Leg, drain
 from tests.chaos.publisher import Publisher
 from tests.chaos.world import World, cluster, single
 
@@ -35,10 +36,17 @@ from jetspark.jetstream.api import ConsumerInfoRequest, ConsumerNamesRequest
 
 __all__ = ["LEGS", "Campaign", "Verdict", "run"]
 
-LEGS = ("limits", "interest", "workqueue", "sink")
+LEGS = ("limits", "filtered", "interest", "workqueue", "sink", "plain")
+KILL_DRIVER, ORPHAN, KILL_EXECUTOR = "kill driver", "orphan executor", "kill executor"
+DIGITS = list(range(10))
+FILTERED = [3, 7]
+TARGETS = {"sink": "TARGET", "plain": "PLAIN"}
 BATCH_TIMEOUT = 600.0  # Spark starts anew, with all its processes, on a machine that may be busy
 DRAIN_TIMEOUT = 900.0
 PUBLISH_TIMEOUT = 300.0
+FAULT_TIMEOUT = 120.0
+ORPHAN_TIMEOUT = 30.0  # far below the time for which a stream knows message ids
+RELEASE_TIMEOUT = 30.0
 CONSUMERS_GONE = 60.0  # the inactive threshold is half of it
 FOLLOWER = "spark"
 CONF = {
@@ -63,6 +71,8 @@ class Campaign:
         How many messages go into each stream.
     seed
         Of everything that is random.
+    kinds
+        Which faults; None takes all.
     await_consumers
         Look at the end whether the consumers of killed tasks go by themselves, which takes half a minute.
     """
@@ -72,6 +82,7 @@ class Campaign:
     faults: int
     numbers: int
     seed: int
+    kinds: Sequence[str] | None = None
     await_consumers: bool = True
 
 
@@ -85,8 +96,8 @@ class Verdict:
         How often each was done.
     starts
         How often the driver was started.
-    lost, duplicated
-        Numbers, by leg.
+    lost, duplicated, strange
+        Numbers that are missing, that came more than once, and that should not be there, by leg.
     kept
         Messages that were committed and not released, by stream.
     consumers
@@ -97,13 +108,15 @@ class Verdict:
     starts: int = 0
     lost: dict[str, int] = field(default_factory=dict)
     duplicated: dict[str, int] = field(default_factory=dict)
+    strange: dict[str, int] = field(default_factory=dict)
     kept: dict[str, int] = field(default_factory=dict)
     consumers: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def clean(self) -> bool:
         """Whether each number came through exactly once, and nothing was left behind."""
-        return not any((*self.lost.values(), *self.duplicated.values(), *self.kept.values(), *self.consumers.values()))
+        counts = (self.lost, self.duplicated, self.strange, self.kept, self.consumers)
+        return not any(any(each.values()) for each in counts)
 
 
 def run(
@@ -116,8 +129,9 @@ def run(
     chance = random.Random(campaign.seed)
     verdict = Verdict()
     with campaign.where(chance) as world:
-        legs = [_leg(world, name, folder / name) for name in campaign.legs]
+        legs = [_leg(world, name, folder / name, campaign.numbers) for name in campaign.legs]
         streams = sorted({leg["options"]["stream"] for leg in legs})
+        targets = [TARGETS[leg["name"]] for leg in legs if leg["sink"]]
         job = Job(master="local-cluster[1,2,1024]", conf=CONF, legs=legs)
         for leg in legs:
             leg["options"]["maxOffsetsPerTrigger"] = str(max(campaign.numbers // (4 * campaign.faults), 100))
@@ -132,7 +146,8 @@ def run(
                 driver.await_batch(driver.batches(), BATCH_TIMEOUT)
                 time.sleep(chance.uniform(0.0, 1.0))  # somewhere within the work that follows
                 tell(f"{done}/{campaign.faults} {fault}, {publisher.done} of {campaign.numbers} published")
-                _do(world, driver, fault, chance.choice(streams), verdict)
+                _do(world, driver, fault, chance.choice([*streams, *targets]))
+                verdict.faults[fault] += 1
             publisher.finish(PUBLISH_TIMEOUT)
         finally:
             driver.kill()
@@ -142,28 +157,35 @@ def run(
     return verdict
 
 
-def _leg(world: World, name: str, folder: Path) -> Leg:
+def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
     folder.mkdir()
     source: dict[str, dict[str, object]] = {
         "interest": {"retention": RetentionPolicy.INTEREST, "allow_direct": True},
         "workqueue": {"retention": RetentionPolicy.WORK_QUEUE, "allow_direct": True},
     }
-    options = {
-        "limits": {},
-        "sink": {},
+    options: dict[str, str] = {
+        "filtered": {"subject": ",".join(f"LIMITS.{digit}" for digit in FILTERED)},
         "interest": {"commitMode": "consumer", "commitConsumer": FOLLOWER},
         "workqueue": {"commitMode": "purge"},
-    }[name]
-    stream = "LIMITS" if name == "sink" else name.upper()
+    }.get(name, {})
+    stream = name.upper() if name in source else "LIMITS"
     with contextlib.suppress(Error):  # there already, for the leg that shares it
         world.create(stream, **source.get(name, {}))
     servers = ",".join(world.proxied)
     common = {"servers": servers, "stream": stream, "startingOffsets": "earliest", "retryTimeout": "60s"}
     sink: dict[str, str] = {}
-    if name == "sink":
-        world.create("TARGET", subjects=["target.>"])
-        sink = {"servers": servers, "subject": "target.number", "ackTimeout": "30s", "progressStream": "PROGRESS"}
-    return Leg(name=name, options={**common, **options}, sink=sink, folder=str(folder))
+    if name in TARGETS:
+        world.create(TARGETS[name])
+        sink = {"servers": servers, "subject": f"{TARGETS[name]}.number", "ackTimeout": "30s"}
+        sink |= {"progressStream": "PROGRESS"} if name == "sink" else {"maxReplayDelay": "2m"}
+    return Leg(
+        name=name,
+        options={**common, **options},
+        sink=sink,
+        folder=str(folder),
+        numbers=numbers,
+        digits=FILTERED if name == "filtered" else DIGITS,
+    )
 
 
 def _await_followers(world: World, streams: Sequence[str], driver: Driver) -> None:
@@ -183,48 +205,72 @@ def _await_followers(world: World, streams: Sequence[str], driver: Driver) -> No
 
 def _faults(world: World, campaign: Campaign, chance: random.Random) -> Iterator[str]:
     """Each kind as often as any other, in an order of chance."""
-    kinds = ["kill driver", "kill executor", *world.faults]
+    kinds = campaign.kinds or [KILL_DRIVER, ORPHAN, KILL_EXECUTOR, *world.faults]
     rest = list(itertools.islice(itertools.cycle(kinds), campaign.faults))
     chance.shuffle(rest)
     yield from rest
 
 
-def _do(world: World, driver: Driver, fault: str, stream: str, verdict: Verdict) -> None:
-    if fault == "kill driver":
-        driver.kill()
+def _do(world: World, driver: Driver, fault: str, stream: str) -> None:
+    """Do it, if need be in several tries: there may be no executor, or no leader, at the moment."""
+    deadline = time.monotonic() + FAULT_TIMEOUT
+    while not _try(world, driver, fault, stream):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{fault} could not be done: {driver.log()}")
+        time.sleep(0.05)  # nobody tells when there is one
+
+
+def _try(world: World, driver: Driver, fault: str, stream: str) -> bool:
+    if fault == KILL_EXECUTOR:
+        return driver.kill_executor()
+    if fault not in {KILL_DRIVER, ORPHAN}:
+        return world.faults[fault](stream)
+    done = driver.kill() if fault == KILL_DRIVER else driver.orphan_executor()
+    if not driver.running:
         driver.start()
-    elif fault == "kill executor":
-        deadline = time.monotonic() + BATCH_TIMEOUT
-        while not driver.kill_executor() and time.monotonic() < deadline:
-            time.sleep(0.05)  # the last one was killed a moment ago
-    else:
-        world.faults[fault](stream)
-    verdict.faults[fault] += 1
+    if fault == ORPHAN and done:
+        with contextlib.suppress(DriverError):  # there may be nothing new to read
+            driver.await_batch(0, ORPHAN_TIMEOUT)
+        driver.wake()
+    return done
 
 
-def _judge(
-    world: World, legs: Sequence[Leg], found: dict[str, list[int]], campaign: Campaign, verdict: Verdict
-) -> None:
-    numbers = campaign.numbers
+def _judge(world: World, legs: Sequence[Leg], found: dict[str, Found], campaign: Campaign, verdict: Verdict) -> None:
     for leg in legs:
         name, stream = leg["name"], leg["options"]["stream"]
-        rows, different = _stored(world, "TARGET") if leg["sink"] else found[name]
-        verdict.lost[name] = numbers - different
-        verdict.duplicated[name] = rows - different
+        counts = _stored(world, TARGETS[name], leg) if leg["sink"] else found[name]
+        verdict.lost[name] = len(_wanted(leg)) - counts["different"]
+        verdict.duplicated[name] = counts["rows"] - counts["strange"] - counts["different"]
+        verdict.strange[name] = counts["strange"]
         if leg["options"].get("commitMode"):
-            verdict.kept[stream] = world.info(stream).state.messages
+            verdict.kept[stream] = _kept(world, stream)
         if campaign.await_consumers:
             verdict.consumers[stream] = _consumers(world, stream)
-    if "limits" in verdict.lost and world.info("LIMITS").state.messages != numbers:
+    if "limits" in verdict.lost and world.info("LIMITS").state.messages != campaign.numbers:
         raise AssertionError("the publisher published a number twice, or not at all")
 
 
-def _stored(world: World, stream: str) -> tuple[int, int]:
+def _wanted(leg: Leg) -> set[bytes]:
+    """What has to come through, as it stands in the messages."""
+    return {b"%d" % number for number in range(1, leg["numbers"] + 1) if number % 10 in leg["digits"]}
+
+
+def _stored(world: World, stream: str, leg: Leg) -> Found:
     numbers: Counter[bytes] = Counter()
     with bulk.connect(world.servers) as connection, bulk.scan(connection, stream, columns=["data"]) as batches:
         for batch in batches:
             numbers.update(batch.column("data").to_pylist())
-    return numbers.total(), len(numbers)
+    wanted = _wanted(leg)
+    strange = sum(count for number, count in numbers.items() if number not in wanted)
+    return Found(rows=numbers.total(), different=len(wanted & numbers.keys()), strange=strange)
+
+
+def _kept(world: World, stream: str) -> int:
+    """Messages that are there, once every server of a cluster has had the time to let go of them."""
+    deadline = time.monotonic() + RELEASE_TIMEOUT
+    while (kept := world.info(stream).state.messages) and time.monotonic() < deadline:
+        time.sleep(0.1)  # each server releases by itself, and says nothing
+    return kept
 
 
 def _consumers(world: World, stream: str) -> list[str]:
@@ -245,12 +291,10 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     given = parser.parse_args()
-    share, faults = given.messages // 4, given.faults * 3 // 5
+    share, faults = given.messages // 6, given.faults * 3 // 5  # three streams here, and three there
     campaigns = {
         "one server": Campaign(single, LEGS, faults, share, given.seed),
-        "three servers": Campaign(
-            cluster, ("limits", "sink"), given.faults - faults, given.messages - 3 * share, given.seed
-        ),
+        "three servers": Campaign(cluster, LEGS, given.faults - faults, given.messages // 3 - share, given.seed),
     }
     print(f"seed {given.seed}")
     clean = True
@@ -262,7 +306,8 @@ def main() -> int:
         print(f"{name}: {verdict.faults.total()} faults ({done}), {verdict.starts} starts of the driver")
         for leg in verdict.lost:
             print(
-                f"  {leg}: {campaign.numbers} numbers, lost {verdict.lost[leg]}, duplicated {verdict.duplicated[leg]}"
+                f"  {leg}: {campaign.numbers} numbers in its stream, lost {verdict.lost[leg]}, "
+                f"duplicated {verdict.duplicated[leg]}, strange {verdict.strange[leg]}"
             )
         print(f"  committed and not released: {verdict.kept}; consumers left: {verdict.consumers}")
     print("each number exactly once" if clean else "NOT each number exactly once")

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pyspark
 from tests.chaos import job as job_module
-from tests.chaos.job import Job
+from tests.chaos.job import Found, Job
 
 __all__ = ["Driver", "DriverError"]
 
@@ -36,6 +36,7 @@ class Driver:
         self._home = _spark_home(folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._output = folder / "stdout"
+        self._orphans: list[int] = []
         self.starts = 0
 
     @property
@@ -48,8 +49,8 @@ class Driver:
         self._process = self._launch("run")
         self.starts += 1
 
-    def drain(self, timeout: float) -> dict[str, list[int]]:
-        """Read what is left; returns the rows and the different numbers of every leg that writes Parquet."""
+    def drain(self, timeout: float) -> dict[str, Found]:
+        """Read what is left; returns what the Parquet files of each leg hold."""
         process = self._launch("drain")
         try:
             code = process.wait(timeout)
@@ -58,7 +59,7 @@ class Driver:
             raise DriverError(f"not done after {timeout:g} s: {self.log()}") from None
         if code:
             raise DriverError(f"exit code {code}: {self.log()}")
-        found: dict[str, list[int]] = self._lines()[-1]["found"]  # type: ignore[assignment]  # as `job.drain` writes it
+        found: dict[str, Found] = self._lines()[-1]["found"]  # type: ignore[assignment]  # as `job.drain` writes it
         return found
 
     def batches(self) -> int:
@@ -76,20 +77,40 @@ class Driver:
                 raise DriverError(f"no micro-batch in {timeout:g} s: {self.log()}")
             time.sleep(0.05)  # another process: its output is all there is to wait for
 
-    def kill(self) -> None:
-        """SIGKILL to the driver, Python and JVM. What hangs on it has to notice by itself."""
-        if self._process is not None:
-            self._kill(self._process)
+    def kill(self) -> bool:
+        """SIGKILL to the driver, Python and JVM; false when it had ended. What hangs on it has to notice by itself."""
+        if self._process is None:
+            return False
+        running = self.running
+        self.wake()
+        self._kill(self._process)
+        return running
 
     def kill_executor(self) -> bool:
         """SIGKILL to an executor; false when there is none at the moment."""
-        if self._process is None:
-            return False
-        for pid in _descendants(self._process.pid):
-            if EXECUTOR in _command(pid):
-                _signal(pid)
-                return True
+        for pid in self._executors():
+            _signal(pid)
+            return True
         return False
+
+    def orphan_executor(self) -> bool:
+        """Halt the executors and kill the driver; false when there is none. They go on beside the next one (`wake`)."""
+        executors = self._executors()
+        if not executors or self._process is None or not self.running:
+            return False
+        halted = [each for pid in executors for each in (pid, *_descendants(pid))]
+        for pid in halted:
+            _signal(pid, signal.SIGSTOP)
+        self._kill(self._process, orphans=halted)
+        self._orphans = halted
+        return True
+
+    def wake(self) -> None:
+        """Let orphaned executors go on with what they did, and wait until they notice that their driver is gone."""
+        orphans, self._orphans = self._orphans, []
+        for pid in orphans:
+            _signal(pid, signal.SIGCONT)
+        _await_gone(orphans)
 
     def log(self) -> str:
         """The end of what the drivers wrote to their logs."""
@@ -116,17 +137,27 @@ class Driver:
                 lines.append(json.loads(line))
         return lines
 
-    def _kill(self, process: subprocess.Popen[bytes]) -> None:
-        hanging = list(_descendants(process.pid))
+    def _executors(self) -> list[int]:
+        if self._process is None:
+            return []
+        return [pid for pid in _descendants(self._process.pid) if EXECUTOR in _command(pid)]
+
+    def _kill(self, process: subprocess.Popen[bytes], orphans: Collection[int] = ()) -> None:
+        hanging = [pid for pid in _descendants(process.pid) if pid not in orphans]
         for pid in (process.pid, *(pid for pid in hanging if "SparkSubmit" in _command(pid))):
             _signal(pid)
         process.wait()
-        deadline = time.monotonic() + GONE_TIMEOUT
-        while any(_alive(pid) for pid in hanging) and time.monotonic() < deadline:
-            time.sleep(0.05)  # no children of ours: nobody tells when they are gone
-        for pid in hanging:
-            if _alive(pid):
-                _signal(pid)
+        _await_gone(hanging)
+
+
+def _await_gone(processes: Sequence[int]) -> None:
+    """Wait until processes end by themselves; those that do not are killed."""
+    deadline = time.monotonic() + GONE_TIMEOUT
+    while any(_alive(pid) for pid in processes) and time.monotonic() < deadline:
+        time.sleep(0.05)  # no children of ours: nobody tells when they are gone
+    for pid in processes:
+        if _alive(pid):
+            _signal(pid)
 
 
 def _spark_home(folder: Path) -> Path:
@@ -166,6 +197,6 @@ def _alive(pid: int) -> bool:
     return False
 
 
-def _signal(pid: int) -> None:
+def _signal(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)

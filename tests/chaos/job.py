@@ -1,7 +1,7 @@
 """The Spark driver that the chaos runs kill: one streaming query for each leg, in a process of its own.
 
 It prints a line of JSON for every micro-batch, so that faults can hit a query that is at work. `drain` reads what is
-left, and prints for each leg how many rows and how many different numbers its Parquet files hold.
+left, and prints for each leg what its Parquet files hold.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jetspark.spark import JetStreamListener, QueryProgress, recommended_conf, release
 
-__all__ = ["Job", "Leg", "drain"]
+__all__ = ["Found", "Job", "Leg", "drain"]
 
 START_TIMEOUT = 60.0
 
@@ -27,12 +27,23 @@ class Leg(TypedDict):
     """One query.
 
     `options` are those of the source, `sink` those of the JetStream sink; without them it writes Parquet to `folder`.
+    The numbers that have to come through are those up to `numbers` that end in one of `digits`.
     """
 
     name: str
     options: dict[str, str]
     sink: dict[str, str]
     folder: str
+    numbers: int
+    digits: list[int]
+
+
+class Found(TypedDict):
+    """What came through: rows, different numbers among those that have to, and rows that are no such number."""
+
+    rows: int
+    different: int
+    strange: int
 
 
 class Job(TypedDict):
@@ -82,18 +93,32 @@ def run(job: Job) -> None:
     spark.streams.awaitAnyTermination()
 
 
-def drain(spark: SparkSession, legs: Sequence[Leg]) -> dict[str, list[int]]:
-    """Read what is left; returns the rows and the different numbers of every leg that writes Parquet."""
+def drain(spark: SparkSession, legs: Sequence[Leg]) -> dict[str, Found]:
+    """Read what is left; returns what the Parquet files of each leg hold."""
     found = {}
     for leg in legs:
         query = writer(spark, leg).trigger(availableNow=True).start()
         query.awaitTermination()
         if not leg["sink"]:
-            rows = spark.read.parquet(f"{leg['folder']}/out")
-            found[leg["name"]] = list(rows.selectExpr("count(*)", "count(DISTINCT number)").collect()[0])
+            found[leg["name"]] = look(spark, leg)
         if "commitMode" in leg["options"]:
             release(f"{leg['folder']}/checkpoint", leg["options"], spark)
     return found
+
+
+def look(spark: SparkSession, leg: Leg) -> Found:
+    """Compare the Parquet files of a leg with the numbers that have to be there."""
+    wanted = f"coalesce(number BETWEEN 1 AND {leg['numbers']} AND number % 10 IN {(*leg['digits'], -1)}, false)"
+    (row,) = (
+        spark.read.parquet(f"{leg['folder']}/out")
+        .selectExpr(
+            "count(*) AS rows",
+            f"count(DISTINCT number) FILTER (WHERE {wanted}) AS different",
+            f"count(*) FILTER (WHERE NOT {wanted}) AS strange",
+        )
+        .collect()
+    )
+    return Found(rows=row.rows, different=row.different, strange=row.strange)
 
 
 def main(mode: str, path: str) -> None:

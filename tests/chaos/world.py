@@ -36,13 +36,14 @@ class World:
     replicas
         Copies of each stream.
     faults
-        By name, what can be done; each takes the name of a stream and returns when it is over.
+        By name, what can be done; each takes the name of a stream and returns when it is over, with whether it was
+        done.
     """
 
     servers: list[str]
     proxied: list[str]
     replicas: int
-    faults: dict[str, Callable[[str], None]]
+    faults: dict[str, Callable[[str], bool]]
 
     def create(self, name: str, **config: object) -> str:
         """Make a stream for `<name>.*`; returns its name."""
@@ -62,13 +63,14 @@ def single(chance: random.Random) -> Iterator[World]:
     """One server with a file store."""
     with NatsServer() as server, Proxy(server) as proxy:
 
-        def kill_server(stream: str) -> None:
+        def kill_server(stream: str) -> bool:
             server.kill()
             time.sleep(chance.uniform(0.0, AWAY))
             server.start()
+            return True
 
-        def cut(stream: str) -> None:
-            proxy.cut()
+        def cut(stream: str) -> bool:
+            return proxy.cut() > 0
 
         yield World([server.url], [proxy.url], 1, {"kill server": kill_server, "cut connections": cut})
 
@@ -80,20 +82,20 @@ def cluster(chance: random.Random) -> Iterator[World]:
         nodes = stack.enter_context(NatsCluster(3))
         proxies = [stack.enter_context(Proxy(node)) for node in nodes]
 
-        def kill_leader(stream: str) -> None:
+        def kill_leader(stream: str) -> bool:
             leader = nodes.wait_stream_leader(stream, timeout=ELECTION_TIMEOUT)
             leader.kill()
             time.sleep(chance.uniform(0.0, AWAY))
             leader.start()
             nodes.wait_ready(ELECTION_TIMEOUT)
+            return True
 
-        def step_down(stream: str) -> None:
+        def step_down(stream: str) -> bool:
             nodes.wait_stream_leader(stream, timeout=ELECTION_TIMEOUT)
-            _step_down(nodes.urls, stream)
+            return _step_down(nodes.urls, stream)
 
-        def cut(stream: str) -> None:
-            for proxy in proxies:
-                proxy.cut()
+        def cut(stream: str) -> bool:
+            return sum([proxy.cut() for proxy in proxies]) > 0
 
         yield World(
             nodes.urls,
@@ -103,6 +105,10 @@ def cluster(chance: random.Random) -> Iterator[World]:
         )
 
 
-def _step_down(servers: Sequence[str], stream: str) -> None:
-    with bulk.connect(servers) as connection, contextlib.suppress(Error):  # it may have stepped down by itself
-        connection.request(StreamLeaderStepdownRequest(stream))
+def _step_down(servers: Sequence[str], stream: str) -> bool:
+    try:
+        with bulk.connect(servers) as connection:
+            connection.request(StreamLeaderStepdownRequest(stream))
+    except Error:
+        return False  # it may have stepped down by itself
+    return True

@@ -1,4 +1,4 @@
-"""The short form of `make chaos`: a driver, an executor, the server and the connections, each killed once."""
+"""The short form of `make chaos`: a driver, an executor, the servers and the connections, each killed once."""
 
 from __future__ import annotations
 
@@ -6,18 +6,34 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.chaos.campaign import Campaign, run
-from tests.chaos.world import single
+from tests.chaos.campaign import Campaign, Verdict, run
+from tests.chaos.world import cluster, single
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+SEED = 20261128
+
+
+def assert_clean(verdict: Verdict, campaign: Campaign, *released: str) -> None:
+    assert campaign.kinds is not None
+    assert verdict.faults == dict.fromkeys(campaign.kinds, 1)
+    nothing = dict.fromkeys(campaign.legs, 0)
+    assert (verdict.lost, verdict.duplicated, verdict.strange) == (nothing, nothing, nothing)
+    assert verdict.kept == dict.fromkeys(released, 0)
+    assert verdict.clean
+
 
 def test_each_number_comes_through_exactly_once_whatever_is_killed(session: SparkSession, tmp_path: Path) -> None:
-    """R61: counts are the same after restarts, wherever they hit."""
-    campaign = Campaign(single, ("limits", "workqueue"), faults=4, numbers=8_000, seed=20261128, await_consumers=False)
-    verdict = run(campaign, tmp_path, spark=session)
-    assert verdict.faults == {"kill driver": 1, "kill executor": 1, "kill server": 1, "cut connections": 1}
-    assert verdict.lost == {"limits": 0, "workqueue": 0}
-    assert verdict.duplicated == {"limits": 0, "workqueue": 0}
-    assert verdict.kept == {"WORKQUEUE": 0}
-    assert verdict.clean
+    """R61: counts are the same after restarts, wherever they hit; also where an executor outlives its driver."""
+    kinds = ("orphan executor", "kill executor", "kill server", "cut connections")
+    legs = ("filtered", "workqueue", "sink")
+    campaign = Campaign(single, legs, len(kinds), numbers=8_000, seed=SEED, kinds=kinds, await_consumers=False)
+    assert_clean(run(campaign, tmp_path, spark=session), campaign, "WORKQUEUE")
+
+
+def test_each_number_comes_through_exactly_once_whoever_leads(session: SparkSession, tmp_path: Path) -> None:
+    """The leaders of three servers are killed and step down under an interest stream and the sink's."""
+    kinds = ("kill leader", "leader steps down")
+    legs = ("interest", "plain")
+    campaign = Campaign(cluster, legs, len(kinds), numbers=4_000, seed=SEED, kinds=kinds, await_consumers=False)
+    assert_clean(run(campaign, tmp_path, spark=session), campaign, "INTEREST")
