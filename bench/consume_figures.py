@@ -108,7 +108,13 @@ for _what, _peers in PEERS_TOO.items():
 for _name, _what, _messages, _reference, _against in (
     ("js_consume", "consume", READ, "natsio_consume", ("natsrpy_fetch", "nats_jetstream_consume", "nats_py_fetch")),
     ("js_consume_blocking", "consume_blocking", READ, "js_consume", ("natsio_consume", "natsrpy_fetch")),
-    ("js_consume_ack", "consume_ack", READ, "natsio_consume_ack", tuple(f"{each}_consume_ack" for each in _BY_NAME)),
+    (
+        "js_consume_ack",
+        "consume_ack",
+        READ,
+        "natsio_consume_ack",
+        tuple(f"{each}_consume_ack" for each in _BY_NAME if each != "natsio"),
+    ),
     ("js_consume_ack_blocking", "consume_ack_blocking", READ, "js_consume_ack", ("natsio_consume_ack",)),
     ("js_fetch", "fetch", READ, "natsio_fetch", ("natsrpy_fetch", "nats_jetstream_fetch", "nats_py_fetch")),
     ("js_fetch_blocking", "fetch_blocking", READ, "js_fetch", ("natsio_fetch", "natsrpy_fetch")),
