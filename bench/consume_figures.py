@@ -46,6 +46,7 @@ PATIENCE = 30.0
 """Seconds after which a client that does not recover is given up."""
 
 _BY_NAME = {peer.name: peer for peer in PEER_LIST}
+_OTHERS_ACK = tuple(f"{name}_consume_ack" for name in _BY_NAME if name != "natsio")
 
 
 def rate(run: Run, peer: Peer, what: str, messages: int) -> float:
@@ -113,7 +114,7 @@ for _name, _what, _messages, _reference, _against in (
         "consume_ack",
         READ,
         "natsio_consume_ack",
-        tuple(f"{each}_consume_ack" for each in _BY_NAME if each != "natsio"),
+        _OTHERS_ACK,
     ),
     ("js_consume_ack_blocking", "consume_ack_blocking", READ, "js_consume_ack", ("natsio_consume_ack",)),
     ("js_fetch", "fetch", READ, "natsio_fetch", ("natsrpy_fetch", "nats_jetstream_fetch", "nats_py_fetch")),
