@@ -74,6 +74,11 @@ def test_the_bulk_example_runs_as_it_stands(tmp_path: Path) -> None:
     assert printed.splitlines() == ["100000 stored, the last one as 100000", "50000 read of 50000"]
 
 
+def test_the_client_example_runs_as_it_stands(tmp_path: Path) -> None:
+    printed = run_example("As a client", tmp_path)
+    assert printed.splitlines() == ["1 order 0", "2 order 1", "3 order 2"]
+
+
 @pytest.mark.parametrize("section", ["Write", "Read", "Stream"])
 def test_the_spark_examples_have_ten_lines_at_most(section: str) -> None:
     assert sum(bool(line) for line in example(section).splitlines()) <= 10
