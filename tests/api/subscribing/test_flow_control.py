@@ -14,6 +14,7 @@ from jetspark.aio import Msg
 from jetspark.jetstream import AckPolicy, ConsumerConfig
 
 CHUNK = b"x" * 100_000
+REQUEST = b"NATS/1.0 100 FlowControl Request\r\n\r\n"
 COUNT = 60
 
 
@@ -106,14 +107,30 @@ async def test_r39_every_mode_gets_all_messages(ground: Ground, way: str) -> Non
 async def test_with_nothing_queued_the_answer_goes_out_at_once(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=5)
+    await ground.fill(f"{stream.name}.a", b"1", b"2")
+    await collect(subscription, 2)
     spy = await ground.spy("$JS.FC.>")
-    received = 0
-    while not await spy.settled():
-        await ground.fill(f"{stream.name}.a", CHUNK)
-        await subscription.next_msg(5)
-        received += 1
-        assert received < 200
-    assert subscription.delivered == received
+    await ground.inject(subscription.subject, REQUEST, reply="$JS.FC.at.once")
+    [answer] = await spy.wait(1)  # nobody takes anything meanwhile
+    assert (answer.subject, answer.payload) == ("$JS.FC.at.once", b"")
+    assert (subscription.delivered, subscription.pending_msgs) == (2, 0)
+
+
+@pytest.mark.conformance("FLC-03")
+async def test_behind_what_is_queued_the_answer_goes_out_when_that_is_taken(ground: Ground) -> None:
+    stream = await ground.stream()
+    subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=5)
+    spy = await ground.spy("$JS.FC.>")
+    await ground.fill(f"{stream.name}.a", b"1", b"2")
+    await eventually(lambda: subscription.pending_msgs == 2, what="two messages")
+    await ground.inject(subscription.subject, REQUEST, reply="$JS.FC.later")
+    await ground.fill(f"{stream.name}.a", b"3")
+    await eventually(lambda: subscription.pending_msgs == 3, what="a third message, behind the request")
+    assert (await subscription.next_msg(5)).payload == b"1"
+    assert await spy.settled() == []
+    assert (await subscription.next_msg(5)).payload == b"2"
+    assert [message.subject for message in await spy.wait(1)] == ["$JS.FC.later"]
+    assert (await subscription.next_msg(5)).payload == b"3"
 
 
 @pytest.mark.conformance("FLC-04")
@@ -154,7 +171,7 @@ async def test_a_queue_answers_no_flow_control_and_watches_no_heartbeats(ground:
     spy = await ground.spy("$JS.FC.>")
     async with side(ground) as own:
         member = await own.js.subscribe(f"{stream.name}.a", "q")
-        await ground.inject(member.subject, b"NATS/1.0 100 FlowControl Request\r\n\r\n", reply="$JS.FC.forged")
+        await ground.inject(member.subject, REQUEST, reply="$JS.FC.forged")
         await ground.inject(member.subject, b"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 9\r\n\r\n")
         await ground.fill(f"{stream.name}.a", b"1")
         assert (await member.next_msg(5)).payload == b"1"
