@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import threading
@@ -9,6 +10,7 @@ import threading
 import pytest
 from tests.spark.support import Nats, running
 
+from jetspark.bulk import Connection
 from jetspark.errors import ConnectError
 from jetspark.jetstream.api import AccountInfoRequest
 from jetspark.spark import connections
@@ -40,6 +42,47 @@ def test_two_users_at_the_same_time_have_two_connections(nats: Nats) -> None:
     with lend(options(nats)) as first, lend(options(nats)) as second:
         assert first is not second
     assert [first.closed, second.closed].count(True) == 1
+
+
+def test_of_two_connections_that_two_threads_give_back_at_once_one_is_kept(
+    nats: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the driver a listener has a thread of its own."""
+    both = threading.Barrier(2)
+
+    class Met(dict[ConnectOptions, tuple[Connection, float]]):
+        """Lets each thread wait for the other one behind the question whether a connection is kept already."""
+
+        def __contains__(self, key: object) -> bool:
+            found = super().__contains__(key)
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(0.5)
+            return found
+
+    lent: list[Connection] = []
+    using = threading.Barrier(2)
+
+    def use() -> None:
+        with lend(options(nats)) as connection:
+            lent.append(connection)
+            using.wait(30)
+
+    monkeypatch.setattr(connections, "_idle", Met())
+    threads = [threading.Thread(target=use) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert [connection.closed for connection in lent].count(True) == 1
+    close_idle()
+    assert all(connection.closed for connection in lent)
+
+
+def test_the_connections_of_others_stay_when_one_is_closed(nats: Nats) -> None:
+    with lend(options(nats)) as one, lend(ConnectOptions(servers=(nats.url,), name="other")) as other:
+        pass
+    close_idle(options(nats))
+    assert (one.closed, other.closed) == (True, False)
 
 
 def test_other_options_make_another_connection(nats: Nats) -> None:

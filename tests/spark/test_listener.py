@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
     StreamingQueryProgress,
 )
+from tests.spark.support import Nats
 
 from jetspark.errors import BadSubjectError, ConfigError
 from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress
@@ -107,6 +109,34 @@ def test_what_goes_wrong_while_telling_is_logged_and_no_more(caplog: pytest.LogC
     away = JetStreamListener(subject="a.b", options={"servers": "nats://127.0.0.1:1"})
     away.onQueryProgress(event)
     assert "progress of query orders was not told: nats://127.0.0.1:1: cannot connect" in caplog.text
+
+
+@pytest.mark.parametrize("end", ["idle", "terminated", "close"])
+def test_a_listener_leaves_no_connection_behind(nats: Nats, end: str) -> None:
+    """Nobody would answer the PINGs of the server."""
+
+    def connected() -> int:
+        found = nats.server.monitor("/connz")["connections"]
+        assert isinstance(found, list)
+        return sum(each.get("name") == f"listener-{end}" for each in found)
+
+    options = {"servers": nats.url, "connectionName": f"listener-{end}"}
+    listener = JetStreamListener(subject="told", options=options, log=False)
+    document = {"id": QUERY, "runId": RUN, "timestamp": "", "exception": None, "errorClassOnException": None}
+    for _ in range(2):
+        listener.onQueryProgress(QueryProgressEvent(progress(OURS)))
+        listener.onQueryProgress(QueryProgressEvent(progress(OURS)))
+        assert connected() == 1
+        if end == "idle":
+            listener.onQueryIdle(QueryIdleEvent.fromJson(document))
+        elif end == "terminated":
+            listener.onQueryTerminated(QueryTerminatedEvent.fromJson(document))
+        else:
+            listener.close()
+        deadline = time.monotonic() + 10.0
+        while connected() and time.monotonic() < deadline:
+            time.sleep(0.01)  # the server notices
+        assert connected() == 0
 
 
 def test_a_query_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -57,6 +57,13 @@ def connections(nats: Nats) -> int:
     return sum(each.get("name") == "tests-source" for each in found)
 
 
+def await_connections(nats: Nats, count: int) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while connections(nats) != count and time.monotonic() < deadline:
+        time.sleep(0.02)  # the server notices when one is closed
+    assert connections(nats) == count
+
+
 def test_runs_up_to_what_is_available_read_everything_once_and_release_it(
     spark: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:
@@ -66,8 +73,9 @@ def test_runs_up_to_what_is_available_read_everything_once_and_release_it(
     assert rows_of(first) == [4, 4, 2]
     assert sequences(spark, tmp_path) == list(range(1, 11))
     assert nats.info(stream).state.first_seq == 9  # Spark tells of a commit one batch late
-    given = {"servers": nats.url, "stream": stream, **options}
+    given = {"servers": nats.url, "stream": stream, "connectionName": "tests-source", **options}
     assert release(str(tmp_path / "checkpoint"), given, spark) == {stream: 11}
+    await_connections(nats, 0)
     assert nats.info(stream).state.messages == 0
     nats.publish([f"{stream}.a"] * 3)
     second = run(to_parquet(streamed(spark, nats, stream, **options), tmp_path))

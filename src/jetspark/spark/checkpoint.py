@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.connections import close_idle
 from jetspark.spark.given import Sealed
 from jetspark.spark.release import Releaser
 from jetspark.spark.stream_heads import StreamHeads
@@ -64,9 +65,12 @@ def release(
     offsets = committed_offset(lines, read.read.streams, checkpoint_location)
     releaser = Releaser(read)
     heads = StreamHeads(read)
-    heads.look()
-    releaser.prepare(heads.infos)
-    releaser.release(offsets, strict=True)
+    try:
+        heads.look()
+        releaser.prepare(heads.infos)
+        releaser.release(offsets, strict=True)
+    finally:
+        close_idle(read.read.server.connect)
     return {stream: offset.next for stream, offset in offsets.items()}
 
 

@@ -10,6 +10,7 @@ replaced.
 from __future__ import annotations
 
 import atexit
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ MAX_IDLE: Final = 60.0
 
 # By the options, of which a worker has seldom more than one kind; with the time at which it was given back.
 _idle: dict[ConnectOptions, tuple[Connection, float]] = {}
+_lock: Final = threading.Lock()  # in the driver a listener's thread comes beside the program's
 
 
 @contextmanager
@@ -54,10 +56,12 @@ def lend(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connec
     except BaseException:
         connection.close()
         raise
-    if options in _idle:
+    with _lock:
+        keep = options not in _idle and not connection.closed
+        if keep:
+            _idle[options] = (connection, time.monotonic())
+    if not keep:
         connection.close()
-    elif not connection.closed:
-        _idle[options] = (connection, time.monotonic())
 
 
 def _open(options: ConnectOptions, retry_timeout: float) -> Connection:
@@ -75,7 +79,8 @@ def _open(options: ConnectOptions, retry_timeout: float) -> Connection:
 
 
 def _take_idle(options: ConnectOptions) -> Connection | None:
-    connection, since = _idle.pop(options, (None, 0.0))
+    with _lock:
+        connection, since = _idle.pop(options, (None, 0.0))
     if connection is None:
         return None
     if not connection.closed and time.monotonic() - since < MAX_IDLE:
@@ -91,8 +96,9 @@ def _take_idle(options: ConnectOptions) -> Connection | None:
 
 
 @atexit.register
-def close_idle() -> None:
-    """Close the connections that nobody uses at the moment."""
-    while _idle:
-        _, (connection, _) = _idle.popitem()
+def close_idle(options: ConnectOptions | None = None) -> None:
+    """Close the connection with these options if nobody uses it at the moment; without options, all such."""
+    with _lock:
+        found = [_idle.pop(each) for each in list(_idle) if options in {None, each}]
+    for connection, _ in found:
         connection.close()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from jetspark.jetstream.names import check_publish_subject
-from jetspark.spark.connections import lend
+from jetspark.spark.connections import close_idle, lend
 from jetspark.spark.given import Sealed
 from jetspark.spark.server_options import ServerOptions, server_options
 
@@ -127,6 +127,9 @@ def progress_of(progress: StreamingQueryProgress) -> QueryProgress | None:
 class JetStreamListener(StreamingQueryListener):
     """Tells of the queries of a session that read JetStream: `spark.streams.addListener(JetStreamListener())`.
 
+    A listener that publishes keeps a connection from one micro-batch to the next. It is closed when a query is idle or
+    ends, and by `close`.
+
     Parameters
     ----------
     on_progress
@@ -175,13 +178,20 @@ class JetStreamListener(StreamingQueryListener):
         except Exception as error:  # noqa: BLE001 - whatever the callable raises
             _log.warning("progress of query %s was not told: %s", progress.name or progress.query, error)
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing to tell: the last progress holds."""
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802, ARG002
+        """Nothing to tell: the last progress holds. Nobody would answer the server's PINGs, so the connection goes."""
+        self.close()
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Say that a query ended, and why when it failed."""
         if self._logs and event.exception:
             _log.warning("query %s failed: %s", event.id, event.exception.splitlines()[0])
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection, if there is one; the next progress opens another."""
+        if self._server is not None:
+            close_idle(self._server.connect)
 
     def _publish(self, subject: str, progress: QueryProgress) -> None:
         assert self._server is not None
