@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Final, Literal
 
 from jetspark.wire import frames
 from jetspark.wire.errors import Error
 from jetspark.wire.messages import Message
 
-__all__ = ["Overflow", "Route", "Routes"]
+__all__ = ["NO_LIMIT", "Overflow", "Route", "Routes"]
+
+NO_LIMIT: Final = 1 << 62
+"""As many messages, or bytes, as come."""
 
 Overflow = Literal["drop", "pause"]
 """What to do when a subscription is full: drop what comes and say so, or stop reading from the server."""

@@ -33,7 +33,7 @@ from jetspark.jetstream.errors import ConsumerNotFoundError, Error, MissedHeartb
 from jetspark.jetstream.times import duration_ns
 from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.messages import Message
-from jetspark.wire.routes import Overflow, Route
+from jetspark.wire.routes import NO_LIMIT, Overflow, Route
 
 if TYPE_CHECKING:
     from jetspark.aio.jetstream.api import JetStreamAPI
@@ -42,7 +42,6 @@ __all__ = ["FeedOptions", "PushFeed"]
 
 T = TypeVar("T")
 
-_NO_LIMIT: Final = 1 << 62
 _PENDING_BYTES: Final = 256 << 20
 
 
@@ -164,7 +163,7 @@ class PushFeed:
     async def _act(self, step: Step) -> None:
         if isinstance(step, Subscribe):
             self._inner = self._client.subscribe(
-                step.subject, step.queue, limit_msgs=_NO_LIMIT, limit_bytes=_NO_LIMIT, overflow="pause"
+                step.subject, step.queue, limit_msgs=NO_LIMIT, limit_bytes=NO_LIMIT, overflow="pause"
             )
             self._connection.send_soon()
         elif isinstance(step, Unsubscribe):
@@ -192,8 +191,8 @@ class PushFeed:
             self._client.routes.next_sid(),
             self.binding.deliver_subject.encode(),
             self.binding.deliver_group.encode(),
-            limit_msgs=messages if messages > 0 else _NO_LIMIT,
-            limit_bytes=size if size > 0 else _NO_LIMIT,
+            limit_msgs=messages if messages > 0 else NO_LIMIT,
+            limit_bytes=size if size > 0 else NO_LIMIT,
             overflow=options.overflow,
         )
 

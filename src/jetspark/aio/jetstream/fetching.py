@@ -11,19 +11,17 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jetspark.flow.pull_subscribe import Action, Ended, Event, Fetch, Gather, Messages, Pull, TimeUp, Wait
 from jetspark.jetstream.errors import DisconnectedError, Error, SubscriptionClosedError
 from jetspark.wire.messages import Message
-from jetspark.wire.routes import Route
+from jetspark.wire.routes import NO_LIMIT, Route
 
 if TYPE_CHECKING:
     from jetspark.aio.jetstream.api import JetStreamAPI
 
 __all__ = ["Fetcher"]
-
-_NO_LIMIT: Final = 1 << 62
 
 
 class Fetcher:
@@ -96,7 +94,7 @@ class Fetcher:
 
     def _open(self, subject: str, payload: bytes, batch: int) -> None:
         inbox = self._new_inbox()
-        route = self._client.subscribe(inbox, limit_msgs=_NO_LIMIT, limit_bytes=_NO_LIMIT)
+        route = self._client.subscribe(inbox, limit_msgs=NO_LIMIT, limit_bytes=NO_LIMIT)
         if not self._acks:
             route.owner = None
         route.on_status = self._on_status

@@ -6,13 +6,13 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from jetspark.aio.jetstream.driving import drive
 from jetspark.aio.jetstream.fetching import Fetcher
 from jetspark.aio.message import Msg
 from jetspark.flow.pull_subscribe import FetchOptions, fetch
-from jetspark.flow.subscribing import Binding, Step, drain, unsubscribe
+from jetspark.flow.subscribing import ACK_PATIENCE, Binding, Step, drain, unsubscribe
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import (
     ConnectionClosedError,
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from jetspark.aio.jetstream.api import JetStreamAPI
 
 __all__ = ["PullSubscription"]
-
-_ACK_PATIENCE: Final = 0.25
-"""Seconds that a drain waits for the next fetch behind the last messages."""
 
 
 class PullSubscription:
@@ -288,7 +285,7 @@ class PullSubscription:
             loop = asyncio.get_running_loop()
             self._empty, self._asked = loop.create_future(), loop.create_future()
             await self._empty
-            await asyncio.wait([self._asked], timeout=_ACK_PATIENCE)  # for the acks of what was fetched last
+            await asyncio.wait([self._asked], timeout=ACK_PATIENCE)  # for the acks of what was fetched last
 
     def _look_empty(self) -> None:
         if self._empty is not None and not self._buffer and not self._empty.done():

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from jetspark.aio.jetstream.feed import PushFeed
 from jetspark.aio.message import Msg
 from jetspark.aio.subscription import Subscription
-from jetspark.flow.subscribing import Step, drain, unsubscribe
+from jetspark.flow.subscribing import ACK_PATIENCE, Step, drain, unsubscribe
 from jetspark.jetstream.ack import ACK
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import (
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PushCallback", "PushSubscription"]
 
-_ACK_PATIENCE: Final = 0.25
-"""Seconds that a drain waits for a reader to come back from the last message."""
 
 PushCallback = Callable[[Msg], Awaitable[None] | None]
 """Takes each message. They run one after the other, in order."""
@@ -263,7 +261,7 @@ class PushSubscription(Subscription):
             route.watched = True
             await self._empty
             self._empty = None
-            await asyncio.wait([self._asked], timeout=_ACK_PATIENCE)
+            await asyncio.wait([self._asked], timeout=ACK_PATIENCE)
             self._asked = None
 
     async def _end(self, _: Step) -> None:

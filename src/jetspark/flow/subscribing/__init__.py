@@ -10,6 +10,7 @@ from jetspark.flow.subscribing.binding import check_existing
 from jetspark.flow.subscribing.options import SubscribeOptions, Wanted, check_options, merged
 from jetspark.flow.subscribing.ordered import OrderedConsumer
 from jetspark.flow.subscribing.workflow import (
+    ACK_PATIENCE,
     Binding,
     Drain,
     Forget,
@@ -23,6 +24,7 @@ from jetspark.flow.subscribing.workflow import (
 )
 
 __all__ = [
+    "ACK_PATIENCE",
     "Binding",
     "Drain",
     "Forget",

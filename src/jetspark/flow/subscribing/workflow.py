@@ -39,6 +39,7 @@ from jetspark.jetstream.errors import (
 from jetspark.jetstream.info import ConsumerInfo
 
 __all__ = [
+    "ACK_PATIENCE",
     "CREATOR",
     "Binding",
     "Drain",
@@ -54,6 +55,9 @@ __all__ = [
 
 CREATOR: Final = "jetspark.creator"
 """Key in the metadata of a named consumer under which its creator leaves a private token (CRE-08)."""
+
+ACK_PATIENCE: Final = 0.25
+"""Seconds that a drain waits, when the last message was taken, for who took it to come back: its ack goes out first."""
 
 _INACTIVE: Final = timedelta(seconds=5)
 
