@@ -140,7 +140,6 @@ async def test_a_consumer_without_name_gets_one(side: Side) -> None:
         ({"filter_subjects": ["{}.a", ""]}, 10139),
     ],
 )
-@_ONE_SERVER
 async def test_filters_that_make_no_sense_are_refused(side: Side, fields: dict[str, Any], err_code: int) -> None:
     name = side.stream.name
     given = {
@@ -170,7 +169,6 @@ async def test_a_filter_may_have_wildcards(ground: Ground, side: Side, pattern: 
 
 
 @pytest.mark.conformance("MGT-10")
-@_ONE_SERVER
 async def test_a_stream_takes_no_more_consumers_than_it_may_have(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream(max_consumers=1)
     await stream.create_consumer(durable_name="one")

@@ -21,7 +21,7 @@ from jetspark.errors import (
     TooManyResultsError,
 )
 from jetspark.jetstream import StoredMessage, Timestamp
-from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest
+from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest, read_direct_message
 
 _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
@@ -87,9 +87,27 @@ async def test_statuses_are_told_from_messages(ground: Ground, js: JetStream) ->
 
 
 @pytest.mark.conformance("DIR-03")
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"", "Empty Request"),
+        (b"{", "Malformed Request"),
+        (b'{"seq":1,"last_by_subj":"a"}', "Bad Request"),
+    ],
+)
+async def test_a_request_that_the_server_does_not_understand_is_an_error(
+    ground: Ground, js: JetStream, body: bytes, text: str
+) -> None:
+    stream = await direct_stream(ground)
+    request = DirectGetRequest(stream.name, seq=1)
+    reply = await ground.nc.request(request.subject(js.prefix), body)
+    with pytest.raises(DirectGetRequestError, match=f"408 {text}"):
+        read_direct_message(reply.status, reply.headers, reply.payload, "here")
+
+
 @pytest.mark.parametrize("text", [b"Empty Request", b"Bad Request", b"Malformed Request"])
 @_ONE_SERVER
-async def test_a_request_that_the_server_does_not_understand_is_an_error(ground: Ground, text: bytes) -> None:
+async def test_every_call_raises_what_the_server_says_of_its_request(ground: Ground, text: bytes) -> None:
     status = b"NATS/1.0 408 %s\r\n\r\n" % text
     js = await fake_api(ground, lambda endpoint, payload: [_INFO] if endpoint[0] == "S" else [(status, b"")])
     stream = await js.stream("S")

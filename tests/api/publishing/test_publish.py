@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.api.publishing.support import until
-from tests.fronts import Ground
+from tests.connection.support import Proxy
+from tests.fronts import Ground, connect, eventually
 
 from jetspark.errors import (
     APIError,
@@ -151,10 +153,14 @@ async def test_a_status_other_than_503_is_told_as_it_is(ground: Ground, publish:
 @BOTH_WAYS
 async def test_a_stream_that_is_made_meanwhile_gets_the_message(ground: Ground, publish: Any) -> None:
     name = ground.name()
-    published = asyncio.ensure_future(publish(ground, f"{name}.a", b"early"))
-    await asyncio.sleep(0.3)  # behind the first retry; the second one finds the stream
-    await ground.admin_js.create_stream(name=name, subjects=[f"{name}.>"], storage=StorageType.MEMORY)
-    assert (await published).seq == 1
+    async with Proxy(ground.server.port) as proxy:
+        nc = await connect(ground.front, proxy.url, **ground.profile.options)
+        through = replace(ground, nc=nc, js=nc.jetstream(domain=ground.profile.domain))
+        published = asyncio.ensure_future(publish(through, f"{name}.a", b"early", retry_attempts=20))
+        await eventually(lambda: proxy.said.count(f"PUB {name}.a ".encode()) > 1, what="a retry")
+        await ground.admin_js.create_stream(name=name, subjects=[f"{name}.>"], storage=StorageType.MEMORY)
+        assert (await published).seq == 1
+        await nc.close()
 
 
 @pytest.mark.conformance("PUB-03", "PUB-12")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -30,7 +30,7 @@ from jetspark.errors import (
     StreamNotFoundError,
     SubjectMismatchError,
 )
-from jetspark.jetstream import ConsumerConfig, DeliverPolicy
+from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, ReplayPolicy
 from jetspark.server import NatsServer
 
 SECOND = timedelta(seconds=1)
@@ -245,6 +245,11 @@ async def test_pulling_from_a_push_consumer_and_the_reverse_are_two_errors(groun
 @pytest.mark.parametrize(
     ("field", "value"),
     [
+        ("ack_policy", AckPolicy.ALL),
+        ("replay_policy", ReplayPolicy.ORIGINAL),
+        ("opt_start_seq", 9),
+        ("flow_control", True),
+        ("num_replicas", 3),
         ("description", "another"),
         ("deliver_policy", DeliverPolicy.NEW),
         ("ack_wait", timedelta(seconds=7)),
@@ -261,11 +266,39 @@ async def test_a_field_that_was_set_must_be_so_and_the_error_names_both_values(
     ground: Ground, field: str, value: object
 ) -> None:
     stream = await ground.stream()
-    await push_consumer(ground, stream, filter_subject=f"{stream.name}.a")
+    start: dict[str, Any] = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": 7}
+    fields = start if field == "opt_start_seq" else {}
+    await push_consumer(ground, stream, filter_subject=f"{stream.name}.a", **fields)
     with pytest.raises(ConsumerConfigMismatchError, match=field) as caught:
         await ground.js.subscribe(f"{stream.name}.a", durable="c", config=ConsumerConfig().replace(**{field: value}))
     assert caught.value.differences[field][0] == value
     assert (await ground.js.consumer_info(stream.name, "c")).push_bound is False
+
+
+@pytest.mark.conformance("BND-09")
+async def test_a_start_time_the_room_for_pulls_and_filters_must_be_so_too(ground: Ground) -> None:
+    stream = await ground.stream()
+    subject = f"{stream.name}.a"
+    now = datetime.now(UTC)
+    by_time = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=now)
+    await push_consumer(
+        ground,
+        stream,
+        filter_subject=subject,
+        deliver_policy=by_time.deliver_policy,
+        opt_start_time=by_time.opt_start_time,
+    )
+    later = by_time.replace(opt_start_time=now + SECOND)
+    with pytest.raises(ConsumerConfigMismatchError, match="opt_start_time"):
+        await ground.js.subscribe(subject, durable="c", config=later)
+    filters = ConsumerConfig(filter_subjects=[f"{stream.name}.b", f"{stream.name}.c"])
+    with pytest.raises(SubjectMismatchError, match=f"{stream.name}.b"):
+        await ground.js.subscribe_bind(stream.name, filters, "c")
+    assert not (await ground.js.subscribe(subject, durable="c", config=by_time)).created
+    await ground.js.pull_subscribe(subject, "p")
+    with pytest.raises(ConsumerConfigMismatchError, match="max_waiting") as caught:
+        await ground.js.pull_subscribe(subject, "p", config=ConsumerConfig(max_waiting=7))
+    assert caught.value.differences == {"max_waiting": (7, 512)}
 
 
 @pytest.mark.conformance("BND-09")
@@ -321,6 +354,21 @@ async def test_what_the_consumer_is_counts_where_the_caller_said_nothing(ground:
         await ground.js.delete_consumer(stream.name, "c")
         await told(own.events, MissedHeartbeatError)
         await subscription.unsubscribe()
+
+
+@pytest.mark.conformance("BND-11")
+async def test_a_consumer_that_was_found_is_listened_to_where_it_delivers_and_its_flow_control_answered(
+    ground: Ground,
+) -> None:
+    stream = await ground.stream()
+    theirs = ground.nc.new_inbox()
+    await push_consumer(ground, stream, deliver_subject=theirs, flow_control=True, idle_heartbeat=5 * SECOND)
+    spy = await ground.spy("$JS.FC.>")
+    subscription = await ground.js.subscribe_bind(stream.name, consumer="c")
+    assert subscription.subject == theirs
+    await ground.inject(theirs, b"NATS/1.0 100 FlowControl Request\r\n\r\n", reply="$JS.FC.forged")
+    assert [message.subject for message in await spy.wait(1)] == ["$JS.FC.forged"]
+    await subscription.unsubscribe()
 
 
 async def test_r36_the_inbox_prefix_holds_for_every_inbox(ground: Ground) -> None:

@@ -8,13 +8,24 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.api.management.fake import fake_api
 from tests.api.sieve import Sieve
-from tests.api.subscribing.support import live, side
-from tests.fronts import Ground, eventually
+from tests.api.subscribing.support import gone, live, side
+from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
 
 from jetspark.aio.jetstream import PushSubscription
-from jetspark.errors import APIError, BadNameError, ConsumerExistsError, ConsumerNotFoundError, RequestTimeoutError
+from jetspark.errors import (
+    APIError,
+    BadNameError,
+    ConsumerExistsError,
+    ConsumerNotFoundError,
+    JetStreamNotEnabledError,
+    MaximumConsumersError,
+    NotPushConsumerError,
+    RequestTimeoutError,
+)
 from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, ReplayPolicy
+from jetspark.server import NatsServer
 
 
 @pytest.mark.conformance("CRE-01")
@@ -108,6 +119,56 @@ async def test_a_creation_that_nobody_answers_leaves_no_subscription(ground: Gro
     await silent.unsubscribe()
 
 
+@pytest.mark.conformance("CRE-07")
+async def test_a_creation_that_is_refused_leaves_no_subscription(ground: Ground) -> None:
+    stream = await ground.stream(max_consumers=1)
+    await ground.js.create_consumer(stream.name, durable_name="one")
+    before = live(ground.nc)
+    with pytest.raises(MaximumConsumersError):
+        await ground.js.subscribe(f"{stream.name}.a")
+    with pytest.raises(JetStreamNotEnabledError, match="503"):
+        await ground.nc.jetstream(domain="nowhere").subscribe("a", stream=stream.name)
+    assert live(ground.nc) == before
+
+
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+@pytest.mark.parametrize("front", ["aio"], indirect=True)  # a blocking call is not cancelled from outside
+@pytest.mark.parametrize("kind", ["push", "pull"])
+@pytest.mark.parametrize("taken", [False, True])
+async def test_a_call_that_is_cancelled_while_its_durable_is_made_leaves_none_and_takes_none_away(
+    front: FrontName, profile: Profile, no_leaks: None, kind: str, taken: bool
+) -> None:
+    with NatsServer(config=profile.config) as server:
+        async with (
+            open_ground(front, profile, server) as ground,
+            Sieve(server.port) as proxy,
+            side(ground, proxy.url) as own,
+        ):
+            stream = await ground.stream()
+            if taken:
+                await ground.js.create_consumer(stream.name, durable_name="d", max_deliver=7)
+            spy = await ground.spy("$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.DELETE.>")
+            call: Any = own.js.subscribe if kind == "push" else own.js.pull_subscribe
+            server.pause()
+            calling = asyncio.create_task(
+                call(f"{stream.name}.a", durable="d", stream=stream.name, skip_consumer_lookup=True)
+            )
+            await eventually(lambda: b".CONSUMER.CREATE." in proxy.said, what="the creation on its way")
+            calling.cancel()
+            await asyncio.wait([calling])
+            server.resume()
+            await spy.wait(1 if taken else 2)
+            await own.nc.flush()
+            await eventually(lambda: live(own.nc) == 1, what="no subscription but the shared inbox")
+            assert calling.cancelled()
+            if taken:
+                assert (await ground.js.consumer_info(stream.name, "d")).config.max_deliver == 7
+            else:
+                await eventually(lambda: gone(ground, stream.name, "d"), what="the end of the consumer")
+                words = [subject.split(".")[3] for subject in spy.subjects]
+                assert words == ["CREATE", "DELETE"]
+
+
 # -- races -------------------------------------------------------------------------------------------------------------
 
 
@@ -173,6 +234,28 @@ async def test_a_plain_push_subscription_that_loses_the_race_fails_and_leaves_no
     assert live(ground.nc) == before
     info = await ground.js.consumer_info(stream.name, "d")
     assert (info.config.deliver_subject, info.config.max_deliver) == (theirs, 7)
+
+
+@pytest.mark.conformance("CRE-06")
+@pytest.mark.parametrize("err_code", [10013, 10105])
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+async def test_what_older_servers_say_of_a_lost_race_is_understood(ground: Ground, err_code: int) -> None:
+    stream = await ground.stream()
+    await ground.js.create_consumer(stream.name, durable_name="d", filter_subject=f"{stream.name}.a")
+    theirs = await ground.admin.request(f"$JS.API.CONSUMER.INFO.{stream.name}.d")
+    refusal = {"error": {"code": 400, "err_code": err_code, "description": "consumer name already in use"}}
+    asked: list[str] = []
+
+    def answers(endpoint: str, _payload: bytes) -> list[bytes]:
+        asked.append(endpoint.split(".")[1])
+        return [json.dumps(refusal).encode() if asked[-1] == "CREATE" else theirs.payload]
+
+    js = await fake_api(ground, answers)
+    options: dict[str, Any] = {"stream": stream.name, "skip_consumer_lookup": True}
+    pull = await js.pull_subscribe(f"{stream.name}.a", "d", **options)
+    assert (pull.consumer, pull.created, asked) == ("d", False, ["CREATE", "INFO"])
+    with pytest.raises(NotPushConsumerError):
+        await js.subscribe(f"{stream.name}.a", durable="d", **options)
 
 
 @pytest.mark.conformance("CRE-06", "CRE-08")
