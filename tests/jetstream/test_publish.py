@@ -32,7 +32,15 @@ from jetspark.errors import (
 )
 from jetspark.jetstream import DiscardPolicy, PubAck, PublishOptions, StreamConfig, schedule_at, schedule_every
 from jetspark.jetstream.api import MessageGetRequest, StreamCreateRequest, StreamDeleteRequest, StreamInfoRequest
-from jetspark.jetstream.publish import PublishFields, batch_headers, publish_headers, read_pub_ack
+from jetspark.jetstream.publish import (
+    PublishFields,
+    batch_headers,
+    before_sequence,
+    check_commit,
+    no_stream,
+    publish_headers,
+    read_pub_ack,
+)
 from jetspark.wire.headers import Headers
 
 Pairs = list[tuple[str, str]]
@@ -301,3 +309,39 @@ def test_an_answer_that_is_no_acknowledgement(payload: bytes) -> None:
 def test_acknowledgements_are_read_whole(seq: int, stream: str, duplicate: bool) -> None:
     text = json.dumps({"stream": stream, "seq": seq, "duplicate": duplicate, "news": [1]}).encode()
     assert read_pub_ack(text) == PubAck(stream=stream, seq=seq, duplicate=duplicate, extra={"news": [1]})
+
+
+@pytest.mark.parametrize(
+    ("payload", "prefix"),
+    [
+        (b'{"stream":"S", "seq":17}', b'{"stream":"S", "seq":'),
+        (b'{"stream":"S","domain":"hub","seq":9}', b'{"stream":"S","domain":"hub","seq":'),
+        (b'{"stream":"S", "seq":17,"duplicate": true}', None),
+        (b'{"error":{"code":429},"stream":"S","seq":0}', b'{"error":{"code":429},"stream":"S","seq":'),
+        (b'{"stream":"S", "seq":1.5}', None),
+        (b'{"stream":"S", "seq":}', None),
+        (b'{"stream":"S", "seq":17', None),
+        (b'{"a":1}', None),
+        (b"+OK", None),
+        (b"", None),
+    ],
+)
+def test_what_stands_before_a_sequence_that_ends_an_acknowledgement(payload: bytes, prefix: bytes | None) -> None:
+    assert before_sequence(payload) == prefix
+
+
+def test_the_answer_to_a_commit_is_for_the_whole_batch() -> None:
+    ack = PubAck(stream="S", seq=3, batch="b", count=3)
+    assert check_commit(ack, "b", 3, "x") is ack
+    for batch_id, count in (("c", 3), ("b", 2), ("b", 4)):
+        with pytest.raises(InvalidAckError, match=f"batch '{batch_id}' of {count} messages was answered as 'b' of 3"):
+            check_commit(ack, batch_id, count, "x")
+    with pytest.raises(InvalidAckError, match="up to sequence 2"):
+        check_commit(PubAck(stream="S", seq=2, batch="b", count=3), "b", 3, "x")
+
+
+def test_no_stream_is_told_with_the_subject_and_the_retries_where_they_are_known() -> None:
+    hint = "create one, or check the subject and the domain"
+    assert str(no_stream()) == f"no stream takes the subject (503); {hint}"
+    assert str(no_stream("a.b", 1)) == f"a.b: no stream takes the subject (503), also not after 1 retry; {hint}"
+    assert str(no_stream("a.b", 2)) == f"a.b: no stream takes the subject (503), also not after 2 retries; {hint}"

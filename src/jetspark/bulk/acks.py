@@ -14,19 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetspark.bulk.window import Window
-from jetspark.jetstream.errors import Error, NoStreamResponseError, ProtocolError, StatusError
+from jetspark.jetstream.errors import Error, ProtocolError, StatusError
 from jetspark.jetstream.header_names import SUBJECT as NATS_SUBJECT
-from jetspark.jetstream.info import PubAck
-from jetspark.jetstream.publish import read_pub_ack
+from jetspark.jetstream.publish import MOST_PREFIXES, before_sequence, no_stream, read_pub_ack
 from jetspark.wire.frames import Msg
 from jetspark.wire.headers import parse, parse_status
 from jetspark.wire.vector import FrameTable
 from jetspark.wire.vector.words import Bytes, Index, Words, gather_spans, numbers, padded, sliding_words
 
-__all__ = ["AckReader", "Refusal", "StreamAcks"]
+__all__ = ["AckReader", "Refusal", "StreamAcks", "status_error"]
 
-_SEQUENCE: Final = b'"seq":'
-_MOST_PATTERNS: Final = 16
+_NO_RESPONDERS: Final = 503
 
 
 @dataclass(slots=True)
@@ -117,7 +115,7 @@ class AckReader:
         status = parse_status(message.header) if message.header and not message.payload else None
         try:
             if status is not None:
-                raise _status_error(status.code, status.description)
+                raise status_error(status.code, status.description)
             ack = read_pub_ack(message.payload)
         except Error as error:
             subject = parse(message.header).get(NATS_SUBJECT) if status is not None else None
@@ -129,18 +127,14 @@ class AckReader:
             acks.duplicates += 1
         else:
             acks.add(ack.seq, ack.seq, 1)
-            self._learn(message.payload, ack, acks)
-
-    def _learn(self, payload: bytes, ack: PubAck, acks: StreamAcks) -> None:
-        start = payload.rfind(_SEQUENCE) + len(_SEQUENCE)
-        if payload[start:] == b"%d}" % ack.seq and len(self._patterns) < _MOST_PATTERNS:
-            self._patterns[payload[:start]] = acks
+            prefix = before_sequence(message.payload)
+            if prefix is not None and len(self._patterns) < MOST_PREFIXES:
+                self._patterns[prefix] = acks
 
 
-def _status_error(code: int, description: str) -> Error:
-    if code == 503:
-        return NoStreamResponseError("no stream takes the subject (503); create one, or check the subject")
-    return StatusError(code, description, where="publish")
+def status_error(code: int, description: str, where: str = "publish") -> Error:
+    """The error of a publish that was answered with a status only."""
+    return no_stream() if code == _NO_RESPONDERS else StatusError(code, description, where=where)
 
 
 def _read_plain(

@@ -21,22 +21,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jetspark.bulk.acks import StreamAcks
+from jetspark.bulk.acks import StreamAcks, status_error
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.publisher import Publisher
 from jetspark.bulk.publishing import (
-    RETRY_DELAY,
     Batches,
+    BulkSettings,
     PublishRefusedError,
     PublishReport,
-    PublishSettings,
     is_lost,
     may_pass,
     record_batches,
 )
 from jetspark.bulk.rows import Rows, check_schema
 from jetspark.flow.backoff import Backoff
-from jetspark.jetstream import header_names as names
 from jetspark.jetstream.errors import (
     APIError,
     ConfigError,
@@ -48,7 +46,7 @@ from jetspark.jetstream.errors import (
     PublishTimeoutError,
     StatusError,
 )
-from jetspark.jetstream.publish import MAX_BATCH, read_pub_ack
+from jetspark.jetstream.publish import MAX_BATCH, RETRY_WAIT, batch_headers, check_commit, read_pub_ack
 from jetspark.wire.frames import Msg
 from jetspark.wire.headers import parse_status
 from jetspark.wire.vector.encoder import encode_publishes
@@ -56,6 +54,7 @@ from jetspark.wire.vector.words import contents
 
 __all__ = ["publish_atomic"]
 
+_WHERE: Final = "atomic batch"
 _FIRST: Final = "1"
 _LAST: Final = "2"
 _MOST_DROPS: Final = 3  # a batch whose rows belong to several streams is dropped every time
@@ -98,7 +97,7 @@ def publish_atomic(
         raise ConfigError(f"an atomic batch has 1 to {MAX_BATCH} rows, not {batch_rows}")
     publisher = _AtomicPublisher(
         connection,
-        PublishSettings(subject, ack_timeout=ack_timeout, expected_stream=expected_stream, retry_timeout=retry_timeout),
+        BulkSettings(subject, ack_timeout=ack_timeout, expected_stream=expected_stream, retry_timeout=retry_timeout),
     )
     for batch in _regroup(record_batches(batches), batch_rows):
         publisher.publish(batch)
@@ -124,7 +123,7 @@ def _regroup(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
 
 
 class _AtomicPublisher:
-    def __init__(self, connection: Connection, settings: PublishSettings) -> None:
+    def __init__(self, connection: Connection, settings: BulkSettings) -> None:
         self._connection = connection
         self._settings = settings
         self._rows = 0
@@ -135,7 +134,7 @@ class _AtomicPublisher:
         check_schema(batch.schema, self._settings.subject)
         first, self._rows = self._rows, self._rows + len(batch)
         once = _without_repeats(batch)
-        backoff = Backoff(max(self._settings.retry_timeout, 2 * RETRY_DELAY))
+        backoff = Backoff(max(self._settings.retry_timeout, 2 * RETRY_WAIT))
         tries = 0
         while True:
             try:
@@ -152,7 +151,7 @@ class _AtomicPublisher:
                     raise self._told(error, batch, first) from error
                 if isinstance(error, TimeoutError):
                     self._connection.close()
-                time.sleep(max(delay, RETRY_DELAY if may_pass(error) else 0.0))
+                time.sleep(max(delay, RETRY_WAIT if may_pass(error) else 0.0))
                 tries += 1
         self.report.resent += tries * len(once)
         self._repeated(stream, len(batch) - len(once))
@@ -215,9 +214,7 @@ class _AtomicPublisher:
         finally:
             if not connection.closed:
                 connection.unsubscribe(sid)
-        ack = read_pub_ack(answer.payload, "atomic batch")
-        if (ack.batch, ack.count) != (batch_id, count):
-            raise InvalidAckError(f"the answer to atomic batch {batch_id} of {count} messages is {answer.payload!r}")
+        ack = check_commit(read_pub_ack(answer.payload, _WHERE), batch_id, count, _WHERE)
         self.report.streams.setdefault(ack.stream, StreamAcks()).add(ack.seq - count + 1, ack.seq, count)
         self.report.count += count
         return ack.stream
@@ -236,21 +233,19 @@ class _AtomicPublisher:
                 message = table.message(int(row))
                 status = parse_status(message.header) if message.header and not message.payload else None
                 if status is not None:
-                    if status.code == 503:
-                        raise NoStreamResponseError("no stream takes the subject (503); create one, or check it")
-                    raise StatusError(status.code, status.description, where="atomic batch")
+                    raise status_error(status.code, status.description, _WHERE)
                 if message.subject.endswith(f".{_LAST}".encode()) or message.payload:
                     return message
 
 
 def _batch_lines(batch_id: str, count: int) -> pa.StringArray:
-    """Header lines of the messages of a batch (BAT-01, BAT-03)."""
-    numbers = pa.array(np.arange(1, count + 1)).cast(pa.string())
-    lines = pc.binary_join_element_wise(
-        f"{names.BATCH_ID}: {batch_id}\r\n{names.BATCH_SEQUENCE}: ", numbers, "\r\n", ""
-    )
-    last = pa.array([f"{lines[-1]}{names.BATCH_COMMIT}: 1\r\n"])
-    return pa.concat_arrays([lines.slice(0, count - 1), last])
+    """Header lines of the messages of a batch (BAT-01, BAT-03): what `batch_headers` gives for each."""
+    *before, (counted, _) = batch_headers(batch_id, count)
+    start = "".join(f"{key}: {value}\r\n" for key, value in before)
+    numbers = pa.array(np.arange(1, count)).cast(pa.string())
+    lines = pc.binary_join_element_wise(f"{start}{counted}: ", numbers, "\r\n", "")
+    last = "".join(f"{key}: {value}\r\n" for key, value in batch_headers(batch_id, count, "1"))
+    return pa.concat_arrays([lines, pa.array([last])])
 
 
 def _without_repeats(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from typing import Final
 
 from jetspark.bulk.acks import AckReader, Refusal, StreamAcks
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.publishing import PublishSettings, may_pass
+from jetspark.bulk.publishing import BulkSettings, may_pass
 from jetspark.bulk.rows import Rows
 from jetspark.bulk.window import Window
 from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyRequestsError
@@ -85,7 +85,7 @@ class Flight:
     def __init__(
         self,
         connection: Connection,
-        settings: PublishSettings,
+        settings: BulkSettings,
         streams: dict[str, StreamAcks],
         origin: int = 0,
         *,

@@ -11,7 +11,7 @@ from typing import Final
 
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.publisher import Publisher
-from jetspark.bulk.publishing import Batches, PublishReport, PublishSettings, record_batches
+from jetspark.bulk.publishing import Batches, BulkSettings, PublishReport, record_batches
 from jetspark.bulk.window import MOST_PENDING
 from jetspark.jetstream.errors import BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError
 
@@ -69,7 +69,7 @@ def publish(
     """
     if max_pending is not None and not 1 <= max_pending <= MOST_PENDING:
         raise ConfigError(f"max_pending must be between 1 and {MOST_PENDING}, not {max_pending}")
-    settings = PublishSettings(subject, max_pending, max_bytes_in_flight, ack_timeout, expected_stream, retry_timeout)
+    settings = BulkSettings(subject, max_pending, max_bytes_in_flight, ack_timeout, expected_stream, retry_timeout)
     publisher = Publisher(connection, settings)
     try:
         for batch in record_batches(batches):

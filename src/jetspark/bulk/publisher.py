@@ -21,21 +21,21 @@ import pyarrow as pa
 from jetspark.bulk.acks import StreamAcks
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.flight import Flight, OpenRows, RefusedError
-from jetspark.bulk.publishing import RETRY_DELAY, PublishRefusedError, PublishReport, PublishSettings, is_lost
+from jetspark.bulk.publishing import BulkSettings, PublishRefusedError, PublishReport, is_lost
 from jetspark.bulk.rows import Rows, check_schema
 from jetspark.flow.backoff import Backoff
 from jetspark.jetstream.errors import DisconnectedError, Error, NoStreamResponseError, PublishTimeoutError
+from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT
 
 __all__ = ["Publisher"]
 
 _CHUNK_ROWS: Final = 8192
-_SINGLE_SERVER_TRIES: Final = 2  # enough to make a stream; a cluster may hold an election
 
 
 class Publisher:
     """Publishes record batches one after the other; `finish` and `close` must follow, and `report` tells."""
 
-    def __init__(self, connection: Connection, settings: PublishSettings) -> None:
+    def __init__(self, connection: Connection, settings: BulkSettings) -> None:
         self._connection = connection
         self._settings = settings
         self._streams: dict[str, StreamAcks] = {}
@@ -144,7 +144,7 @@ class Publisher:
             self._shared = self._shared and error.known
             if error.flooded:
                 self._settings = replace(self._settings, max_pending=flight.narrower)
-            time.sleep(RETRY_DELAY)  # nothing tells when it is done
+            time.sleep(RETRY_WAIT)  # nothing tells when it is done
             return
         delay = self._backoff.next_delay(time.monotonic()) if is_lost(error) else None
         if delay is None:
@@ -163,8 +163,8 @@ class Publisher:
         """How often a row is sent again that is refused for the moment."""
         electing = self._lost_before or self._connection.server_info.cluster
         if isinstance(error, NoStreamResponseError) and not electing:
-            return _SINGLE_SERVER_TRIES
-        return int(max(self._settings.ack_timeout, self._settings.retry_timeout) / RETRY_DELAY)
+            return RETRY_ATTEMPTS  # enough to make a stream; a cluster may hold an election
+        return int(max(self._settings.ack_timeout, self._settings.retry_timeout) / RETRY_WAIT)
 
 
 def _left(flight: Flight, rows: list[int]) -> OpenRows:

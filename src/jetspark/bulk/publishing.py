@@ -21,18 +21,14 @@ from jetspark.jetstream.errors import (
 from jetspark.jetstream.names import check_publish_subject, check_stream_name
 
 __all__ = [
-    "RETRY_DELAY",
     "Batches",
+    "BulkSettings",
     "PublishRefusedError",
     "PublishReport",
-    "PublishSettings",
     "is_lost",
     "may_pass",
     "record_batches",
 ]
-
-RETRY_DELAY: Final = 0.25
-"""Seconds before what was refused for the moment is sent again (PUB-03)."""
 
 # What a stream that has no leader for a moment answers, or that is flooded for a moment.
 _PASSING: Final = (NoStreamResponseError, JetStreamUnavailableError, TooManyRequestsError)
@@ -61,7 +57,7 @@ def may_pass(error: Error) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishSettings:
+class BulkSettings:
     """How to publish; see `jetspark.bulk.publish`."""
 
     subject: str | None = None

@@ -15,9 +15,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from jetspark.jetstream.publish import before_sequence
+
 __all__ = ["AckRuns"]
 
-_SEQUENCE: Final = b'"seq":'
 _MOST_FORMS: Final = 24
 
 
@@ -44,11 +45,11 @@ class AckRuns:
 
     def learn(self, payload: bytes) -> None:
         """An acknowledgement without anything unusual came; others will look like it. Only some forms are kept."""
-        start = payload.rfind(_SEQUENCE) + len(_SEQUENCE)
-        text, digits = payload[:start], len(payload) - start - 1
-        if (text, digits) in self._forms or len(self._forms) >= _MOST_FORMS:
+        text = before_sequence(payload)
+        if text is None or b"\r" in text:
             return
-        if not payload[start:-1].isdigit() or payload[-1:] != b"}" or b"\r" in text:
+        digits = len(payload) - len(text) - 1
+        if (text, digits) in self._forms or len(self._forms) >= _MOST_FORMS:
             return
         form = rb"%d\r\n%b\d{%d}\}" % (len(payload), re.escape(text), digits)
         self._forms = {(text, digits): form, **self._forms}  # sequences grow: the latest form is the likeliest

@@ -16,7 +16,7 @@ from typing import Literal
 
 from jetspark.jetstream.errors import BatchClosedError, ConfigError, Error, InvalidAckError, StatusError
 from jetspark.jetstream.info import PubAck
-from jetspark.jetstream.publish import PublishFields, batch_headers, publish_headers, read_pub_ack
+from jetspark.jetstream.publish import PublishFields, batch_headers, check_commit, publish_headers, read_pub_ack
 from jetspark.wire.headers import Headers, HeadersLike
 from jetspark.wire.messages import Message
 
@@ -135,13 +135,11 @@ class AtomicBatch:
     def committed(self, answer: Message) -> PubAck:
         """Read the answer to the commit: id, count and sequence must be the batch's (BAT-03)."""
         ack = self._read(answer)
-        if ack.batch != self.id or ack.count != self.count or ack.seq < self.count:
-            raise self.fail(
-                InvalidAckError(
-                    f"{self._subject}: batch {self.id!r} of {self.count} messages was answered as {ack.batch!r} of "
-                    f"{ack.count} up to sequence {ack.seq}"
-                )
-            )
+        try:
+            check_commit(ack, self.id, self.count, self._subject)
+        except InvalidAckError as error:
+            self.fail(error)
+            raise
         self.state = BatchState.COMMITTED
         return ack
 

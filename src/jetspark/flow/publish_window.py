@@ -19,16 +19,21 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from jetspark.flow.ack_runs import AckRuns
-from jetspark.jetstream.errors import ConfigError, Error, NoStreamResponseError, PublishTimeoutError, StatusError
+from jetspark.jetstream.errors import ConfigError, Error, PublishTimeoutError, StatusError
 from jetspark.jetstream.info import PubAck
-from jetspark.jetstream.publish import read_pub_ack
+from jetspark.jetstream.publish import (
+    MOST_PREFIXES,
+    RETRY_ATTEMPTS,
+    RETRY_WAIT,
+    before_sequence,
+    no_stream,
+    read_pub_ack,
+)
 from jetspark.wire.messages import Message
 
-__all__ = ["PendingPublish", "PublishSettings", "PublishStats", "PublishWindow", "RetryPlan", "no_stream"]
+__all__ = ["PendingPublish", "PublishSettings", "PublishStats", "PublishWindow", "RetryPlan"]
 
-_SEQUENCE: Final = b'"seq":'
 _NO_RESPONDERS: Final = 503
-_MOST_PREFIXES: Final = 16
 
 P = TypeVar("P", bound="PendingPublish")
 
@@ -45,22 +50,14 @@ class RetryPlan:
         Seconds before each of them.
     """
 
-    attempts: int = 2
-    wait: float = 0.25
+    attempts: int = RETRY_ATTEMPTS
+    wait: float = RETRY_WAIT
 
     def delay(self, tries: int, left: float | None) -> float | None:
         """Seconds until the next retry after so many of them, with so many seconds left; None gives up."""
         if tries >= self.attempts or (left is not None and left <= self.wait):
             return None
         return self.wait
-
-
-def no_stream(subject: str, tries: int) -> NoStreamResponseError:
-    """The error of a publish that no stream answered, after so many retries."""
-    again = f", also not after {tries} {'retry' if tries == 1 else 'retries'}" if tries else ""
-    return NoStreamResponseError(
-        f"{subject}: no stream takes the subject (503){again}; create one, or check the subject and the domain"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,12 +313,12 @@ class PublishWindow(Generic[P]):
 
     def _read_ack(self, publish: P, payload: bytes) -> bool:
         try:
-            ack = read_pub_ack(payload, publish.subject)
+            read_pub_ack(payload, publish.subject)
         except Error as error:
             return self._fail(publish, error)
-        start = payload.rfind(_SEQUENCE) + len(_SEQUENCE)
-        if payload[start:] == b"%d}" % ack.seq and len(self._plain) < _MOST_PREFIXES:
-            self._plain = (*self._plain, payload[:start])
+        prefix = before_sequence(payload)
+        if prefix is not None and len(self._plain) < MOST_PREFIXES:
+            self._plain = (*self._plain, prefix)
         publish.reply = payload
         self._settle(publish)
         return True

@@ -15,7 +15,7 @@ import msgspec
 from jetspark.jetstream import header_names as names
 from jetspark.jetstream.api.base import raise_error
 from jetspark.jetstream.codec import decode
-from jetspark.jetstream.errors import ConfigError, InvalidAckError, InvalidReplyError
+from jetspark.jetstream.errors import ConfigError, InvalidAckError, InvalidReplyError, NoStreamResponseError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.names import check_filter_subject
 from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, time_ns
@@ -24,9 +24,15 @@ from jetspark.wire.headers import Headers, HeadersLike
 __all__ = [
     "MAX_BATCH",
     "MAX_BATCH_ID",
+    "MOST_PREFIXES",
+    "RETRY_ATTEMPTS",
+    "RETRY_WAIT",
     "PublishFields",
     "PublishOptions",
     "batch_headers",
+    "before_sequence",
+    "check_commit",
+    "no_stream",
     "publish_headers",
     "read_pub_ack",
     "schedule_at",
@@ -37,7 +43,14 @@ MAX_BATCH: Final = 1000
 """Most messages of an atomic batch (ADR-50)."""
 MAX_BATCH_ID: Final = 64
 """Most characters of a batch's id."""
+RETRY_ATTEMPTS: Final = 2
+"""How often a publish that no stream answers (503) is sent again (PUB-03)."""
+RETRY_WAIT: Final = 0.25
+"""Seconds before each of these (PUB-03)."""
+MOST_PREFIXES: Final = 16
+"""How many of `before_sequence` are worth keeping: one for each stream."""
 
+_SEQUENCE: Final = b'"seq":'
 _SECOND: Final = 1_000_000_000
 _Fields = Iterable[tuple[str, str | int | timedelta | None]]
 _plain_ack: Final = msgspec.json.Decoder(PubAck).decode
@@ -63,6 +76,28 @@ def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
     if not ack.stream:
         raise InvalidAckError(f"{where}: the acknowledgement names no stream: {payload[:200]!r}")
     return ack
+
+
+def before_sequence(payload: bytes) -> bytes | None:
+    """Return what an acknowledgement reads before its sequence, which is the same in all plain ones of a stream.
+
+    None where anything but the sequence comes behind it: `{"stream":"ORDERS", "seq":17, "duplicate": true}`.
+    """
+    at = payload.rfind(_SEQUENCE)
+    start = at + len(_SEQUENCE)
+    return payload[:start] if at >= 0 and payload[start:-1].isdigit() and payload[-1:] == b"}" else None
+
+
+def no_stream(subject: str = "", tries: int = 0) -> NoStreamResponseError:
+    """Return the error of a publish that no stream answered (503), after so many retries.
+
+    `subject` may be left out where the caller names it.
+    """
+    where = f"{subject}: " if subject else ""
+    again = f", also not after {tries} {'retry' if tries == 1 else 'retries'}" if tries else ""
+    return NoStreamResponseError(
+        f"{where}no stream takes the subject (503){again}; create one, or check the subject and the domain"
+    )
 
 
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
@@ -209,6 +244,19 @@ def batch_headers(batch_id: str, sequence: int, commit: Literal["1", "eob"] | No
     if commit is not None:
         pairs.append((names.BATCH_COMMIT, commit))
     return pairs
+
+
+def check_commit(ack: PubAck, batch_id: str, count: int, where: str) -> PubAck:
+    """See that an acknowledgement is for all messages of an atomic batch (BAT-03), and return it.
+
+    Raises InvalidAckError; `where` is the subject, for its text.
+    """
+    if ack.batch != batch_id or ack.count != count or ack.seq < count:
+        raise InvalidAckError(
+            f"{where}: batch {batch_id!r} of {count} messages was answered as {ack.batch!r} of {ack.count} up to "
+            f"sequence {ack.seq}"
+        )
+    return ack
 
 
 def schedule_at(moment: datetime) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from jetspark.flow.publish_window import RetryPlan, no_stream
+from jetspark.flow.publish_window import RetryPlan
 from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
+from jetspark.jetstream.publish import no_stream
 
 if TYPE_CHECKING:
     from jetspark.aio.connection import Connection
