@@ -12,6 +12,7 @@ from tests.api.publishing.support import until
 from tests.connection.support import Proxy
 from tests.fronts import Ground, connect, eventually
 
+from jetspark.aio.jetstream import PublishSettings, RetryPlan
 from jetspark.errors import (
     APIError,
     ConfigError,
@@ -153,14 +154,16 @@ async def test_a_status_other_than_503_is_told_as_it_is(ground: Ground, publish:
 @BOTH_WAYS
 async def test_a_stream_that_is_made_meanwhile_gets_the_message(ground: Ground, publish: Any) -> None:
     name = ground.name()
+    given = {"retry_attempts": 20} if publish is _publish else {}  # the other way, it is a setting of the context
+    settings = PublishSettings(retry=RetryPlan(20, 0.25))
     async with Proxy(ground.server.port) as proxy:
         nc = await connect(ground.front, proxy.url, **ground.profile.options)
-        through = replace(ground, nc=nc, js=nc.jetstream(domain=ground.profile.domain))
-        published = asyncio.ensure_future(publish(through, f"{name}.a", b"early", retry_attempts=20))
+        ground.stack.push_async_callback(nc.close)
+        through = replace(ground, js=nc.jetstream(domain=ground.profile.domain, publishing=settings))
+        published = asyncio.ensure_future(publish(through, f"{name}.a", b"early", **given))
         await eventually(lambda: proxy.said.count(f"PUB {name}.a ".encode()) > 1, what="a retry")
         await ground.admin_js.create_stream(name=name, subjects=[f"{name}.>"], storage=StorageType.MEMORY)
         assert (await published).seq == 1
-        await nc.close()
 
 
 @pytest.mark.conformance("PUB-03", "PUB-12")
