@@ -11,7 +11,7 @@ from jetspark.aio.jetstream.publisher import PubAckFuture, Publisher
 from jetspark.flow.publish_window import PublishSettings, PublishStats, RetryPlan
 from jetspark.jetstream.errors import StatusError
 from jetspark.jetstream.info import PubAck
-from jetspark.jetstream.publish import PublishFields, publish_headers, read_pub_ack
+from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields, publish_headers, read_pub_ack
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
@@ -46,8 +46,8 @@ class Publishing(JetStreamAPI):
         *,
         headers: HeadersLike | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        retry_attempts: int = 2,
-        retry_wait: float = 0.25,
+        retry_attempts: int = RETRY_ATTEMPTS,
+        retry_wait: float = RETRY_WAIT,
         **fields: Unpack[PublishFields],
     ) -> PubAck:
         """Publish a message and wait until a stream has stored it.
@@ -61,7 +61,8 @@ class Publishing(JetStreamAPI):
         timeout
             Seconds for all of it; None takes `timeout` of the context.
         retry_attempts, retry_wait
-            When no stream takes the subject, try so often again, after so many seconds each time (PUB-03).
+            When no stream takes the subject, try so often again (twice by default), after so many seconds each time
+            (0.25; PUB-03).
         fields
             See the class.
 

@@ -10,7 +10,7 @@ from typing import Unpack
 from jetspark.aio.jetstream import publishing as aio
 from jetspark.flow.publish_window import PublishStats
 from jetspark.jetstream.info import PubAck
-from jetspark.jetstream.publish import PublishFields
+from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.batch_publisher import BatchPublisher
 from jetspark.sync.jetstream.publisher import PublishAsync
@@ -37,8 +37,8 @@ class Publishing(PublishAsync, JetStreamAPI):
         *,
         headers: HeadersLike | None = None,
         timeout: float | None = None,
-        retry_attempts: int = 2,
-        retry_wait: float = 0.25,
+        retry_attempts: int = RETRY_ATTEMPTS,
+        retry_wait: float = RETRY_WAIT,
         **fields: Unpack[PublishFields],
     ) -> PubAck:
         """Publish a message and wait until a stream has stored it.
@@ -52,7 +52,8 @@ class Publishing(PublishAsync, JetStreamAPI):
         timeout
             Seconds for all of it; None takes `timeout` of the context.
         retry_attempts, retry_wait
-            When no stream takes the subject, try so often again, after so many seconds each time (PUB-03).
+            When no stream takes the subject, try so often again (twice by default), after so many seconds each time
+            (0.25; PUB-03).
         fields
             See the class.
 
