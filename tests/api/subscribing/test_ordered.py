@@ -16,7 +16,14 @@ from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
 
 from jetspark.aio import Msg
 from jetspark.aio.jetstream import PushSubscription
-from jetspark.errors import ConfigError, ConsumerResettingError, DisconnectedError, StreamNotFoundError
+from jetspark.errors import (
+    ConfigError,
+    ConsumerNotFoundError,
+    ConsumerResettingError,
+    DisconnectedError,
+    Error,
+    StreamNotFoundError,
+)
 from jetspark.events import Disconnected, Reconnected
 from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, StorageType
 from jetspark.server import NatsServer
@@ -280,6 +287,28 @@ async def test_a_stream_that_is_gone_ends_the_subscription_with_its_error(ground
         assert subscription.closed
         with pytest.raises(StreamNotFoundError):
             await subscription.next_msg(5)
+
+
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+@pytest.mark.parametrize("front", ["aio"], indirect=True)  # the same loop makes the consumers of both
+async def test_a_failure_that_nobody_thought_of_ends_the_subscription(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> str:
+        raise ZeroDivisionError
+
+    stream = await ground.stream()
+    async with side(ground) as own:
+        subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
+        monkeypatch.setattr(own.nc.client, "new_inbox", broken)
+        await ground.js.delete_consumer(stream.name, subscription.consumer)
+        error = await told(own.events, Error)
+        assert isinstance(error.__cause__, ZeroDivisionError)
+        with pytest.raises(Error, match="ZeroDivisionError"):
+            await subscription.next_msg(5)
+        assert subscription.closed
+        with pytest.raises(ConsumerNotFoundError):  # it is not between two consumers for ever
+            await subscription.consumer_info()
 
 
 @pytest.mark.conformance("ORD-08", "ORD-09")

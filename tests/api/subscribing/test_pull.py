@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.api.consuming.support import payloads
 from tests.api.subscribing.support import open_pulls, side
-from tests.fronts import FrontName, Ground, Profile, Spy, open_ground
+from tests.fronts import FrontName, Ground, Profile, Spy, eventually, open_ground
 
 from jetspark.aio.jetstream import PullSubscription
 from jetspark.errors import (
@@ -253,8 +253,11 @@ async def test_an_error_behind_messages_is_raised_by_the_next_fetch(
     spy = await ground.spy(PULLS)
     fetching = asyncio.create_task(subscription.fetch(5, 10))
     [pull] = await spy.wait(1)
-    while (await subscription.consumer_info()).num_ack_pending != 1:  # noqa: ASYNC110 - only the server knows
-        await asyncio.sleep(0.01)
+
+    async def delivered() -> bool:
+        return (await subscription.consumer_info()).num_ack_pending == 1
+
+    await eventually(delivered, what="the first message")
     await ground.inject(pull.reply, b"NATS/1.0 409 Leadership Change\r\n\r\n")
     [first] = await fetching
     assert first.payload == b"1"
