@@ -185,6 +185,32 @@ def test_a_follower_that_was_deleted_is_made_again(nats: Nats, caplog: pytest.Lo
     assert f"stream {stream}: consumer spark was deleted and is made again" in caplog.text
 
 
+@pytest.mark.parametrize("mode", ["purge", "consumer"])
+def test_a_crash_between_sparks_commit_and_the_release_loses_and_repeats_nothing(nats: Nats, mode: str) -> None:
+    config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, FOLLOW)
+    stream = nats.stream(**config)
+    options = {**options, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "4"}
+    made = reader(nats, stream, options)
+    start = made.initialOffset()
+    nats.publish([f"{stream}.a"] * 10)
+    one = made.latestOffset(start, made.getDefaultReadLimit())
+    two = made.latestOffset(one, made.getDefaultReadLimit())
+    made.commit(one)
+    planned = reader(nats, stream, options)  # the process died before Spark had committed the second micro-batch
+    assert sequences(planned, one, two) == [5, 6, 7, 8]
+    committed = reader(nats, stream, options)  # and this one behind that, before the stream was told
+    assert kept(nats, stream) == [5, 6, 7, 8, 9, 10]
+    three = committed.latestOffset(two, committed.getDefaultReadLimit())
+    committed.commit(two)
+    assert kept(nats, stream) == [9, 10]
+    assert sequences(committed, two, three) == [9, 10]
+    told = reader(nats, stream, options)  # and this one when the stream was told, and Spark tells it once more
+    told.commit(two)
+    assert kept(nats, stream) == [9, 10]
+    told.commit(three)
+    assert kept(nats, stream) == []
+
+
 def with_another(nats: Nats, **config: object) -> str:
     """An interest stream that another consumer reads, too."""
     stream = nats.stream(**INTEREST)

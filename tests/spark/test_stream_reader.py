@@ -108,7 +108,7 @@ def test_a_batch_that_is_repeated_after_a_restart_reads_the_same(nats: Nats) -> 
     assert rows(made, start, end) == rows(reader(nats, stream, subject=f"{stream}.b"), start, end) == [2, 4, 6, 8, 10]
 
 
-def test_the_consumer_of_a_task_that_is_killed_is_gone_within_a_minute(nats: Nats) -> None:
+def test_the_consumers_of_tasks_have_an_inactive_threshold_of_a_minute_at_most(nats: Nats) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream)
     start = made.initialOffset()
@@ -122,6 +122,31 @@ def test_the_consumer_of_a_task_that_is_killed_is_gone_within_a_minute(nats: Nat
         assert isinstance(threshold, int)
         assert 0 < threshold <= 60 * 10**9
         assert (config["ack_policy"], config["mem_storage"], config.get("durable_name")) == ("none", True, None)
+
+
+@pytest.mark.slow
+def test_the_consumer_of_a_task_that_is_killed_is_gone_within_a_minute(nats: Nats) -> None:
+    stream = nats.stream()
+    nats.publish([f"{stream}.a"] * 2_000, [bytes(1_000)] * 2_000)
+    program = f"""
+import signal
+from tests.spark.micro_batches import latest, Nats, reader
+server = type("Server", (), {{"url": {nats.url!r}}})
+made = reader(Nats(server, None), {stream!r}, arrowBatchRows="10", maxBytesInFlight="16k")
+start = made.initialOffset()
+batches = made.read(made.partitions(start, latest(made, start))[0])
+print(len(next(batches)), flush=True)
+signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as task:
+        assert task.stdout is not None
+        assert task.stdout.readline() == "10\n"
+        assert nats.info(stream).state.consumer_count == 1
+        task.kill()
+    deadline = time.monotonic() + 60.0
+    while nats.info(stream).state.consumer_count and time.monotonic() < deadline:
+        time.sleep(0.2)  # the server says nothing when it forgets one
+    assert nats.info(stream).state.consumer_count == 0
 
 
 def test_nothing_connects_before_it_is_needed() -> None:
@@ -185,7 +210,8 @@ def test_a_run_up_to_what_is_available_leaves_a_stream_that_was_made_meanwhile_t
     assert nexts(latest(reader(nats, stream, failOnDataLoss="false"), end)) == [10]
 
 
-def test_the_source_process_leaves_in_order_when_spark_ends_it() -> None:
+def test_a_process_with_the_name_of_sparks_source_process_unwinds_on_sigterm() -> None:
+    """That a query leaves no connection behind when Spark ends the real one is in `test_streaming.py`."""
     program = """
 import signal, sys, types
 import jetspark.spark.stream_reader as reader
@@ -238,6 +264,8 @@ def test_a_user_without_permission_is_told_the_subject_and_what_to_grant() -> No
         {"user": "few", "password": "f", "permissions": {"publish": {"deny": ["$JS.API.STREAM.INFO.>"]}}},
         {"user": "some", "password": "s", "permissions": {"publish": {"deny": ["$JS.API.CONSUMER.CREATE.>"]}}},
         {"user": "kept", "password": "k", "permissions": {"publish": {"deny": ["$JS.API.STREAM.PURGE.>"]}}},
+        {"user": "held", "password": "h", "permissions": {"publish": {"deny": ["$JS.API.CONSUMER.RESET.>"]}}},
+        {"user": "blind", "password": "b", "permissions": {"publish": {"deny": ["$JS.API.DIRECT.GET.>"]}}},
     ]
     login = {"user": "all", "password": "a"}
     with running(login, config={"authorization": {"users": users}}) as nats:
@@ -254,4 +282,11 @@ def test_a_user_without_permission_is_told_the_subject_and_what_to_grant() -> No
         made = reader(nats, stream, user="kept", password="k", commitMode="purge")
         end = latest(made, made.initialOffset())
         with pytest.raises(PermissionError, match=rf"publish to '\$JS.API.STREAM.PURGE.{stream}'"):
+            made.commit(end)
+        made = reader(nats, stream, user="blind", password="b")
+        with pytest.raises(PermissionError, match=rf"publish to '\$JS.API.DIRECT.GET.{stream}"):
+            rows(made, made.initialOffset(), end)
+        made = reader(nats, limits, user="held", password="h", commitMode="consumer", commitConsumer="spark")
+        end = latest(made, made.initialOffset())
+        with pytest.raises(PermissionError, match=rf"publish to '\$JS.API.CONSUMER.RESET.{limits}.spark'"):
             made.commit(end)

@@ -6,6 +6,7 @@ import json
 import logging
 import queue
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,32 @@ def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
         assert (published["rows"], published["lag"], published["streams"][stream]["behind"]) == (6, 4, 11)
     assert f"query orders batch 0: 6 rows in {batches[0].seconds:.3f} s" in caplog.text
     assert f"lag 4: {stream} up to 6 (lag 4)" in caplog.text
+
+
+def test_a_trigger_with_a_processing_time_makes_one_micro_batch_in_each_interval(
+    spark: SparkSession, nats: Nats, tmp_path: Path
+) -> None:
+    told: queue.Queue[QueryProgress] = queue.Queue()
+    listener = JetStreamListener(told.put)
+    spark.streams.addListener(listener)
+    stream = nats.filled(3)
+    query = to_parquet(streamed(spark, nats, stream), tmp_path).trigger(processingTime="2 seconds").start()
+    try:
+        seen = 0
+        for count in (3, 6, 9):
+            while seen < count:
+                seen += told.get(timeout=DEADLINE).rows
+            for _ in range(3):
+                nats.publish([f"{stream}.a"])
+        while seen < 12:
+            seen += told.get(timeout=DEADLINE).rows
+        begun = [datetime.fromisoformat(each.timestamp) for each in query.recentProgress if each.numInputRows]
+    finally:
+        query.stop()
+        spark.streams.removeListener(listener)
+    intervals = [int(at.timestamp()) // 2 for at in begun]
+    assert len(set(intervals)) == len(intervals) > 1
+    assert sequences(spark, tmp_path) == list(range(1, 13))
 
 
 def test_a_query_says_why_it_fails(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
