@@ -113,7 +113,13 @@ async def test_with_nothing_queued_the_answer_goes_out_at_once(ground: Ground) -
     await ground.inject(subscription.subject, REQUEST, reply="$JS.FC.at.once")
     [answer] = await spy.wait(1)  # nobody takes anything meanwhile
     assert (answer.subject, answer.payload) == ("$JS.FC.at.once", b"")
-    assert (subscription.delivered, subscription.pending_msgs) == (2, 0)
+    waiting = asyncio.create_task(subscription.next_msg(10))
+    await ground.inject(subscription.subject, REQUEST, reply="$JS.FC.while.waiting")
+    await spy.wait(2)
+    assert not waiting.done()
+    await ground.fill(f"{stream.name}.a", b"3")
+    assert (await waiting).payload == b"3"
+    assert (subscription.delivered, subscription.pending_msgs) == (3, 0)
 
 
 @pytest.mark.conformance("FLC-03")
