@@ -20,6 +20,7 @@ from jetspark.spark.offsets import Loss
 from jetspark.spark.options import ReadOptions
 from jetspark.spark.planning import StreamPartition
 from jetspark.spark.schema import project
+from jetspark.spark.stream_offsets import StreamOffset
 from jetspark.spark.task_log import log_counts
 
 if TYPE_CHECKING:
@@ -159,8 +160,10 @@ def _next(batches: Scan) -> pa.RecordBatch | None:
 
 def _lags(connection: Connection, part: StreamPartition, report: ScanReport) -> bool:
     """Whether a stream of a cluster ends before the range, which its last leader knew of."""
-    same = report.created is not None and time_ns(report.created) == part.created_ns
-    return same and bool(connection.server_info.cluster) and report.stream_last_sequence < part.end - 1
+    if report.created is None or not connection.server_info.cluster:  # a task does not know of replicas
+        return False
+    end = StreamOffset(part.created_ns, part.end)
+    return end.is_behind(time_ns(report.created), report.stream_last_sequence)
 
 
 def _tell_counts(part: StreamPartition, report: ScanReport, seconds: float) -> None:

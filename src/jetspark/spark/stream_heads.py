@@ -96,4 +96,4 @@ class StreamHeads:
 def lags(info: StreamInfo, reached: StreamOffset) -> bool:
     """Whether a replicated stream ends before a place that was reached in it."""
     replicated = info.cluster is not None and bool(info.cluster.replicas)
-    return replicated and time_ns(info.created) == reached.created_ns and info.state.last_seq + 1 < reached.next
+    return replicated and reached.is_behind(time_ns(info.created), info.state.last_seq)

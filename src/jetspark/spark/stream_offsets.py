@@ -46,6 +46,13 @@ class StreamOffset:
     next: int
     start: int | None = None
 
+    def is_behind(self, created_ns: int, last: int) -> bool:
+        """Whether a stream, which is this one, ends before this place.
+
+        Of a stream with replicas that may be no loss: a leader that was just elected may not know of everything yet.
+        """
+        return created_ns == self.created_ns and last + 1 < self.next
+
 
 def write_offset(offsets: Mapping[str, StreamOffset]) -> dict[str, object]:
     """Return what Spark is given: it makes JSON of it, keys as they stand here."""
