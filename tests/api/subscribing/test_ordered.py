@@ -206,13 +206,14 @@ async def test_nothing_is_made_while_there_is_no_session(ground: Ground, sieve: 
         subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.3)
         await fill(ground, f"{stream.name}.a", 1, 3)
         assert numbers(await collect(subscription, 3)) == [1, 2, 3]
-        made = int(subscription.consumer.rpartition("_")[2])
+        made, sid = int(subscription.consumer.rpartition("_")[2]), subscription.sid
         sieve.open = False
         sieve.cut()
         await own.events.wait(Disconnected)
         said = len(sieve.said)
         await fill(ground, f"{stream.name}.a", 4, 6)
         await asyncio.sleep(1.5)  # longer than the alarm takes
+        assert subscription.sid == sid  # nothing waits to be sent
         sieve.open = True
         assert numbers(await collect(subscription, 3)) == [4, 5, 6]
         # Each try takes the next number, also one that fails before anything is sent.
