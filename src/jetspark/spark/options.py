@@ -21,6 +21,10 @@ from jetspark.spark.server_options import ServerOptions, make_server_options
 from jetspark.spark.subjects import EVERYTHING, reduce_filters
 
 __all__ = [
+    "EARLIEST",
+    "ENDS",
+    "LATEST",
+    "STARTS",
     "ReadOptions",
     "WriteOptions",
     "either_read_options",
@@ -30,18 +34,19 @@ __all__ = [
     "write_options",
 ]
 
-_OF_A_RANGE: Final = (
+STARTS: Final[tuple[Option[object], ...]] = (
     table.STARTING_OFFSETS,
     table.STARTING_TIMESTAMP,
     table.STARTING_BY_TIMESTAMP,
+)
+ENDS: Final[tuple[Option[object], ...]] = (
     table.ENDING_OFFSETS,
     table.ENDING_TIMESTAMP,
     table.ENDING_BY_TIMESTAMP,
-    table.MIN_PARTITIONS,
-    table.MAX_RECORDS_PER_PARTITION,
 )
-_EARLIEST: Final = Position(PositionKind.EARLIEST)
-_LATEST: Final = Position(PositionKind.LATEST)
+EARLIEST: Final = Position(PositionKind.EARLIEST)
+LATEST: Final = Position(PositionKind.LATEST)
+_OF_A_RANGE: Final = (*STARTS, *ENDS, table.MIN_PARTITIONS, table.MAX_RECORDS_PER_PARTITION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +129,12 @@ class WriteOptions:
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Check the options of a batch read. Raises ConfigError."""
-    return make_read_options(Given(options, Use.READ), _EARLIEST)
+    return make_read_options(Given(options, Use.READ), EARLIEST)
 
 
 def either_read_options(options: Mapping[str, str]) -> ReadOptions:
     """Check what holds for the options of a batch read and of a streaming one. Raises ConfigError."""
-    return make_read_options(Given(options, Use.READ_STREAM), _EARLIEST)
+    return make_read_options(Given(options, Use.READ_STREAM), EARLIEST)
 
 
 def make_read_options(given: Given, start: Position) -> ReadOptions:
@@ -141,7 +146,7 @@ def make_read_options(given: Given, start: Position) -> ReadOptions:
     starts = _positions(
         given, streams, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
     )
-    ends = _positions(given, streams, _LATEST, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
+    ends = _positions(given, streams, LATEST, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
     if given.use is Use.READ:
         for stream in streams:
             _check_order(stream, *starts[stream], *ends[stream])

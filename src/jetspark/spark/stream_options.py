@@ -8,30 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark import option_table as table
 from jetspark.spark.given import Given
 from jetspark.spark.limits import TriggerLimits
 from jetspark.spark.option_table import Option, Use
-from jetspark.spark.option_values import Position, PositionKind
-from jetspark.spark.options import ReadOptions, make_read_options
+from jetspark.spark.options import EARLIEST, ENDS, LATEST, STARTS, ReadOptions, make_read_options
 
 __all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "stream_read_options"]
-
-_EARLIEST: Final = Position(PositionKind.EARLIEST)
-_LATEST: Final = Position(PositionKind.LATEST)
-_ENDS: Final[tuple[Option[object], ...]] = (
-    table.ENDING_OFFSETS,
-    table.ENDING_TIMESTAMP,
-    table.ENDING_BY_TIMESTAMP,
-)
-_STARTS: Final[tuple[Option[object], ...]] = (
-    table.STARTING_TIMESTAMP,
-    table.STARTING_BY_TIMESTAMP,
-    table.STARTING_OFFSETS,
-)
 
 
 class CommitMode(Enum):
@@ -89,7 +74,7 @@ class StreamReadOptions:
 def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
     """Check the options of a streaming read. Raises ConfigError."""
     given = Given(options, Use.READ_STREAM)
-    for option in _ENDS:
+    for option in ENDS:
         if option in given:
             raise ConfigError(
                 f"option {option.name} is for batch reads: a streaming query has no end; leave it out "
@@ -103,7 +88,7 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
     release = _release_options(given)
     purging = release.mode is CommitMode.PURGE
     return StreamReadOptions(
-        read=make_read_options(given, _EARLIEST if purging else _LATEST),
+        read=make_read_options(given, EARLIEST if purging else LATEST),
         limits=_limits(given),
         poll_interval=given[table.POLL_INTERVAL],
         release=release,
@@ -140,8 +125,8 @@ def _release_options(given: Given) -> ReleaseOptions:
 
 def _check_purged_start(given: Given) -> None:
     """A purge reaches back to the first message, so what lies before the start would go without having been read."""
-    for option in _STARTS:
-        if option in given and given[option] != _EARLIEST:
+    for option in STARTS:
+        if option in given and given[option] != EARLIEST:
             raise ConfigError(
                 f"options {table.COMMIT_MODE.name} = purge and {option.name} contradict each other: what lies before "
                 "the start would be purged without having been read; start at the earliest message"
