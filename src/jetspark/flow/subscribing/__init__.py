@@ -8,7 +8,7 @@
 
 from jetspark.flow.subscribing.binding import check_existing
 from jetspark.flow.subscribing.options import SubscribeOptions, Wanted, check_options, merged
-from jetspark.flow.subscribing.ordered import OrderedConsumer
+from jetspark.flow.subscribing.ordered import PushCursor
 from jetspark.flow.subscribing.workflow import (
     ACK_PATIENCE,
     Binding,
@@ -28,7 +28,7 @@ __all__ = [
     "Binding",
     "Drain",
     "Forget",
-    "OrderedConsumer",
+    "PushCursor",
     "Step",
     "Subscribe",
     "SubscribeOptions",

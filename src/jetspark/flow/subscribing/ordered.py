@@ -11,15 +11,15 @@ from typing import Final
 
 from jetspark.jetstream.config import AckPolicy, ConsumerConfig, DeliverPolicy, ReplayPolicy
 
-__all__ = ["OrderedConsumer"]
+__all__ = ["PushCursor"]
 
 _ACK_WAIT: Final = timedelta(hours=22)
 _HEARTBEAT: Final = timedelta(seconds=5)
 _INACTIVE: Final = timedelta(seconds=5)
 
 
-class OrderedConsumer:
-    """The consumers of one ordered subscription, one after the other.
+class PushCursor:
+    """Where an ordered subscription is, and the configurations of its consumers, one after the other.
 
     Parameters
     ----------

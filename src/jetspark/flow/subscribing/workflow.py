@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from jetspark.flow.subscribing.binding import check_existing
 from jetspark.flow.subscribing.options import SubscribeOptions, Wanted, check_options
-from jetspark.flow.subscribing.ordered import OrderedConsumer
+from jetspark.flow.subscribing.ordered import PushCursor
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.api.consumers import (
     ConsumerAction,
@@ -107,7 +107,7 @@ class Binding:
     """Messages that waited when it began (CRE-09)."""
     config: ConsumerConfig
     """As the server has it; as the caller gave it where the server was not asked."""
-    ordered: OrderedConsumer | None = None
+    ordered: PushCursor | None = None
     """The consumers to come, of an ordered subscription."""
 
     @property
@@ -266,7 +266,7 @@ def _create(
     wanted: Wanted, stream: str, new_inbox: Callable[[], str], new_name: Callable[[], str]
 ) -> Generator[Step, Any, Binding]:
     """Make the consumer. For push, SUB comes first: by it the server tells a used durable from a free one."""
-    ordered = OrderedConsumer(new_name(), wanted.config, wanted.subject) if wanted.ordered else None
+    ordered = PushCursor(new_name(), wanted.config, wanted.subject) if wanted.ordered else None
     deliver = "" if wanted.pull else wanted.config.deliver_subject or new_inbox()
     config = ordered.next_config(deliver) if ordered else _new_config(wanted, deliver, new_name)
     if deliver:
@@ -318,7 +318,7 @@ def _new_config(wanted: Wanted, deliver: str, new_name: Callable[[], str]) -> Co
     return config.replace(name=name, metadata={**(given.metadata or {}), CREATOR: new_name()})
 
 
-def _bound(info: ConsumerInfo, *, created: bool = False, ordered: OrderedConsumer | None = None) -> Binding:
+def _bound(info: ConsumerInfo, *, created: bool = False, ordered: PushCursor | None = None) -> Binding:
     return Binding(
         info.stream_name,
         info.name,
