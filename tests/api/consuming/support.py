@@ -18,6 +18,7 @@ from jetspark.aio.jetstream import ConsumeContext, Consumer
 from jetspark.wire.frames import MessageLine
 
 __all__ = [
+    "PINNED",
     "Warnings",
     "consumer_of",
     "dropping",
@@ -29,6 +30,9 @@ __all__ = [
     "unseen",
     "waiting",
 ]
+
+PINNED: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
+"""Fields of a consumer that pins one client."""
 
 
 async def consumer_of(ground: Ground, *, messages: int = 0, size: int = 0, **fields: Any) -> Consumer:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.api.consuming.support import (
+    PINNED,
     Warnings,
     consumer_of,
     numbered,
@@ -29,7 +30,6 @@ from jetspark.errors import (
 
 OVERFLOW: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "overflow"}
 PRIORITIZED: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "prioritized"}
-PINNED: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
 
 
 @pytest.mark.conformance("PRI-01")

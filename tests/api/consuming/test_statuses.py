@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.api.consuming.support import (
+    PINNED,
     Warnings,
     consumer_of,
     numbered,
@@ -263,9 +264,6 @@ async def test_r2_a_change_of_the_leader_is_survived_soon(cluster: NatsCluster, 
 def cluster() -> Any:
     with NatsCluster(3) as cluster:
         yield cluster
-
-
-PINNED: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
 
 
 class injected:  # noqa: N801 - reads as a function
