@@ -20,8 +20,10 @@ from bench.trivial_stream import TrivialDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.datasource import InputPartition
 
     from bench.run import Run
+    from jetspark.spark.stream_reader import JetStreamStreamReader
 
 BATCH = 500_000
 """Sequences of a large micro-batch."""
@@ -110,9 +112,8 @@ def stream_batch(run: Run) -> float:
     return milliseconds(reader.option("stream", run.stream(max(SMALL_BATCH * SMALL_BATCHES, 1_000))).load())
 
 
-@figure("stream_first_row", group="streaming", unit="ms")
-def stream_first_row(run: Run) -> float:
-    """From the start of a task to its first record batch, over the connection that its worker has."""
+def first_range(run: Run) -> tuple[JetStreamStreamReader, InputPartition]:
+    """A reader of the whole stream, and its first partition."""
     from pyspark.sql.types import LongType, StructType
 
     from jetspark.spark.stream_options import stream_read_options
@@ -122,10 +123,31 @@ def stream_first_row(run: Run) -> float:
     reader = JetStreamStreamReader(StructType().add("sequence", LongType()), stream_read_options(given))
     start = reader.initialOffset()
     (part, *_) = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
-    next(reader.read(part))  # now the process has a connection
+    return reader, part
+
+
+def first_batch(reader: JetStreamStreamReader, part: InputPartition) -> float:
+    """Milliseconds from here to the first record batch."""
     begin = time.perf_counter()
     batches = reader.read(part)
     next(batches)
     took = time.perf_counter() - begin
     batches.close()  # type: ignore[attr-defined]  # a generator
     return took * 1000
+
+
+@figure("stream_first_row", group="streaming", unit="ms")
+def stream_first_row(run: Run) -> float:
+    """From the start of a read to its first record batch, in this process, over a connection that is there."""
+    reader, part = first_range(run)
+    first_batch(reader, part)  # now the process has a connection
+    return first_batch(reader, part)
+
+
+@figure("stream_task_first_row", group="streaming", unit="ms")
+def stream_task_first_row(run: Run) -> float:
+    """The same inside of a task of Spark, in its worker: what imports or connects first does so within the time."""
+    reader, part = first_range(run)
+    planned = run.shared(session).sparkContext.parallelize([(reader, part)], 1)
+    (took,) = planned.map(lambda each: first_batch(*each)).collect()
+    return float(took)

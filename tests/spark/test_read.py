@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.support import Nats
+from tests.spark.support import Nats, running
 
 from jetspark import bulk
 from jetspark.jetstream import RetentionPolicy, StreamConfig
@@ -262,3 +262,23 @@ def test_a_work_queue_is_read_and_keeps_its_messages(spark: SparkSession, nats: 
         assert sequences(frame) == list(range(1, 51))
         assert sorted(int(bytes(row.data)) for row in frame.collect()) == list(range(50))
         assert connection.request(StreamInfoRequest(stream)).state.messages == 50
+
+
+def test_a_task_makes_one_connection_and_its_worker_keeps_it(spark: SparkSession) -> None:
+    """Counted at the server: one of the process that plans, and one of each worker, for two and for eight tasks."""
+    with running() as nats:
+        stream = nats.filled(80)
+
+        def made() -> int:
+            total = nats.server.monitor("/varz")["total_connections"]
+            assert isinstance(total, int)
+            return total
+
+        before = made()
+        assert load(spark, nats, stream, maxRecordsPerPartition=80).count() == 80
+        assert made() - before == 2
+        frame = load(spark, nats, stream, maxRecordsPerPartition=10)
+        assert frame.rdd.getNumPartitions() == 8
+        before = made()
+        assert frame.count() == 80
+        assert made() - before <= 3
