@@ -17,6 +17,7 @@ _KEY_VALUE: Final = "key-value store"
 _PRIVATE: Final = "reads private attributes of nats-py"
 _SILENT: Final = "expects an error for a second acknowledgement; ADR-15 has it left out silently (ACK-04)"
 _LOCAL: Final = "expects the server's refusal of a heartbeat that is refused before it is sent (PUL-11)"
+_FIRST: Final = "expects the server's refusal of sequence 0, which is refused before it is sent"
 _LIMIT: Final = "expects a refused pull to pass for a time-out; it is raised, and names the limit (PUL-08, R22)"
 
 LEFT_OUT: Final[dict[str, str]] = {
@@ -34,6 +35,7 @@ LEFT_OUT: Final[dict[str, str]] = {
     "PullSubscribeTest::test_fetch_returns_promptly_with_pending_queue_messages": _PRIVATE,
     "PullSubscribeTest::test_pull_subscribe_bind_custom_inbox_prefix": _PRIVATE,
     "PullSubscribeTest::test_pull_subscribe_limits": "expects messages to be dropped; they are kept (PUL-07, R43)",
+    "JSMTest::test_jsm_get_delete_msg": _FIRST,
     "JSMTest::test_consumer_with_name": "expects binding to ask nothing; ADR-15 has the consumer looked up (BND-01)",
     "SubscribeTest::test_subscribe_custom_limits": _PRIVATE,
     "SubscribeTest::test_unsubscribe_coroutines": "an ordered consumer in a queue, which ADR-17 refuses (ORD-01)",

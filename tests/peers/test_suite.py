@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from pathlib import Path
 
 import pytest
 from tests.peers.left_out import LEFT_OUT, LEFT_OUT_CLASSES
-from tests.peers.run import find, run
+from tests.peers.run import find, run, tests_of
 
 SUITE = Path(os.environ.get("NATS_PY_SUITE", Path(__file__).parents[2] / "build" / "nats.py"))
 
@@ -16,14 +15,8 @@ pytestmark = pytest.mark.skipif(not SUITE.is_dir(), reason="nats-py's suite is n
 
 
 def test_what_is_left_out_is_in_the_suite() -> None:
-    tree = ast.parse((find(SUITE) / "tests" / "test_js.py").read_text(encoding="utf-8"))
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    tests = {
-        f"{name}::{function.name}"
-        for name, node in classes.items()
-        for function in node.body
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    classes = tests_of(find(SUITE))
+    tests = {f"{name}::{test}" for name, names in classes.items() for test in names}
     assert set(LEFT_OUT_CLASSES) <= set(classes)
     assert set(LEFT_OUT) <= tests
     assert all(len(reason) > 5 for reason in (*LEFT_OUT.values(), *LEFT_OUT_CLASSES.values()))

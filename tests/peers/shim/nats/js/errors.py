@@ -18,15 +18,8 @@ __all__ = [
 Error = js.Error
 APIError = (js.APIError, js.StatusError)
 NotFoundError = (js.NotFoundError, js.NoMatchingStreamError)
-# nats-py goes by the class of the number, 400, and jetspark by the number itself: these are its classes for them, and
-# the one for what it refuses before the server has to.
-BadRequestError = (
-    js.BadRequestError,
-    js.ConfigError,
-    js.ConsumerConfigError,
-    js.PublishExpectationError,
-    js.StreamConfigError,
-)
+# nats-py goes by the class of the number, 400, and jetspark by the number itself: these are its classes for them.
+BadRequestError = (js.BadRequestError, js.ConsumerConfigError, js.PublishExpectationError, js.StreamConfigError)
 NoStreamResponseError = js.NoStreamResponseError
 TooManyStalledMsgsError = js.TooManyStalledError
 FetchTimeoutError = js.NoMessageError
