@@ -6,9 +6,9 @@ would empty it again and again, and costs a fifth of the speed. So there are onl
 
 A single server stores what one connection sends to one stream in its order, so the n-th answer on a slot is most likely
 for the n-th of its rows. It is not certain: a server that is flooded refuses a message before it has answered the ones
-before it, and the stream may lie in a cluster that is connected as a leaf node. So the order may help to name a row in an error, but
-nothing that is sent again depends on it. A cluster refuses out of order quite usually, and several streams do not wait
-for one another; there a span is 1, and each row has a reply subject of its own.
+before it, and the stream may lie in a cluster that is connected as a leaf node. So the order may help to name a row in
+an error, but nothing that is sent again depends on it. A cluster refuses out of order quite usually, and several
+streams do not wait for one another; there a span is 1, and each row has a reply subject of its own.
 """
 
 from __future__ import annotations
