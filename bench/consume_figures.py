@@ -100,31 +100,31 @@ def _arrival(client: subprocess.Popen[str]) -> float:
 for _what, _peers in PEERS_TOO.items():
     for _name, _messages in _peers.items():
         if _what == "recover":
-            figure(f"{_name}_recovery", group="consume", unit="ms")(functools.partial(recovery, peer=_BY_NAME[_name]))
+            figure(f"{_name}_recovery", group="consuming", unit="ms")(functools.partial(recovery, peer=_BY_NAME[_name]))
         else:
-            figure(f"{_name}_{_what}", group="consume")(
+            figure(f"{_name}_{_what}", group="consuming")(
                 functools.partial(rate, peer=_BY_NAME[_name], what=_what, messages=_messages)
             )
 
 for _name, _what, _messages, _reference, _against in (
-    ("js_consume", "consume", READ, "natsio_consume", ("natsrpy_fetch", "nats_jetstream_consume", "nats_py_fetch")),
-    ("js_consume_blocking", "consume_blocking", READ, "js_consume", ("natsio_consume", "natsrpy_fetch")),
+    ("consume", "consume", READ, "natsio_consume", ("natsrpy_fetch", "nats_jetstream_consume", "nats_py_fetch")),
+    ("consume_blocking", "consume_blocking", READ, "consume", ("natsio_consume", "natsrpy_fetch")),
     (
-        "js_consume_ack",
+        "consume_ack",
         "consume_ack",
         READ,
         "natsio_consume_ack",
         _OTHERS_ACK,
     ),
-    ("js_consume_ack_blocking", "consume_ack_blocking", READ, "js_consume_ack", ("natsio_consume_ack",)),
-    ("js_fetch", "fetch", READ, "natsio_fetch", ("natsrpy_fetch", "nats_jetstream_fetch", "nats_py_fetch")),
-    ("js_fetch_blocking", "fetch_blocking", READ, "js_fetch", ("natsio_fetch", "natsrpy_fetch")),
-    ("js_next", "next", ONE_BY_ONE, "natsio_next", ("nats_jetstream_next", "nats_py_next")),
+    ("consume_ack_blocking", "consume_ack_blocking", READ, "consume_ack", ("natsio_consume_ack",)),
+    ("fetch", "fetch", READ, "natsio_fetch", ("natsrpy_fetch", "nats_jetstream_fetch", "nats_py_fetch")),
+    ("fetch_blocking", "fetch_blocking", READ, "fetch", ("natsio_fetch", "natsrpy_fetch")),
+    ("next", "next", ONE_BY_ONE, "natsio_next", ("nats_jetstream_next", "nats_py_next")),
 ):
-    figure(_name, group="consume", reference=_reference, against=_against)(
+    figure(_name, group="consuming", reference=_reference, against=_against)(
         functools.partial(rate, peer=PRODUCT, what=_what, messages=_messages)
     )
 
-figure("js_recovery", group="consume", unit="ms", reference="natsio_recovery", against=("natsrpy_recovery",))(
+figure("recovery", group="consuming", unit="ms", reference="natsio_recovery", against=("natsrpy_recovery",))(
     functools.partial(recovery, peer=PRODUCT)
 )

@@ -58,20 +58,20 @@ def latency(run: Run, peer: Peer) -> float:
         return seconds_of(python, peer, run.url, subject, count, "latency") * 1e6
 
 
-for _name, _what in (("js_publish_async", "publish_async"), ("js_publish_async_blocking", "publish_async_blocking")):
-    figure(_name, group="publish", reference="raw_publish", against=PEERS)(
+for _name, _what in (("publish_async", "publish_async"), ("publish_async_blocking", "publish_async_blocking")):
+    figure(_name, group="publishing", reference="raw_publish", against=PEERS)(
         functools.partial(product, what=_what, messages=ASYNC)
     )
-figure("batch_publish", group="publish", reference="raw_publish")(
+figure("batch_publish", group="publishing", reference="raw_publish")(
     functools.partial(product, what="batch", messages=IN_BATCHES, allow_atomic=True)
 )
 _latencies = tuple(f"{peer.name}_publish_latency" for peer in PEER_LIST)
-figure("js_publish_latency", group="publish", unit="us", against=_latencies)(functools.partial(latency, peer=PRODUCT))
+figure("publish_latency", group="publishing", unit="us", against=_latencies)(functools.partial(latency, peer=PRODUCT))
 for _peer in PEER_LIST:
-    figure(f"{_peer.name}_publish_latency", group="publish", unit="us")(functools.partial(latency, peer=_peer))
+    figure(f"{_peer.name}_publish_latency", group="publishing", unit="us")(functools.partial(latency, peer=_peer))
 
 
-@figure("raw_fast_batch", group="publish", reference="raw_publish")
+@figure("raw_fast_batch", group="publishing", reference="raw_publish")
 def raw_fast_batch(run: Run) -> float:
     """One fast batch of all messages, the frames encoded before, one acknowledgement for each `FLOW` of them."""
     count = run.count(MESSAGES)

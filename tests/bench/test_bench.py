@@ -26,6 +26,7 @@ def test_the_figures_that_others_look_for_are_there() -> None:
     registry.load()
     names = set(registry.FIGURES)
     assert names >= {"raw_drain", "scan", "raw_publish", "bulk_publish", "spark_read", "spark_write"}
+    assert names >= {"publish_async", "consume", "fetch", "push"}
     assert names >= {"spark_read_nats_py", "spark_write_nats_py", "natsio_consume", "natsrpy_fetch"}
     for each in registry.FIGURES.values():
         assert set(each.references) <= names, each.name
