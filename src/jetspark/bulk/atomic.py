@@ -151,6 +151,7 @@ class _AtomicPublisher:
                     raise self._told(error, batch, first) from error
                 if isinstance(error, TimeoutError):
                     self._connection.close()
+                # Nothing to wait for: the server is away, or does not say when it takes more.
                 time.sleep(max(delay, RETRY_WAIT if may_pass(error) else 0.0))
                 tries += 1
         self.report.resent += tries * len(once)

@@ -87,7 +87,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             The checkpoint is of another stream.
         """
         begin = read_offset(start, self._options.read.streams)
-        time.sleep(self._poll.wait(time.monotonic()))
+        time.sleep(self._poll.wait(time.monotonic()))  # Spark asks again at once; the server is asked seldom
         held = self._look(begin)
         end = self._end_of_batch(begin, held, limit, time.monotonic())
         self._poll.asked(time.monotonic(), found=end != begin)
