@@ -29,6 +29,7 @@ from jetspark.jetstream import StreamConfig
 from jetspark.jetstream.direct import DirectBatchRequest, DirectEnd, DirectMultiLastRequest
 from jetspark.jetstream.errors import ConfigError, RequestTimeoutError
 from jetspark.jetstream.names import subject_matches
+from jetspark.jetstream.subject_filters import covers, intersection
 
 __all__ = ["DirectSource", "ask", "chained", "check_direct"]
 
@@ -51,31 +52,8 @@ def check_direct(config: StreamConfig, subjects: Sequence[str]) -> None:
             "more does no harm"
         )
     for wide, narrow in permutations(subjects, 2):
-        if _covers(wide, narrow):  # what the server refuses for a consumer too (10138)
+        if covers(wide, narrow):  # what the server refuses for a consumer too (10138)
             raise ConfigError(f"subjects {wide!r} and {narrow!r} overlap; leave out the narrower one")
-
-
-def _covers(wide: str, narrow: str) -> bool:
-    """Whether all that falls under one filter falls under another."""
-    left, right = wide.split("."), narrow.split(".")
-    if left[-1] == ">":
-        left.pop()
-        if len(right) <= len(left):
-            return False
-    elif right[-1] == ">" or len(left) != len(right):
-        return False
-    return all(have == want or (have == "*" and want != ">") for have, want in zip(left, right, strict=False))
-
-
-def _meet(one: str, other: str) -> bool:
-    """Whether a subject can fall under both filters."""
-    left, right = one.split("."), other.split(".")
-    for have, want in zip(left, right, strict=False):
-        if ">" in {have, want}:
-            return True
-        if have != want and "*" not in {have, want}:
-            return False
-    return len(left) == len(right)
 
 
 class DirectSource:
@@ -110,7 +88,7 @@ class DirectSource:
         """
         subjects = self._target.subjects
         counts = [self._pending(self._start, each) - self._pending(end, each) for each in subjects or (None,)]
-        meeting = any(_meet(one, other) for one, other in combinations(subjects, 2))
+        meeting = any(intersection(one, other) is not None for one, other in combinations(subjects, 2))
         return max(counts) if meeting else sum(max(count, 0) for count in counts)
 
     def _pending(self, sequence: int, subject: str | None) -> int:

@@ -31,7 +31,7 @@ from pyspark.sql.datasource import (
 
 from jetspark.jetstream.errors import BadSubjectError
 from jetspark.jetstream.names import check_publish_subject
-from jetspark.spark.subjects import EVERYTHING, common_filters
+from jetspark.jetstream.subject_filters import EVERYTHING, common_filters
 
 __all__ = ["Bounds", "Pushdown", "push_filters"]
 

@@ -12,13 +12,13 @@ from typing import Final
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import check_publish_subject
+from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
 from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark import option_table as table
 from jetspark.spark.given import Given, Naming, contradiction
 from jetspark.spark.option_table import Option, Use
 from jetspark.spark.option_values import Position, PositionKind
 from jetspark.spark.server_options import ServerOptions, make_server_options
-from jetspark.spark.subjects import EVERYTHING, reduce_filters
 
 __all__ = [
     "EARLIEST",

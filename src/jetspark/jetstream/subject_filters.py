@@ -1,17 +1,18 @@
-"""Algebra of subject filters: what two of them have in common, and lists in which none contains another.
+"""Algebra of subject filters: which covers another, what two have in common, lists in which none covers another.
 
 A filter is a row of tokens; `*` stands for one, `>` at the end for one or more. What two filters have in common is
-again one filter, or nothing. The server takes several filters for a consumer only when none contains another (10138),
+again one filter, or nothing. The server takes several filters for a consumer only when none covers another (10138),
 so lists are reduced before they are sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-__all__ = ["EVERYTHING", "common_filters", "intersection", "reduce_filters"]
+__all__ = ["EVERYTHING", "common_filters", "covers", "intersection", "reduce_filters"]
 
-EVERYTHING = ">"
+EVERYTHING: Final = ">"
 
 
 def intersection(one: str, other: str) -> str | None:
@@ -30,13 +31,18 @@ def intersection(one: str, other: str) -> str | None:
     return ".".join(common) if len(a) == len(b) else None
 
 
+def covers(wide: str, narrow: str) -> bool:
+    """Tell whether all that falls under one filter falls under another; each covers itself."""
+    return intersection(wide, narrow) == narrow
+
+
 def reduce_filters(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return filters that match the same, none of which contains another."""
+    """Return filters that match the same, none of which covers another."""
     kept: list[str] = []
     for subject in dict.fromkeys(filters):
-        if any(intersection(other, subject) == subject for other in kept):
+        if any(covers(other, subject) for other in kept):
             continue
-        kept = [other for other in kept if intersection(other, subject) != other]
+        kept = [other for other in kept if not covers(subject, other)]
         kept.append(subject)
     return tuple(kept)
 
