@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from jetspark.bulk.acks import StreamAcks, status_error
 from jetspark.bulk.connection import Connection
+from jetspark.bulk.patience import Patience
 from jetspark.bulk.publisher import Publisher
 from jetspark.bulk.publishing import (
     Batches,
@@ -34,7 +35,6 @@ from jetspark.bulk.publishing import (
     record_batches,
 )
 from jetspark.bulk.rows import Rows, check_schema
-from jetspark.flow.backoff import Backoff
 from jetspark.jetstream.errors import (
     APIError,
     ConfigError,
@@ -134,8 +134,7 @@ class _AtomicPublisher:
         check_schema(batch.schema, self._settings.subject)
         first, self._rows = self._rows, self._rows + len(batch)
         once = _without_repeats(batch)
-        backoff = Backoff(max(self._settings.retry_timeout, 2 * RETRY_WAIT))
-        tries = 0
+        patience = Patience(max(self._settings.retry_timeout, 2 * RETRY_WAIT))
         while True:
             try:
                 if self._connection.closed and self._settings.retry_timeout:
@@ -146,15 +145,11 @@ class _AtomicPublisher:
                 stream = self._one_by_one(once)
                 break
             except Error as error:
-                delay = backoff.next_delay(time.monotonic()) if self._may_try_again(error, tries) else None
-                if delay is None:
+                again = self._may_try_again(error, patience.tries)
+                doubtful = self._connection.close if isinstance(error, TimeoutError) else None
+                if not (again and patience.wait(doubtful, at_least=RETRY_WAIT if may_pass(error) else 0.0)):
                     raise self._told(error, batch, first) from error
-                if isinstance(error, TimeoutError):
-                    self._connection.close()
-                # Nothing to wait for: the server is away, or does not say when it takes more.
-                time.sleep(max(delay, RETRY_WAIT if may_pass(error) else 0.0))
-                tries += 1
-        self.report.resent += tries * len(once)
+        self.report.resent += patience.tries * len(once)
         self._repeated(stream, len(batch) - len(once))
 
     def _may_try_again(self, error: Error, tries: int) -> bool:

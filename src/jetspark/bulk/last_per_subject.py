@@ -29,9 +29,8 @@ from jetspark.bulk.consumer import RangeConsumer, consumer_config
 from jetspark.bulk.direct import ask, chained, check_direct
 from jetspark.bulk.direct_replies import DirectRun
 from jetspark.bulk.leader import is_replicated, next_from
-from jetspark.bulk.patience import patiently
+from jetspark.bulk.patience import Patience, patiently
 from jetspark.bulk.source import ReadBy, Run, ScanLimits, Target
-from jetspark.flow.backoff import Backoff
 from jetspark.flow.ranges import InterruptedReadError, RangeProgress, is_passing
 from jetspark.jetstream import ConsumerConfig, DeliverPolicy, RetentionPolicy, StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest, StreamSubjectsRequest, all_subjects
@@ -122,20 +121,18 @@ def last_per_subject(
     schema = scan_schema(columns)
     whole = scan_schema([*schema.names, *({"subject", "sequence"} - set(schema.names))])
     way = ReadBy(read_by)
-    backoff = Backoff(retry_timeout)
+    patience = Patience(retry_timeout)
     info = patiently(connection, lambda: _stream_info(target), retry_timeout)
     while True:
         try:
-            if backoff.tries:
+            if patience.tries:
                 if connection.closed:
                     connection.reconnect()
                 info = _stream_info(target)
             table, sequence = _read(target, info, way, whole)
         except Error as error:
-            delay = backoff.next_delay(time.monotonic()) if is_passing(error) else None
-            if delay is None:
+            if not (is_passing(error) and patience.wait()):
                 raise
-            time.sleep(delay)  # nothing to wait for: the server is away
         else:
             return Snapshot(_last_of_each(table).select(schema.names), sequence, info.created)
 

@@ -21,9 +21,9 @@ import pyarrow as pa
 from jetspark.bulk.acks import StreamAcks
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.flight import Flight, OpenRows, RefusedError
+from jetspark.bulk.patience import Patience
 from jetspark.bulk.publishing import BulkSettings, PublishRefusedError, PublishReport, is_lost
 from jetspark.bulk.rows import Rows, check_schema
-from jetspark.flow.backoff import Backoff
 from jetspark.jetstream.errors import DisconnectedError, Error, NoStreamResponseError, PublishTimeoutError
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT
 
@@ -45,7 +45,7 @@ class Publisher:
         self._refusals = 0  # one after the other
         self._lost_before = False
         self._shared = True
-        self._backoff = Backoff(settings.retry_timeout)
+        self._patience = Patience(settings.retry_timeout)
         self._schema: pa.Schema | None = None
         self._flight = self._next_flight(0)
 
@@ -108,7 +108,7 @@ class Publisher:
         self._bytes += ended.bytes
         ended.close()
         self._flight = self._next_flight(ended.sent)
-        self._backoff.reset()
+        self._patience.reset()
 
     def _next_flight(self, origin: int) -> Flight:
         """One that nothing is open before."""
@@ -146,13 +146,10 @@ class Publisher:
                 self._settings = replace(self._settings, max_pending=flight.narrower)
             time.sleep(RETRY_WAIT)  # nothing tells when it is done
             return
-        delay = self._backoff.next_delay(time.monotonic()) if is_lost(error) else None
-        if delay is None:
+        doubtful = self._connection.close if isinstance(error, TimeoutError) else None
+        if not (is_lost(error) and self._patience.wait(doubtful)):
             raise _told(error, left) from error
         self._lost_before = True
-        if isinstance(error, TimeoutError):
-            self._connection.close()  # perhaps it is dead without our knowing
-        time.sleep(delay)  # nothing to wait for: the server is away
 
     def _may_try_again(self, error: RefusedError, left: list[int], recent: list[Rows]) -> bool:
         if not error.passing or self._refusals > self._tries(error.error):

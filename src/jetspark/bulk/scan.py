@@ -8,7 +8,6 @@ server or the consumer goes away, reading goes on behind the last sequence.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,9 +22,8 @@ from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer import RangeConsumer, forget, look
 from jetspark.bulk.direct import DirectSource, check_direct
 from jetspark.bulk.leader import first_at, is_replicated, next_from
-from jetspark.bulk.patience import may_answer_later
+from jetspark.bulk.patience import Patience, may_answer_later
 from jetspark.bulk.source import RangeSource, ReadBy, Run, ScanLimits, Target
-from jetspark.flow.backoff import Backoff
 from jetspark.flow.ranges import InterruptedReadError, RangeProgress, is_passing
 from jetspark.jetstream import RetentionPolicy, StreamInfo, Timestamp
 from jetspark.jetstream.api import StreamInfoRequest
@@ -290,7 +288,7 @@ class Scan:
     def _run(self) -> Generator[pa.RecordBatch]:
         self._check_open()
         progress: RangeProgress | None = None
-        backoff = Backoff(self._limits.retry_timeout)
+        patience = Patience(self._limits.retry_timeout)
         try:
             while progress is None or not progress.done:
                 try:
@@ -299,10 +297,10 @@ class Scan:
                     if progress is None:
                         progress = self._plan()
                         continue
-                    if backoff.tries:
+                    if patience.tries:
                         self._check_same()
                     for run in self._open_source(progress).deliveries(progress):
-                        backoff.reset()
+                        patience.reset()
                         yield from self._batches_of(run, progress.end)
                     self._drop_source()
                     if self.report.read_by is ReadBy.DIRECT:
@@ -314,13 +312,10 @@ class Scan:
                     known = progress is not None
                     passing = is_passing(error) if known else may_answer_later(self._connection, error)
                     passing = passing and not self._connection.interrupted
-                    delay = backoff.next_delay(time.monotonic()) if passing else None
-                    if delay is None:
+                    doubtful = self._connection.close if isinstance(error, RequestTimeoutError) else None
+                    if not (passing and patience.wait(doubtful)):
                         raise
-                    if isinstance(error, RequestTimeoutError):
-                        self._connection.close()  # perhaps it is dead without our knowing
                     self.report.restarts += 1
-                    time.sleep(delay)  # nothing to wait for: the server is away
             self.report.complete = True
         finally:
             self._drop_source()

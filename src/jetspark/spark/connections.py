@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from jetspark.flow.backoff import Backoff
 from jetspark.flow.ranges import is_passing
 from jetspark.jetstream.errors import Error
 
@@ -66,16 +65,9 @@ def lend(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connec
 
 def _open(options: ConnectOptions, retry_timeout: float) -> Connection:
     from jetspark.bulk import connect
+    from jetspark.bulk.patience import retrying
 
-    backoff = Backoff(retry_timeout)
-    while True:
-        try:
-            return connect(options)
-        except Error as error:
-            delay = backoff.next_delay(time.monotonic()) if is_passing(error) else None
-            if delay is None:
-                raise
-            time.sleep(delay)  # nothing to wait for: the server is away
+    return retrying(lambda: connect(options), is_passing, retry_timeout)
 
 
 def _take_idle(options: ConnectOptions) -> Connection | None:

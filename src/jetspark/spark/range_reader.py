@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
-from jetspark.flow.backoff import Backoff
 from jetspark.jetstream.errors import DataLossError, StreamNotFoundError
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import lend
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jetspark.bulk import Connection, Scan, ScanReport
+    from jetspark.bulk.patience import Patience
 
 __all__ = ["RangeReader", "tell_loss"]
 
@@ -73,29 +73,31 @@ class RangeReader:
         """
         if part.start == part.end:
             return
-        backoff = Backoff(self.options.retry_timeout)
+        from jetspark.bulk.patience import Patience
+
+        patience = Patience(self.options.retry_timeout)
         with lend(self.options.server.connect, self.options.retry_timeout) as connection:
-            while (delay := (yield from self._try(connection, part, backoff))) is not None:
-                time.sleep(delay)  # nobody tells when the new leader has caught up
+            done = False
+            while not done:
+                done = yield from self._try(connection, part, patience)
 
     def _try(
-        self, connection: Connection, part: StreamPartition, backoff: Backoff
-    ) -> Generator[pa.RecordBatch, None, float | None]:
-        """Read the partition; or return the seconds to wait, where the leader does not know of all of it yet."""
+        self, connection: Connection, part: StreamPartition, patience: Patience
+    ) -> Generator[pa.RecordBatch, None, bool]:
+        """Read the partition, and return True; False, after a wait, where the leader does not know of it all yet."""
         begin = time.monotonic()
         with self._scan(connection, part) as batches:
             try:
                 batch = _next(batches)
-                delay = backoff.next_delay(time.monotonic()) if _lags(connection, part, batches.report) else None
-                if delay is not None:
-                    return delay
+                if _lags(connection, part, batches.report) and patience.wait(batches.close):
+                    return False
                 yield from self._proven(part, batches, batch)
             except (StreamNotFoundError, _StreamReplacedError) as error:
                 last = batches.report.last_sequence
                 first = part.start if last is None else last + 1
                 tell_loss(Loss(part.stream, first, part.end - 1, str(error)), self.options)
             _tell_counts(part, batches.report, time.monotonic() - begin)
-        return None
+        return True
 
     def _scan(self, connection: Connection, part: StreamPartition) -> Scan:
         from jetspark.bulk import scan

@@ -7,11 +7,9 @@ that is wrong.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from jetspark.flow.backoff import Backoff
 from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.times import time_ns
@@ -59,13 +57,11 @@ class StreamHeads:
         reached
             Places that were reached. A leader that was just elected may not know of them yet, and is asked again.
         """
-        backoff = Backoff(self._options.read.retry_timeout)
+        from jetspark.bulk.patience import Patience
+
+        patience = Patience(self._options.read.retry_timeout)
         self.infos = asking(self._options, self._ask, self._patience)
-        while any(lags(self.infos[stream], offset) for stream, offset in (reached or {}).items()):
-            delay = backoff.next_delay(time.monotonic())
-            if delay is None:
-                break
-            time.sleep(delay)  # nobody tells when it has caught up
+        while any(lags(self.infos[stream], offset) for stream, offset in (reached or {}).items()) and patience.wait():
             self.infos = asking(self._options, self._ask, self._patience)
         self.seen = {stream: Held.of(info, self._options.read.subjects) for stream, info in self.infos.items()}
         return self.seen

@@ -1,0 +1,62 @@
+"""Trying again: how often, how long, and what is let go of in between."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from jetspark.bulk.patience import Patience, retrying
+from jetspark.errors import ConnectError, RequestTimeoutError
+from jetspark.flow.ranges import is_passing
+
+
+def test_without_a_retry_timeout_there_is_one_try_and_nothing_is_let_go_of() -> None:
+    let_go: list[str] = []
+    patience = Patience(0)
+    assert not patience.wait(lambda: let_go.append("now"))
+    assert not let_go
+    assert patience.tries == 0
+
+
+def test_what_is_let_go_of_goes_before_the_wait() -> None:
+    let_go: list[float] = []
+    began = time.monotonic()
+    assert Patience(5).wait(lambda: let_go.append(time.monotonic()), at_least=0.1)
+    assert let_go[0] - began < 0.1 <= time.monotonic() - began
+
+
+def test_what_fails_for_the_moment_is_asked_again_until_it_works() -> None:
+    answers = iter([ConnectError("away"), RequestTimeoutError("still away")])
+
+    def ask() -> str:
+        if (error := next(answers, None)) is not None:
+            raise error
+        return "here"
+
+    assert retrying(ask, is_passing, 5) == "here"
+
+
+def test_what_fails_for_good_is_asked_once() -> None:
+    asked: list[int] = []
+
+    def ask() -> None:
+        asked.append(1)
+        raise PermissionError
+
+    with pytest.raises(PermissionError):
+        retrying(ask, is_passing, 5)
+    assert asked == [1]
+
+
+def test_what_goes_on_failing_is_asked_until_the_time_is_up() -> None:
+    asked: list[float] = []
+
+    def ask() -> None:
+        asked.append(time.monotonic())
+        raise ConnectError("away")
+
+    with pytest.raises(ConnectError):
+        retrying(ask, is_passing, 0.3)
+    assert len(asked) > 2
+    assert asked[-1] - asked[0] < 0.3
