@@ -164,7 +164,8 @@ async def test_r18_what_came_too_late_is_kept_and_handed_out_first(ground: Groun
         got += payloads(await subscription.fetch(10, 5))
     info = await subscription.consumer_info()
     assert sorted(got) == [b"%d" % number for number in range(10)]
-    assert (info.num_redelivered, info.num_ack_pending) == (0, 10)
+    assert info.num_ack_pending == 10
+    assert info.num_redelivered <= info.delivered.consumer_seq - 10  # what the server itself found nobody for
 
 
 @pytest.mark.conformance("PUL-07")
