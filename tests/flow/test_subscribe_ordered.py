@@ -21,6 +21,7 @@ from jetspark.jetstream.api import (
     ConsumerDeleteRequest,
 )
 from jetspark.jetstream.config import AckPolicy, ConsumerConfig, DeliverPolicy, ReplayPolicy
+from jetspark.jetstream.info import SequenceInfo
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -80,8 +81,29 @@ def test_the_next_consumer_starts_behind_the_last_good_message_on_a_new_inbox() 
 
 
 def test_as_long_as_nothing_came_the_start_policy_stands() -> None:
-    config = again(ordered(ConsumerConfig(deliver_policy=DeliverPolicy.NEW))).done().done().done().create().config
-    assert (config.deliver_policy, config.opt_start_seq) == (DeliverPolicy.NEW, None)
+    config = again(ordered(ConsumerConfig(deliver_policy=DeliverPolicy.LAST))).done().done().done().create().config
+    assert (config.deliver_policy, config.opt_start_seq) == (DeliverPolicy.LAST, None)
+
+
+def test_what_was_new_to_the_first_consumer_is_new_to_its_successor() -> None:
+    config = ConsumerConfig(deliver_policy=DeliverPolicy.NEW)
+    play = (
+        start(stream="S", ordered=True, config=config)
+        .done()
+        .created(delivered=SequenceInfo(consumer_seq=0, stream_seq=41))
+    )
+    config = again(play.result).done().done().done().create().config
+    assert (config.deliver_policy, config.opt_start_seq) == (DeliverPolicy.BY_START_SEQUENCE, 42)
+
+
+def test_where_a_new_message_overtook_the_answer_its_place_is_not_taken_for_the_start() -> None:
+    config = ConsumerConfig(deliver_policy=DeliverPolicy.NEW)
+    play = (
+        start(stream="S", ordered=True, config=config)
+        .done()
+        .created(delivered=SequenceInfo(consumer_seq=1, stream_seq=42))
+    )
+    assert again(play.result).done().done().done().create().config.deliver_policy is DeliverPolicy.NEW
 
 
 def test_a_consumer_that_could_not_be_made_is_deleted_before_the_next_try() -> None:

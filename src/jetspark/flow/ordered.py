@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, TypedDict
 
+from jetspark.flow.consumer_series import ConsumerSeries
 from jetspark.flow.ordered_actions import (
     AskLeader,
     Create,
@@ -103,8 +104,8 @@ def ordered_heartbeat(expires: float) -> float:
     return _HEARTBEAT if expires >= _EXPIRES_FOR_HEARTBEAT else expires / 2
 
 
-class OrderedCursor:
-    """Where an ordered consumer is, and the configuration of its next consumer.
+class OrderedCursor(ConsumerSeries):
+    """Where an ordered consumer is: its consumers, and their numbering.
 
     Parameters
     ----------
@@ -112,48 +113,25 @@ class OrderedCursor:
         What the user set.
     prefix
         Start of the consumers' names; made up when None.
-
-    Attributes
-    ----------
-    serial
-        Number of the present consumer, 0 before the first.
-    last_sequence
-        Stream sequence of the last good message; None before the first.
     """
 
     def __init__(self, config: ConsumerConfig, prefix: str | None = None) -> None:
-        self._prefix = new_name() if prefix is None else check_consumer_name(prefix)
         every = config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
         if every and not (config.filter_subject or config.filter_subjects):
             config = config.replace(filter_subject=">")  # else the server refuses it (10094)
-        self._config = config.replace(
+        config = config.replace(
             ack_policy=AckPolicy.NONE,
             num_replicas=1,
             mem_storage=True,
             inactive_threshold=config.inactive_threshold or _INACTIVE,
         )
-        self.serial = 0
-        self.last_sequence: int | None = None
+        super().__init__(config, new_name() if prefix is None else check_consumer_name(prefix))
         self._gaps = GapDetector(0)
 
-    @property
-    def name(self) -> str:
-        """Name of the present consumer."""
-        return f"{self._prefix}_{self.serial}"
-
-    def next_config(self) -> ConsumerConfig:
-        """The next consumer: behind the last good message; as the user wants it as long as there was none (ORD-06)."""
-        self.serial += 1
+    def next_config(self, deliver_subject: str | None = None) -> ConsumerConfig:
+        """The next consumer, which numbers its deliveries anew."""
         self._gaps = GapDetector(0)
-        config = self._config.replace(name=self.name)
-        if self.last_sequence is None:
-            return config
-        return config.starting_behind(self.last_sequence)
-
-    def created(self, info: ConsumerInfo) -> None:
-        """A consumer was made. With `new`, what is stored from now on is new, also for its successors."""
-        if self.last_sequence is None and self._config.deliver_policy == DeliverPolicy.NEW:
-            self.last_sequence = info.delivered.stream_seq
+        return super().next_config(deliver_subject)
 
     def accept(self, messages: Sequence[Message]) -> tuple[int, AckMetadata | None]:
         """Follow a run of deliveries; returns how many of them are good, and what the last good one tells.

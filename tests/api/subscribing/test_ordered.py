@@ -179,6 +179,20 @@ async def test_a_lost_first_message_is_read_again_from_where_the_user_wanted_to_
     assert made.deliver_policy is DeliverPolicy.LAST
 
 
+@pytest.mark.conformance("ORD-04", "ORD-06")
+async def test_a_lost_first_new_message_is_read_again_and_nothing_older(
+    ground: Ground, sieve: Sieve, own: Side
+) -> None:
+    stream = await ground.stream()
+    await fill(ground, f"{stream.name}.a", 1, 3)
+    sieve.loses = lambda _line, content: content == b"4" and sieve.lost == 0
+    new = ConsumerConfig(deliver_policy=DeliverPolicy.NEW)
+    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1, config=new)
+    await fill(ground, f"{stream.name}.a", 4, 4)
+    assert numbers(await collect(subscription, 1)) == [4]
+    assert sieve.lost == 1
+
+
 @pytest.mark.conformance("ORD-05")
 async def test_r4_a_consumer_that_was_deleted_is_replaced(ground: Ground) -> None:
     stream = await ground.stream()

@@ -98,8 +98,10 @@ class OrderedFeed(PushFeed):
         """Make the next consumer, as often as it takes; returns behind which message it starts."""
         ordered = self.binding.ordered
         assert ordered is not None, "only ordered subscriptions are renewed"
-        ordered.last_sequence = self._engine.last_sequence
-        if ordered.last_sequence != self._renewed_at:
+        reached = self._engine.last_sequence
+        if reached:
+            ordered.last_sequence = reached
+        if reached != self._renewed_at:
             self._idle.succeeded()
         elif (wait := self._idle.failed()) is not None:  # the last one brought nothing: the next may be no better (R14)
             await asyncio.sleep(wait)
@@ -114,7 +116,7 @@ class OrderedFeed(PushFeed):
                     raise
                 await asyncio.sleep(delay)
             else:
-                return ordered.last_sequence
+                return reached
 
 
 def _unforeseen(error: Exception) -> Error:

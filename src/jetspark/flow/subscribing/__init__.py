@@ -3,12 +3,11 @@
 - `options`: what a caller may ask for, and what is refused before anything is sent;
 - `binding`: whether a consumer that exists is the one that was asked for;
 - `workflow`: from the options to a bound subscription, and its end: generators that yield requests and actions;
-- `ordered`: what an ordered subscription asks for, and its next consumer after a gap (ADR-17).
+- `ordered`: what the consumers of an ordered subscription have in common (ADR-17).
 """
 
 from jetspark.flow.subscribing.binding import check_existing
 from jetspark.flow.subscribing.options import SubscribeOptions, Wanted, check_options, merged
-from jetspark.flow.subscribing.ordered import PushCursor
 from jetspark.flow.subscribing.workflow import (
     ACK_PATIENCE,
     Binding,
@@ -28,7 +27,6 @@ __all__ = [
     "Binding",
     "Drain",
     "Forget",
-    "PushCursor",
     "Step",
     "Subscribe",
     "SubscribeOptions",

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
+from jetspark.flow.consumer_series import ConsumerSeries
 from jetspark.flow.subscribing.binding import check_existing
 from jetspark.flow.subscribing.options import SubscribeOptions, Wanted, check_options
-from jetspark.flow.subscribing.ordered import PushCursor
+from jetspark.flow.subscribing.ordered import ordered_push_config
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.api.consumers import (
     ConsumerAction,
@@ -107,7 +108,7 @@ class Binding:
     """Messages that waited when it began (CRE-09)."""
     config: ConsumerConfig
     """As the server has it; as the caller gave it where the server was not asked."""
-    ordered: PushCursor | None = None
+    ordered: ConsumerSeries | None = None
     """The consumers to come, of an ordered subscription."""
 
     @property
@@ -182,6 +183,7 @@ def renew(binding: Binding, new_inbox: Callable[[], str]) -> Generator[Step, Any
     except Error:
         yield Unsubscribe()
         raise
+    ordered.created(info)
     return _bound(info, created=True, ordered=ordered)
 
 
@@ -266,7 +268,9 @@ def _create(
     wanted: Wanted, stream: str, new_inbox: Callable[[], str], new_name: Callable[[], str]
 ) -> Generator[Step, Any, Binding]:
     """Make the consumer. For push, SUB comes first: by it the server tells a used durable from a free one."""
-    ordered = PushCursor(new_name(), wanted.config, wanted.subject) if wanted.ordered else None
+    ordered = None
+    if wanted.ordered:
+        ordered = ConsumerSeries(ordered_push_config(wanted.config, wanted.subject), new_name())
     deliver = "" if wanted.pull else wanted.config.deliver_subject or new_inbox()
     config = ordered.next_config(deliver) if ordered else _new_config(wanted, deliver, new_name)
     if deliver:
@@ -280,6 +284,8 @@ def _create(
         if deliver:
             yield Unsubscribe()
         raise
+    if ordered is not None:
+        ordered.created(info)
     return _bound(info, created=True, ordered=ordered)
 
 
@@ -318,7 +324,7 @@ def _new_config(wanted: Wanted, deliver: str, new_name: Callable[[], str]) -> Co
     return config.replace(name=name, metadata={**(given.metadata or {}), CREATOR: new_name()})
 
 
-def _bound(info: ConsumerInfo, *, created: bool = False, ordered: PushCursor | None = None) -> Binding:
+def _bound(info: ConsumerInfo, *, created: bool = False, ordered: ConsumerSeries | None = None) -> Binding:
     return Binding(
         info.stream_name,
         info.name,
