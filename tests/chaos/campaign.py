@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import itertools
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -45,7 +47,8 @@ BATCH_TIMEOUT = 600.0  # Spark starts anew, with all its processes, on a machine
 DRAIN_TIMEOUT = 900.0
 PUBLISH_TIMEOUT = 300.0
 FAULT_TIMEOUT = 120.0
-ORPHAN_TIMEOUT = 30.0  # far below the time for which a stream knows message ids
+ORPHAN_TIMEOUT = 75.0  # below the time for which a stream knows message ids, with the time that a kill takes
+WINDOW = timedelta(minutes=30)
 RELEASE_TIMEOUT = 30.0
 CONSUMERS_GONE = 60.0  # the inactive threshold is half of it
 FOLLOWER = "spark"
@@ -96,6 +99,8 @@ class Verdict:
         How often each was done.
     starts
         How often the driver was started.
+    failures
+        Queries that failed by themselves and were started again, with the reason.
     lost, duplicated, strange
         Numbers that are missing, that came more than once, and that should not be there, by leg.
     kept
@@ -106,6 +111,7 @@ class Verdict:
 
     faults: Counter[str] = field(default_factory=Counter)
     starts: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
     lost: dict[str, int] = field(default_factory=dict)
     duplicated: dict[str, int] = field(default_factory=dict)
     strange: dict[str, int] = field(default_factory=dict)
@@ -134,7 +140,7 @@ def run(
         targets = [TARGETS[leg["name"]] for leg in legs if leg["sink"]]
         job = Job(master="local-cluster[1,2,1024]", conf=CONF, legs=legs)
         for leg in legs:
-            leg["options"]["maxOffsetsPerTrigger"] = str(max(campaign.numbers // (4 * campaign.faults), 100))
+            leg["options"]["maxOffsetsPerTrigger"] = str(max(campaign.numbers // campaign.faults, 100))
         driver = Driver(folder, job)
         publisher = Publisher(world.servers, streams, campaign.numbers)
         try:
@@ -151,8 +157,8 @@ def run(
             publisher.finish(PUBLISH_TIMEOUT)
         finally:
             driver.kill()
-        verdict.starts = driver.starts
         found = driver.drain(DRAIN_TIMEOUT) if spark is None else drain(spark, legs)
+        verdict.starts, verdict.failures = driver.starts, driver.failures
         _judge(world, legs, found, campaign, verdict)
     return verdict
 
@@ -175,9 +181,10 @@ def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
     common = {"servers": servers, "stream": stream, "startingOffsets": "earliest", "retryTimeout": "60s"}
     sink: dict[str, str] = {}
     if name in TARGETS:
-        world.create(TARGETS[name])
+        # Without a record it is the window alone that knows the repetitions, also those of a driver that starts slowly.
+        world.create(TARGETS[name], **({} if name == "sink" else {"duplicate_window": WINDOW}))
         sink = {"servers": servers, "subject": f"{TARGETS[name]}.number", "ackTimeout": "30s"}
-        sink |= {"progressStream": "PROGRESS"} if name == "sink" else {"maxReplayDelay": "2m"}
+        sink |= {"progressStream": "PROGRESS"} if name == "sink" else {"maxReplayDelay": "30m"}
     return Leg(
         name=name,
         options={**common, **options},
@@ -290,6 +297,9 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
+    parser.add_argument(
+        "--folder", type=Path, help="keep logs, checkpoints and files there, in a new folder for each run"
+    )
     given = parser.parse_args()
     share, faults = given.messages // 6, given.faults * 3 // 5  # three streams here, and three there
     campaigns = {
@@ -299,11 +309,15 @@ def main() -> int:
     print(f"seed {given.seed}")
     clean = True
     for name, campaign in campaigns.items():
-        with tempfile.TemporaryDirectory(prefix="jetspark-chaos-") as folder:
-            verdict = run(campaign, Path(folder), lambda line: print(line, flush=True))
+        folder = Path(tempfile.mkdtemp(prefix=f"{name.replace(' ', '-')}-", dir=given.folder))
+        verdict = run(campaign, folder, lambda line: print(line, flush=True))
+        if given.folder is None:
+            shutil.rmtree(folder)
         clean = clean and verdict.clean
         done = ", ".join(f"{count} x {fault}" for fault, count in sorted(verdict.faults.items()))
         print(f"{name}: {verdict.faults.total()} faults ({done}), {verdict.starts} starts of the driver")
+        for failure, count in sorted(verdict.failures.items()):
+            print(f"  failed and started again {count} x {failure}")
         for leg in verdict.lost:
             print(
                 f"  {leg}: {campaign.numbers} numbers in its stream, lost {verdict.lost[leg]}, "

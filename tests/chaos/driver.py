@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pyspark
 from tests.chaos import job as job_module
 from tests.chaos.job import Found, Job
 
-__all__ = ["Driver", "DriverError"]
+__all__ = ["Driver", "DriverError", "command_line", "descendants"]
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
 GONE_TIMEOUT = 30.0
@@ -38,6 +39,7 @@ class Driver:
         self._output = folder / "stdout"
         self._orphans: list[int] = []
         self.starts = 0
+        self.failures: Counter[str] = Counter()
 
     @property
     def running(self) -> bool:
@@ -46,11 +48,13 @@ class Driver:
 
     def start(self) -> None:
         """Start the queries, where their checkpoints say."""
+        self._note_failures()
         self._process = self._launch("run")
         self.starts += 1
 
     def drain(self, timeout: float) -> dict[str, Found]:
         """Read what is left; returns what the Parquet files of each leg hold."""
+        self._note_failures()
         process = self._launch("drain")
         try:
             code = process.wait(timeout)
@@ -64,7 +68,7 @@ class Driver:
 
     def batches(self) -> int:
         """Micro-batches that this driver has told of so far."""
-        return len(self._lines())
+        return sum("batch" in line for line in self._lines())
 
     def await_batch(self, after: int, timeout: float) -> None:
         """Wait until there are more micro-batches than that; a driver that ends meanwhile is started again."""
@@ -98,12 +102,18 @@ class Driver:
         executors = self._executors()
         if not executors or self._process is None or not self.running:
             return False
-        halted = [each for pid in executors for each in (pid, *_descendants(pid))]
+        halted = [each for pid in executors for each in (pid, *descendants(pid))]
         for pid in halted:
             _signal(pid, signal.SIGSTOP)
         self._kill(self._process, orphans=halted)
         self._orphans = halted
         return True
+
+    def wake_workers(self) -> None:
+        """Let the Python workers of orphaned executors go on, but not the JVMs, which would end them."""
+        for pid in self._orphans:
+            if EXECUTOR not in command_line(pid):
+                _signal(pid, signal.SIGCONT)
 
     def wake(self) -> None:
         """Let orphaned executors go on with what they did, and wait until they notice that their driver is gone."""
@@ -113,8 +123,14 @@ class Driver:
         _await_gone(orphans)
 
     def log(self) -> str:
-        """The end of what the drivers wrote to their logs."""
-        return (self._folder / "stderr").read_text(errors="replace")[-4000:]
+        """The end of what the drivers wrote to their logs, without the hundreds of frames of the JVM's errors."""
+        lines = (self._folder / "stderr").read_text(errors="replace").splitlines()
+        return "\n".join(line for line in lines if not line.startswith("\tat "))[-4000:]
+
+    def _note_failures(self) -> None:
+        """Count the queries that failed in the driver that has ended, before the next one writes over its output."""
+        if self._output.exists():
+            self.failures.update(f"{line['failed']}: {line['cause']}" for line in self._lines() if "failed" in line)
 
     def _launch(self, mode: str) -> subprocess.Popen[bytes]:
         environment = {
@@ -140,11 +156,11 @@ class Driver:
     def _executors(self) -> list[int]:
         if self._process is None:
             return []
-        return [pid for pid in _descendants(self._process.pid) if EXECUTOR in _command(pid)]
+        return [pid for pid in descendants(self._process.pid) if EXECUTOR in command_line(pid)]
 
     def _kill(self, process: subprocess.Popen[bytes], orphans: Collection[int] = ()) -> None:
-        hanging = [pid for pid in _descendants(process.pid) if pid not in orphans]
-        for pid in (process.pid, *(pid for pid in hanging if "SparkSubmit" in _command(pid))):
+        hanging = [pid for pid in descendants(process.pid) if pid not in orphans]
+        for pid in (process.pid, *(pid for pid in hanging if "SparkSubmit" in command_line(pid))):
             _signal(pid)
         process.wait()
         _await_gone(hanging)
@@ -170,7 +186,7 @@ def _spark_home(folder: Path) -> Path:
     return home
 
 
-def _descendants(pid: int) -> Iterator[int]:
+def descendants(pid: int) -> Iterator[int]:
     """Processes below one."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
@@ -185,7 +201,8 @@ def _descendants(pid: int) -> Iterator[int]:
         rest += below
 
 
-def _command(pid: int) -> str:
+def command_line(pid: int) -> str:
+    """How a process was started; nothing when it is gone."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
     return ""

@@ -1,11 +1,12 @@
 """The Spark driver that the chaos runs kill: one streaming query for each leg, in a process of its own.
 
-It prints a line of JSON for every micro-batch, so that faults can hit a query that is at work. `drain` reads what is
-left, and prints for each leg what its Parquet files hold.
+It prints a line of JSON for every micro-batch, so that faults can hit a query that is at work, and for every query that
+fails, which is started again. `drain` reads what is left, and prints for each leg what its Parquet files hold.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -13,7 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jetspark.spark import JetStreamListener, QueryProgress, recommended_conf, release
@@ -56,7 +59,11 @@ class Job(TypedDict):
 
 def session(job: Job) -> SparkSession:
     """The Spark session."""
-    conf = {**recommended_conf(), "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", **job["conf"]}
+    # A driver lives for a minute, so code is compiled quickly rather than well.
+    light = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    jvm = {"spark.driver.extraJavaOptions": light, "spark.executor.extraJavaOptions": light}
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    conf = {**recommended_conf(), **jvm, **quiet, "spark.sql.shuffle.partitions": "2", **job["conf"]}
     builder = SparkSession.builder.master(job["master"]).appName("chaos")
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -76,21 +83,45 @@ def writer(spark: SparkSession, leg: Leg) -> DataStreamWriter:
 
 def tell(progress: QueryProgress) -> None:
     """Print how far a query is."""
-    line = {"leg": progress.name, "batch": progress.batch, "rows": progress.rows, "lag": progress.lag}
+    print_line({"leg": progress.name, "batch": progress.batch, "rows": progress.rows, "lag": progress.lag})
+
+
+def print_line(line: dict[str, object]) -> None:
+    """Print it as JSON."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
 def run(job: Job) -> None:
-    """Run the queries until one ends, which only a fault can make it do."""
+    """Run the queries; one that fails is started again where its checkpoint says."""
     spark = session(job)
     spark.streams.addListener(JetStreamListener(tell, log=False))
-    for leg in job["legs"]:
-        query = writer(spark, leg).start()
-        deadline = time.monotonic() + START_TIMEOUT
-        while query.isActive and query.status["message"].startswith("Initializing") and time.monotonic() < deadline:
-            time.sleep(0.05)  # one after the other: each starts several processes, which Spark gives ten seconds
-    spark.streams.awaitAnyTermination()
+    queries = {leg["name"]: started(spark, leg) for leg in job["legs"]}
+    while True:
+        with contextlib.suppress(StreamingQueryException):  # each query says below why it ended
+            spark.streams.awaitAnyTermination()
+        spark.streams.resetTerminated()
+        for leg in job["legs"]:
+            if not queries[leg["name"]].isActive:
+                print_line({"failed": leg["name"], "cause": cause(queries[leg["name"]])})
+                queries[leg["name"]] = started(spark, leg)
+
+
+def started(spark: SparkSession, leg: Leg) -> StreamingQuery:
+    """The query of a leg, running. One after the other: each starts processes, to which Spark gives ten seconds."""
+    query = writer(spark, leg).start()
+    deadline = time.monotonic() + START_TIMEOUT
+    while query.isActive and query.status["message"].startswith("Initializing") and time.monotonic() < deadline:
+        time.sleep(0.05)  # nobody tells
+    return query
+
+
+def cause(query: StreamingQuery) -> str:
+    """Why a query failed: the last line of ours, or Spark's first."""
+    error = query.exception()
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("jetspark.")]
+    return (ours or [line.rpartition("terminated with exception: ")[2] for line in lines])[-1 if ours else 0][:200]
 
 
 def drain(spark: SparkSession, legs: Sequence[Leg]) -> dict[str, Found]:

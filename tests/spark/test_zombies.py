@@ -1,0 +1,162 @@
+"""Attempts of a task that go on although another one has done its work, and attempts that die with their work done.
+
+Spark gives up an attempt when its executor seems to be dead, and runs the task again when an attempt is lost after it
+has published. Both publish the same rows, on a real server, which has to keep each of them once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.bulk.proxy import Proxy, Tamper
+from tests.chaos.driver import Driver, command_line, descendants
+from tests.chaos.job import Job, Leg, drain, writer
+from tests.spark.support import Nats
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+COUNT = 3000
+"""Rows of a micro-batch. They are one record batch, which a task has as a whole when it publishes the first of them."""
+MORE = 100
+ATOMIC_BATCH = 1000
+PENDING = 50
+TIMEOUT = 120.0
+WAY_OF_WRITING = [
+    pytest.param({}, COUNT, id="plain"),
+    pytest.param({"progressStream": "LOST"}, COUNT, id="recorded"),
+    pytest.param({"atomic": "true"}, ATOMIC_BATCH, id="atomic"),
+]
+
+
+class Acks:
+    """What a server says to those who publish to some streams: halted at the first of it until `let_go`, and counted.
+
+    Attributes
+    ----------
+    halted
+        Connections that were halted.
+    duplicates
+        Messages of which the server has said, since, that it had them.
+    """
+
+    def __init__(self, *streams: str) -> None:
+        self._ours = re.compile(rb'"stream":\s*"(?:%s)"' % "|".join(streams).encode())
+        self._duplicate = re.compile(self._ours.pattern + rb'[^}]*"duplicate":\s*true')
+        self._free = threading.Event()
+        self._lock = threading.Lock()
+        self.halted = 0
+        self.duplicates = 0
+
+    def tamper(self) -> Tamper:
+        """For one connection."""
+        tail, waits = b"", True
+
+        def tamper(data: bytes) -> bytes:
+            nonlocal tail, waits
+            seen = tail + data
+            if waits and self._ours.search(seen):
+                waits = False
+                if not self._free.is_set():
+                    with self._lock:
+                        self.halted += 1
+                    self._free.wait(TIMEOUT)
+            found = list(self._duplicate.finditer(seen))
+            with self._lock:
+                self.duplicates += len(found)
+            tail = seen[found[-1].end() if found else 0 :][-300:]  # an acknowledgement may come in two parts
+            return data
+
+        return tamper
+
+    def let_go(self) -> None:
+        """Halt nothing any more."""
+        self._free.set()
+
+
+def leg(name: str, folder: Path, url: str, origin: str, target: str, options: dict[str, str]) -> Leg:
+    """A query that copies a stream in micro-batches of one task each."""
+    limits = {"minPartitions": "1", "maxOffsetsPerTrigger": str(COUNT), "startingOffsets": "earliest"}
+    sink = {"servers": url, "subject": f"{target}.x", "ackTimeout": "10m", "maxPendingAcks": str(PENDING), **options}
+    source = {"servers": url, "stream": origin, **limits}
+    return Leg(name=name, options=source, sink=sink, folder=str(folder / name), numbers=COUNT + MORE, digits=[])
+
+
+def until(condition: Callable[[], bool], driver: Driver | None = None) -> None:
+    """Other processes are waited for, which tell nobody."""
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline, driver and driver.log()
+        time.sleep(0.02)
+
+
+def data(nats: Nats, stream: str) -> list[int]:
+    return sorted(int(str(row["data"], "ascii")) for row in nats.rows(stream, "data"))  # type: ignore[call-overload]
+
+
+def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_nothing_twice(
+    session: SparkSession, nats: Nats, tmp_path: Path
+) -> None:
+    """Their executor stands still while another driver finishes their micro-batch and the next, and then goes on."""
+    origin = nats.filled(COUNT + MORE)
+    ways: dict[str, dict[str, str]] = {
+        "plain": {},
+        "recorded": {"progressStream": "ZOMBIES"},
+        "atomic": {"atomic": "true"},
+    }
+    targets = {name: nats.stream(allow_atomic=name == "atomic") for name in ways}
+    acks = Acks(*targets.values())
+    with contextlib.ExitStack() as stack:
+        proxy = stack.enter_context(Proxy(nats.server, *[acks.tamper() for _ in range(40)]))
+        stack.callback(acks.let_go)
+
+        def legs(url: str) -> list[Leg]:
+            return [leg(name, tmp_path, url, origin, targets[name], ways[name]) for name in ways]
+
+        driver = Driver(tmp_path, Job(master="local-cluster[1,3,1024]", conf={}, legs=legs(proxy.url)))
+        stack.callback(driver.kill)
+        driver.start()
+        until(lambda: acks.halted == len(ways) or not driver.running, driver)
+        assert driver.orphan_executor()
+        before = {name: nats.info(target).state.messages for name, target in targets.items()}
+        assert before["atomic"] == ATOMIC_BATCH
+        assert 0 < before["plain"] < COUNT
+        assert 0 < before["recorded"] < COUNT
+
+        drain(session, legs(nats.url))
+        for target in targets.values():
+            assert data(nats, target) == list(range(COUNT + MORE))
+
+        acks.let_go()
+        driver.wake_workers()
+        until(lambda: acks.duplicates >= COUNT * len(ways) - sum(before.values()))
+    assert acks.duplicates == COUNT * len(ways) - sum(before.values())
+    for target in targets.values():
+        assert data(nats, target) == list(range(COUNT + MORE))
+
+
+@pytest.mark.parametrize(("options", "stored"), WAY_OF_WRITING)
+def test_a_task_that_dies_when_its_rows_are_stored_is_run_again_and_stores_nothing_twice(
+    session: SparkSession, nats: Nats, tmp_path: Path, options: dict[str, str], stored: int
+) -> None:
+    origin, target = nats.filled(COUNT), nats.stream(allow_atomic=True)
+    acks = Acks(target)
+    with Proxy(nats.server, *[acks.tamper() for _ in range(40)]) as proxy:
+        made = leg("dies", tmp_path, proxy.url, origin, target, {**options, "maxPendingAcks": str(2 * COUNT)})
+        query = writer(session, made).trigger(availableNow=True).start()
+        until(lambda: acks.halted == 1 and nats.info(target).state.messages == stored)
+        for pid in descendants(os.getpid()):
+            if command_line(pid).endswith("pyspark.worker\0") and not list(descendants(pid)):
+                os.kill(pid, signal.SIGKILL)
+        acks.let_go()
+        query.awaitTermination()
+    assert acks.duplicates == (0 if "progressStream" in options else stored)
+    assert data(nats, target) == list(range(COUNT))
