@@ -36,12 +36,10 @@ INTERNAL: Final = frozenset(
 BY_HAND: Final[dict[str, ByHand]] = {
     "OrderedConsumer": ByHand("jetspark.sync.jetstream.consume_context:StartOrderedConsume", frozenset({"consume"})),
     "Consuming": ByHand("jetspark.sync.jetstream.consume_context:StartConsume", frozenset({"consume"})),
-    "PullSubscription": ByHand("jetspark.sync.push:PullDraining", frozenset({"emptied", "pending", "retire"})),
+    "PullSubscription": ByHand("jetspark.sync.push:PullDraining", frozenset()),
     "PushSubscription": ByHand(
         "jetspark.sync.push:PushReading",
-        frozenset({"drain", "next_msg", "__iter__", "__next__"})
-        | {"route", "retire", "emptied", "drain_soon"}  # for those who read on behalf of the user
-        | {"awaits_asking", "asked_again", "look_empty", "reader_ended", "taken", "wants_taken"},
+        frozenset({"drain", "next_msg", "__iter__", "__next__"}),
     ),
     "BatchPublisher": ByHand("jetspark.sync.jetstream.publisher:BatchAdd", frozenset({"add"})),
     "Publishing": ByHand("jetspark.sync.jetstream.publisher:PublishAsync", frozenset({"publish_async"})),

@@ -254,9 +254,9 @@ class Connection(ConnectionCore):
         try:
             async with asyncio.timeout(seconds):
                 for subscription in subscriptions:
-                    subscription.retire()
+                    subscription._retire()
                 await self.confirm(None)
-                await asyncio.gather(*(subscription.emptied(confirm=False) for subscription in subscriptions))
+                await asyncio.gather(*(subscription._emptied(confirm=False) for subscription in subscriptions))
                 await self.confirm(None)
                 await self.acknowledged(None)
         except TimeoutError:

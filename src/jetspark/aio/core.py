@@ -47,10 +47,10 @@ class Drainable(Protocol):
     def pending(self) -> tuple[int, int]:
         """Messages that wait, and their bytes."""
 
-    def retire(self) -> None:
+    def _retire(self) -> None:
         """Let the server send nothing more."""
 
-    async def emptied(self, *, confirm: bool) -> None:
+    async def _emptied(self, *, confirm: bool) -> None:
         """Wait until all that came was taken and handled."""
 
 

@@ -198,10 +198,10 @@ class Subscription:
         self._connection.check_loop()
         self._connection.check_open()
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
-        self.retire()
+        self._retire()
         try:
             async with asyncio.timeout(seconds):
-                await self.emptied(confirm=True)
+                await self._emptied(confirm=True)
         except TimeoutError:
             left = len(self._route.pending)
             self._connection.client.unsubscribe(self._route)
@@ -209,12 +209,12 @@ class Subscription:
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             ) from None
 
-    def retire(self) -> None:
+    def _retire(self) -> None:
         """Tell the server to send nothing more."""
         if self._connection.client.retire(self._route):
             self._connection.send_soon()
 
-    async def emptied(self, *, confirm: bool) -> None:
+    async def _emptied(self, *, confirm: bool) -> None:
         """Wait until the server has confirmed (if so asked), and all that came was taken and handled."""
         if confirm and not self._route.ended:
             with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
@@ -231,7 +231,7 @@ class Subscription:
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Messages came, or the end, or what waited was discarded."""
         if self._empty is not None and not self._route.pending and not self._empty.done():
             self._empty.set_result(None)
@@ -255,10 +255,10 @@ class Subscription:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             if self._route.pending:
-                self.wake()
+                self._wake()
             raise
         if len(self._route.pending) > 1 and self._waiters:
-            self.wake()
+            self._wake()
 
     def _taken(self) -> None:
         """A message was taken while somebody wanted to know."""
@@ -304,4 +304,4 @@ class Subscription:
 
 def _wake(subscription: weakref.ref[Subscription]) -> None:
     if (found := subscription()) is not None:
-        found.wake()
+        found._wake()

@@ -247,9 +247,9 @@ class Connection(ConnectionCore):
         try:
             self.run(partial(setattr, self._inner.client, "status", Status.DRAINING))
             for subscription in subscriptions:
-                subscription.retire()
+                subscription._retire()
             self.confirm(seconds)
-            late = [each for each in subscriptions if not each.emptied(deadline)]
+            late = [each for each in subscriptions if not each._emptied(deadline)]
             if late:
                 left = sum(each.pending[0] for each in late)
                 raise DrainTimeoutError(f"not drained within {seconds:g} s; {left} messages dropped")
@@ -279,7 +279,7 @@ class Connection(ConnectionCore):
             except ConnectionClosedError:
                 return  # closed before
             for subscription in list(self._subscriptions):
-                subscription.join(_JOIN_PATIENCE)
+                subscription._join(_JOIN_PATIENCE)
             for thread in list(self._callback_threads):
                 thread.stop(_JOIN_PATIENCE)
             self._stop_threads()

@@ -39,13 +39,13 @@ class Drainable(Protocol):
     def pending(self) -> tuple[int, int]:
         """Messages that wait, and their bytes."""
 
-    def retire(self) -> None:
+    def _retire(self) -> None:
         """Let the server send nothing more."""
 
-    def emptied(self, deadline: float) -> bool:
+    def _emptied(self, deadline: float) -> bool:
         """Wait until all that came was taken and handled; whether it was in time."""
 
-    def join(self, timeout: float) -> None:
+    def _join(self, timeout: float) -> None:
         """Wait for the callback's thread to end, unless this is it."""
 
 

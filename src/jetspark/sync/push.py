@@ -78,7 +78,7 @@ class PushReading(Blocking):
             The rest was dropped.
         """
         if self._reader.is_current:
-            self._connection.soon(partial(self._inner.drain_soon, timeout))
+            self._connection.soon(partial(self._inner._drain_soon, timeout))
         else:
             self._call(self._inner.drain(timeout))
 
@@ -99,8 +99,8 @@ class _Reader(Subscription):
 
     def __init__(self, connection: Connection, inner: PushSubscription) -> None:
         self._inner = inner
-        callback = cast("Callback | None", inner.direct)
-        super().__init__(connection, inner.route, _acking(callback) if callback and inner.auto_ack else callback)
+        callback = cast("Callback | None", inner._direct)
+        super().__init__(connection, inner._route, _acking(callback) if callback and inner._auto_ack else callback)
         self.drained = _Drained(connection, inner, self)  # lives as long as somebody reads, a thread for one
         connection.enlist(self.drained)
 
@@ -113,20 +113,20 @@ class _Reader(Subscription):
         try:
             super()._run(callback)
         finally:
-            self._connection.soon(self._inner.reader_ended)
+            self._connection.soon(self._inner._reader_ended)
 
-    def wake(self) -> None:
-        super().wake()
-        self._inner.look_empty()
+    def _wake(self) -> None:
+        super()._wake()
+        self._inner._look_empty()
 
     def _take(self, timeout: float | None) -> Msg | None:
-        if self._inner.awaits_asking and not self._inner.route.pending:
-            self._connection.soon(self._inner.asked_again)
+        if self._inner._awaits_asking and not self._inner._route.pending:
+            self._connection.soon(self._inner._asked_again)
         return super()._take(timeout)
 
     def _taken(self) -> None:
-        if self._inner.wants_taken:
-            self._connection.soon(self._inner.taken)
+        if self._inner._wants_taken:
+            self._connection.soon(self._inner._tell_taken)
 
 
 class _Drained:
@@ -143,21 +143,21 @@ class _Drained:
     def pending(self) -> tuple[int, int]:
         return self._inner.pending
 
-    def retire(self) -> None:
-        self._connection.run(self._inner.retire)
+    def _retire(self) -> None:
+        self._connection.run(self._inner._retire)
 
-    def emptied(self, deadline: float) -> bool:
+    def _emptied(self, deadline: float) -> bool:
         left = max(deadline - time.monotonic(), 0)
         try:
-            self._connection.call(asyncio.wait_for(self._inner.emptied(confirm=False), left))
+            self._connection.call(asyncio.wait_for(self._inner._emptied(confirm=False), left))
         except TimeoutError:
             return False
         return True
 
-    def join(self, timeout: float) -> None:
+    def _join(self, timeout: float) -> None:
         reader = None if self._reader is None else self._reader()
         if reader is not None:
-            reader.join(timeout)
+            reader._join(timeout)
 
 
 def _acking(callback: Callback) -> Callback:

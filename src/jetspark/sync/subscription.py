@@ -189,21 +189,21 @@ class Subscription:
         self._connection.check_open()
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
-        self.retire()
+        self._retire()
         with suppress(DisconnectedError, ConnectionClosedError, FlushTimeoutError):  # then nothing more can come
             self._connection.confirm(seconds)
-        if not self.emptied(deadline):
+        if not self._emptied(deadline):
             left = len(self._route.pending)
             self._connection.unsubscribe(self._route, 0)
             raise DrainTimeoutError(
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             )
 
-    def retire(self) -> None:
+    def _retire(self) -> None:
         """Tell the server to send nothing more."""
         self._connection.retire(self._route)
 
-    def emptied(self, deadline: float) -> bool:
+    def _emptied(self, deadline: float) -> bool:
         """Wait until all that came was taken and handled; whether it was in time."""
         self._connection.forget(self._route)
         if self._thread is not None:
@@ -215,14 +215,14 @@ class Subscription:
             self._route.watched = True
             return self._changed.wait_for(lambda: not self._route.pending, max(deadline - time.monotonic(), 0))
 
-    def join(self, timeout: float) -> None:
+    def _join(self, timeout: float) -> None:
         """Wait for the callback's thread to end, unless this is it."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Messages came, or the end, or what waited was discarded. On the loop's thread."""
         with self._changed:
             self._changed.notify_all()
@@ -247,4 +247,4 @@ class Subscription:
 
 def _wake(subscription: weakref.ref[Subscription]) -> None:
     if (found := subscription()) is not None:
-        found.wake()
+        found._wake()

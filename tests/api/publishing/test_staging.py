@@ -48,7 +48,7 @@ class Losing(Busy):
     js: JetStream
 
     def then(self) -> None:
-        publisher = self.js._inner.publisher
+        publisher = self.js._inner._publisher
         assert publisher is not None
         publisher.fail(DisconnectedError("gone"))
 

@@ -56,22 +56,22 @@ class BatchPublisher:
         self._connection = connection
         self._timeout = timeout
         self._retry = retry
-        self.state = AtomicBatch(batch_id)  # for the fronts
+        self._state = AtomicBatch(batch_id)  # the blocking front adds to it, too
         self._ack: PubAck | None = None
         self._turn = asyncio.Lock()  # messages are numbered, so one goes behind the other
 
     def __repr__(self) -> str:
-        return f"<BatchPublisher {self.id!r} of {self.count}, {self.state.state.value}>"
+        return f"<BatchPublisher {self.id!r} of {self.count}, {self._state.state.value}>"
 
     @property
     def id(self) -> str:
         """Id that the messages carry."""
-        return self.state.id
+        return self._state.id
 
     @property
     def count(self) -> int:
         """Messages added so far."""
-        return self.state.count
+        return self._state.count
 
     @property
     def ack(self) -> PubAck:
@@ -83,7 +83,7 @@ class BatchPublisher:
             There is none: the batch is not committed.
         """
         if self._ack is None:
-            raise BatchClosedError(f"the atomic batch {self.id!r} is not committed, but {self.state.state.value}")
+            raise BatchClosedError(f"the atomic batch {self.id!r} is not committed, but {self._state.state.value}")
         return self._ack
 
     async def __aenter__(self) -> Self:
@@ -94,7 +94,7 @@ class BatchPublisher:
     ) -> None:
         if kind is not None:
             await self.discard()
-        elif self.state.is_open and self.count:
+        elif self._state.is_open and self.count:
             await self.commit()
 
     async def add(
@@ -135,7 +135,7 @@ class BatchPublisher:
             As for `publish`; the batch has failed then, and stores nothing.
         """
         async with self._turn:
-            state = self.state
+            state = self._state
             together = state.headers(headers, fields)
             if state.asks or confirm:
                 plan = self._retry if state.asks else _ONCE
@@ -178,7 +178,7 @@ class BatchPublisher:
             There is nothing to commit.
         """
         async with self._turn:
-            state = self.state
+            state = self._state
             if subject is None:
                 subject, together = state.end()
                 answer = await self._ask(subject, b"", together, timeout, _ONCE)
@@ -192,7 +192,7 @@ class BatchPublisher:
 
     async def discard(self) -> None:
         """Store nothing of it. After the end it does nothing."""
-        last = self.state.discard()
+        last = self._state.discard()
         if last is not None:
             with contextlib.suppress(Error):  # the server forgets the batch by itself, if a little later
                 await self._connection.publish(last[0], headers=last[1])
@@ -210,8 +210,8 @@ class BatchPublisher:
         try:
             return await ask_stream(self._connection, subject, payload, headers, seconds, plan)
         except _UNANSWERED as error:
-            self.state.fail(error)
+            self._state.fail(error)
             raise
         except asyncio.CancelledError:
-            self.state.fail(BatchClosedError("the wait for an answer was cancelled"))
+            self._state.fail(BatchClosedError("the wait for an answer was cancelled"))
             raise

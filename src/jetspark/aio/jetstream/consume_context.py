@@ -65,14 +65,9 @@ class ConsumeContext:
 
     The iteration ends when it was stopped or drained, and raises the error that ended it. A wait that is cancelled
     loses nothing.
-
-    Attributes
-    ----------
-    puller
-        Where the messages come from; for the blocking front.
     """
 
-    puller: MessageSource
+    _puller: MessageSource  # the blocking front takes from it, too
 
     def __init__(self, connection: Connection, where: str) -> None:
         self._connection = connection
@@ -85,7 +80,7 @@ class ConsumeContext:
         self._watcher: Callable[[], None] | None = None
         self._overdue: asyncio.TimerHandle | None = None  # for the end of a drain
 
-    def start(
+    def _start(
         self,
         make: Callable[[Callable[[], None], Callable[[Error], None]], MessageSource],
         callback: Callback | None,
@@ -95,13 +90,13 @@ class ConsumeContext:
         self._connection.check_loop()
         self._on_error = on_error
         myself: weakref.ref[ConsumeContext] = weakref.ref(self)  # weak, so that one who is forgotten stops
-        self.puller = make(partial(_news, myself), partial(_warned, self._connection, myself))
-        self._ready = self.puller.ready
+        self._puller = make(partial(_news, myself), partial(_warned, self._connection, myself))
+        self._ready = self._puller.ready
         self._popleft = self._ready.popleft
-        self._sizes = self.puller.counts_bytes
-        self.puller.start()
+        self._sizes = self._puller.counts_bytes
+        self._puller.start()
         loop = asyncio.get_running_loop()
-        weakref.finalize(self, _forgotten, loop, self.puller).atexit = False
+        weakref.finalize(self, _forgotten, loop, self._puller).atexit = False
         self._connection.enlist(self)
         if callback is not None:
             self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
@@ -111,7 +106,7 @@ class ConsumeContext:
     def __repr__(self) -> str:
         return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
 
-    def watch(self, watcher: Callable[[], None]) -> None:
+    def _watch(self, watcher: Callable[[], None]) -> None:
         """Let somebody else take the messages, and be called when there are some; for the blocking front."""
         self._watcher = watcher
         watcher()
@@ -121,17 +116,17 @@ class ConsumeContext:
     @property
     def closed(self) -> bool:
         """It has ended, and its messages were taken."""
-        return self.puller.ended and not self.puller.ready
+        return self._puller.ended and not self._puller.ready
 
     @property
     def error(self) -> Error | None:
         """What ended it, None while it runs and where it was stopped or drained."""
-        return self.puller.error
+        return self._puller.error
 
     @property
     def pending(self) -> tuple[int, int]:
         """Messages in the buffer, and their bytes of headers and payload."""
-        ready = list(self.puller.ready)  # at once, as another thread may take from it
+        ready = list(self._puller.ready)  # at once, as another thread may take from it
         return len(ready), sum(len(message.raw_header) + len(message.payload) for message in ready)
 
     # -- messages ------------------------------------------------------------------------------------------------
@@ -147,17 +142,17 @@ class ConsumeContext:
         return message
 
     def _taken(self, message: Msg) -> None:
-        puller = self.puller
+        puller = self._puller
         if self._sizes:
             puller.taken_size += message_size(message)
         puller.report()
         self._left = puller.until_pull
         if puller.ended:
-            self.wake()
+            self._wake()
 
     async def _next(self) -> Msg:
         """Wait for a message."""
-        puller = self.puller
+        puller = self._puller
         self._connection.check_loop()
         puller.report()
         while not puller.ready:
@@ -177,13 +172,13 @@ class ConsumeContext:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Messages came, or the end."""
-        if self.puller.ended:
+        if self._puller.ended:
             self._left = 1
             self._hurry(None)
         else:
-            self._left = min(self._left, self.puller.until_pull)
+            self._left = min(self._left, self._puller.until_pull)
         if self._watcher is not None:
             self._watcher()
         waiters, self._waiters = self._waiters, []
@@ -204,9 +199,9 @@ class ConsumeContext:
     async def stop(self) -> None:
         """End now. What is in the buffer is dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
         self._connection.check_loop()
-        self.puller.stop()
-        self.puller.ready.clear()
-        self.wake()
+        self._puller.stop()
+        self._puller.ready.clear()
+        self._wake()
         if self._task is not None and self._task is not asyncio.current_task():
             await asyncio.wait([self._task])
 
@@ -220,10 +215,10 @@ class ConsumeContext:
             When they have passed, it ends behind what came with `DrainTimeoutError`.
         """
         self._connection.check_loop()
-        self.puller.drain()
-        if not self.puller.ended:
+        self._puller.drain()
+        if not self._puller.ended:
             seconds = self._connection.options.drain_timeout if timeout is None else timeout
-            self._hurry(asyncio.get_running_loop().call_later(seconds, _overdue, self.puller, repr(self), seconds))
+            self._hurry(asyncio.get_running_loop().call_later(seconds, _overdue, self._puller, repr(self), seconds))
 
     async def wait_closed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Wait until it has ended and its messages were taken and handled; raises the error that ended it.
@@ -236,22 +231,22 @@ class ConsumeContext:
         self._connection.check_loop()
         try:
             async with asyncio.timeout(timeout):
-                await self.emptied(confirm=True)
+                await self._emptied(confirm=True)
         except TimeoutError:
-            raise not_drained(repr(self), timeout or 0, len(self.puller.ready)) from None
-        if self.puller.error is not None:
-            raise self.puller.error
+            raise not_drained(repr(self), timeout or 0, len(self._puller.ready)) from None
+        if self._puller.error is not None:
+            raise self._puller.error
 
     def _hurry(self, timer: asyncio.TimerHandle | None) -> None:
         if self._overdue is not None:
             self._overdue.cancel()
         self._overdue = timer
 
-    def retire(self) -> None:
+    def _retire(self) -> None:
         """The connection drains."""
-        self.puller.drain()
+        self._puller.drain()
 
-    async def emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (it has confirmed its own end)
+    async def _emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (it has confirmed its own end)
         """Wait until all that came was taken and handled."""
         if self._task is not None:
             if self._task is not asyncio.current_task():
@@ -269,16 +264,16 @@ class ConsumeContext:
             except StopAsyncIteration:
                 return
             except Error as error:
-                self.report(error)
+                self._report(error)
                 return
             try:
                 result = callback(message)
                 if result is not None:
                     await result
             except Exception as error:  # noqa: BLE001 - it may raise anything; the next message is not its business
-                self.report(error)
+                self._report(error)
 
-    def report(self, error: Exception) -> None:
+    def _report(self, error: Exception) -> None:
         """Tell a warning to the handler."""
         if self._on_error is None:
             self._connection.tell(ErrorOccurred(error))
@@ -302,13 +297,13 @@ class ConsumeContext:
 
 def _news(context: weakref.ref[ConsumeContext]) -> None:
     if (found := context()) is not None:
-        found.wake()
+        found._wake()
 
 
 def _warned(connection: Connection, context: weakref.ref[ConsumeContext], error: Error) -> None:
     found = context()
     if found is not None:
-        found.report(error)
+        found._report(error)
     else:
         connection.tell(ErrorOccurred(error))
 

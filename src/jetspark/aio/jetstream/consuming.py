@@ -193,7 +193,7 @@ class Consuming:
             return puller
 
         try:
-            return ConsumeContext(self._js.connection, where).start(make, callback, on_error)
+            return ConsumeContext(self._js.connection, where)._start(make, callback, on_error)
         except BaseException:
             if puller is not None:
                 self._left.leave(puller)

@@ -216,7 +216,7 @@ class OrderedConsumer:
 
         self._take()
         try:
-            return ConsumeContext(self._js.connection, f"stream {self._stream}").start(make, callback, on_error)
+            return ConsumeContext(self._js.connection, f"stream {self._stream}")._start(make, callback, on_error)
         except BaseException:
             self._release()
             raise

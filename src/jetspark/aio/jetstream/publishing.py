@@ -36,8 +36,8 @@ class Publishing(JetStreamAPI):
     ) -> None:
         super().__init__(connection, prefix, timeout)
         # For the fronts, not for their users: limits and times, and the window once there is one.
-        self.publishing = publishing or PublishSettings()
-        self.publisher: Publisher | None = None
+        self._settings = publishing or PublishSettings()
+        self._publisher: Publisher | None = None
 
     async def publish(
         self,
@@ -121,10 +121,10 @@ class Publishing(JetStreamAPI):
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
             It cannot be sent; nothing was.
         """
-        publisher = self.publisher
+        publisher = self._publisher
         if publisher is None or publisher.over:
             self._connection.check_loop()
-            publisher = self.publisher = Publisher(self._connection, self.publishing)
+            publisher = self._publisher = Publisher(self._connection, self._settings)
         if fields:
             headers = publish_headers(headers, fields)
         while (future := publisher.send(subject, payload, headers)) is None:
@@ -134,12 +134,12 @@ class Publishing(JetStreamAPI):
     @property
     def publish_async_pending(self) -> int:
         """How many publishes of `publish_async` are not answered yet."""
-        return 0 if self.publisher is None else self.publisher.pending
+        return 0 if self._publisher is None else self._publisher.pending
 
     @property
     def publish_async_stats(self) -> PublishStats:
         """What became of the publishes of `publish_async` so far."""
-        return _NO_STATS if self.publisher is None else self.publisher.stats
+        return _NO_STATS if self._publisher is None else self._publisher.stats
 
     async def publish_async_completed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Wait until every publish of `publish_async` is acknowledged or has failed.
@@ -154,8 +154,8 @@ class Publishing(JetStreamAPI):
         PublishTimeoutError
             Some are still under way, and stay so.
         """
-        if self.publisher is not None:
-            await self.publisher.completed(timeout)
+        if self._publisher is not None:
+            await self._publisher.completed(timeout)
 
     def batch(self, batch_id: str | None = None, *, timeout: float | None = None) -> BatchPublisher:
         """Begin an atomic batch, of up to a thousand messages for one stream that sets `allow_atomic` (ADR-50).
@@ -173,4 +173,4 @@ class Publishing(JetStreamAPI):
             The id is too long.
         """
         seconds = self.timeout if timeout is None else timeout
-        return BatchPublisher(self._connection, batch_id, seconds, self.publishing.retry)
+        return BatchPublisher(self._connection, batch_id, seconds, self._settings.retry)

@@ -231,7 +231,7 @@ class PullSubscription:
         self._stop_fetching()
         try:
             async with asyncio.timeout(seconds):
-                problem = await drive(drain(self._binding), self._js.request, self._emptied)
+                problem = await drive(drain(self._binding), self._js.request, self._fetched)
         except TimeoutError:
             left = len(self._buffer)
             await self._end()
@@ -247,12 +247,12 @@ class PullSubscription:
         """Messages that wait for the next fetch, and their bytes."""
         return self.pending_msgs, self.pending_bytes
 
-    def retire(self) -> None:
+    def _retire(self) -> None:
         """Pull no more."""
         if not self._ending:
             self._stop_fetching()
 
-    async def emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (nothing is waited for)
+    async def _emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (nothing is waited for)
         """Delete the consumer if it is ours. What came too late for its fetch is left: nobody will fetch it."""
         if not self._closed:
             problem = await drive(drain(self._binding), self._js.request, self._end)
@@ -277,7 +277,7 @@ class PullSubscription:
         self._closed = True
         self._buffer.clear()
 
-    async def _emptied(self, _: Step) -> None:
+    async def _fetched(self, _: Step) -> None:
         """Wait until nothing more is under way, and all that came was fetched."""
         with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
             await self._connection.confirm(None)

@@ -24,7 +24,6 @@ from jetspark.jetstream.errors import (
 )
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.events import ErrorOccurred
-from jetspark.wire.routes import Route
 
 if TYPE_CHECKING:
     from jetspark.aio.jetstream.api import JetStreamAPI
@@ -52,9 +51,9 @@ class PushSubscription(Subscription):
         self._retired = self._over = False
         self._asked: asyncio.Future[None] | None = None
         self._reading: asyncio.Future[None] | None = None
-        self.auto_ack = auto_ack
-        self.direct: Callable[[Msg], object] | None = getattr(callback, "direct", None)
-        if self.direct is not None:  # the blocking front calls it, on a thread that takes the messages itself
+        self._auto_ack = auto_ack
+        self._direct: Callable[[Msg], object] | None = getattr(callback, "direct", None)
+        if self._direct is not None:  # the blocking front calls it, on a thread that takes the messages itself
             self._reading = asyncio.get_running_loop().create_future()
             callback = None
         super().__init__(js.connection, feed.route, _acking(js, callback) if callback and auto_ack else callback)
@@ -203,13 +202,13 @@ class PushSubscription(Subscription):
         """
         self._check(self._retired)
         if self._task is not None and self._task is asyncio.current_task():
-            self.drain_soon(timeout)
+            self._drain_soon(timeout)
             return
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
-        self.retire()
+        self._retire()
         try:
             async with asyncio.timeout(seconds):
-                await self.emptied(confirm=True)
+                await self._emptied(confirm=True)
         except TimeoutError:
             left = len(self._route.pending)
             try:
@@ -223,12 +222,12 @@ class PushSubscription(Subscription):
             self._retired = self._over  # it can be drained, or unsubscribed, again
             raise
 
-    def retire(self) -> None:
+    def _retire(self) -> None:
         """Tell the server to send nothing more."""
         self._retired = True
         self._feed.retire()
 
-    async def emptied(self, *, confirm: bool) -> None:
+    async def _emptied(self, *, confirm: bool) -> None:
         """Wait until all that came was taken and handled; then the consumer goes, if this subscription made it."""
         if self._over:
             return
@@ -241,7 +240,7 @@ class PushSubscription(Subscription):
             self._feed.finish()
             if self._reading is not None:
                 await asyncio.wait([self._reading])
-            await super(PushSubscription, self).emptied(confirm=False)
+            await super(PushSubscription, self)._emptied(confirm=False)
             self._over = True
 
         problem = await self._feed.run(drain(self._feed.binding), act=handled)
@@ -278,7 +277,7 @@ class PushSubscription(Subscription):
 
     # -- for the blocking front ----------------------------------------------------------------------------------
 
-    def drain_soon(self, timeout: float | None) -> None:
+    def _drain_soon(self, timeout: float | None) -> None:
         """Drain on a task of its own: for a callback, which cannot wait for its own end."""
 
         async def run() -> None:
@@ -290,13 +289,8 @@ class PushSubscription(Subscription):
         self._connection.adopt(asyncio.create_task(run()))
 
     @property
-    def route(self) -> Route:
-        """What the messages are taken from."""
-        return self._route
-
-    @property
-    def wants_taken(self) -> bool:
-        """Whether `taken` has something to do. May be asked from any thread."""
+    def _wants_taken(self) -> bool:
+        """Whether `_tell_taken` has something to do. May be asked from any thread."""
         route, mark = self._route, self._feed.mark
         return (
             (mark is not None and self._feed.handed_out >= mark)
@@ -304,29 +298,29 @@ class PushSubscription(Subscription):
             or ((route.ended or self._retired) and not route.pending)
         )
 
-    def taken(self) -> None:
+    def _tell_taken(self) -> None:
         """A message was taken while somebody wanted to know."""
         self._feed.taken()
         super()._taken()
         if self._retired:
-            self.look_empty()
+            self._look_empty()
 
-    def reader_ended(self) -> None:
+    def _reader_ended(self) -> None:
         """The thread that called the callback is done with the last message."""
         if self._reading is not None and not self._reading.done():
             self._reading.set_result(None)
 
     @property
-    def awaits_asking(self) -> bool:
-        """Whether `asked_again` has something to do. May be asked from any thread."""
+    def _awaits_asking(self) -> bool:
+        """Whether `_asked_again` has something to do. May be asked from any thread."""
         return self._asked is not None
 
-    def asked_again(self) -> None:
+    def _asked_again(self) -> None:
         """Somebody asks for a message, and none waits."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)
 
-    def look_empty(self) -> None:
+    def _look_empty(self) -> None:
         """What waited may have been discarded."""
         if self._empty is not None and not self._route.pending and not self._empty.done():
             self._empty.set_result(None)
@@ -334,10 +328,10 @@ class PushSubscription(Subscription):
     def _taken(self) -> None:
         route, mark = self._route, self._feed.mark
         if mark is None or route.slow or self._retired or self._feed.handed_out >= mark:
-            self.taken()
+            self._tell_taken()
 
     async def _wait(self) -> None:
-        self.asked_again()
+        self._asked_again()
         await super()._wait()
 
 

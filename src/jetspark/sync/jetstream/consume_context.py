@@ -103,7 +103,7 @@ class ConsumeContext(Blocking):
 
     def __init__(self, connection: Connection, inner: Any) -> None:
         super().__init__(connection, inner)
-        self._puller = self._inner.puller
+        self._puller = self._inner._puller
         self._popleft = cast("Callable[[], Msg]", self._puller.ready.popleft)
         self._changed = threading.Condition()
         self._waiting = False
@@ -112,10 +112,10 @@ class ConsumeContext(Blocking):
         self._tell_at = 1
         self._sizes = self._puller.counts_bytes
         self._thread: threading.Thread | None = None
-        self._inner.watch(partial(_woken, weakref.ref(self)))
+        self._inner._watch(partial(_woken, weakref.ref(self)))
         connection.enlist(self)
 
-    def start(self, callback: Callback) -> None:
+    def _start(self, callback: Callback) -> None:
         """Hand the messages to a callback; `consume` calls it."""
         self._thread = threading.Thread(
             target=self._work, args=(callback,), name=f"{CALLBACK_THREADS} of {self._inner!r}", daemon=True
@@ -193,7 +193,7 @@ class ConsumeContext(Blocking):
                 self._report()
                 self._changed.wait()
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Messages came, or the end. On the loop's thread."""
         puller = self._puller
         self._tell_at = 0 if puller.ended else min(self._tell_at, puller.handed + puller.until_pull)
@@ -220,7 +220,7 @@ class ConsumeContext(Blocking):
         if not self._connection.closed:  # else it has ended
             self._call(self._inner.stop())
         self._notify()
-        self.join(None)
+        self._join(None)
 
     def drain(self, timeout: float | None = None) -> None:
         """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44).
@@ -241,19 +241,19 @@ class ConsumeContext(Blocking):
         timeout
             Seconds, after which `DrainTimeoutError` is raised, and it goes on; None for no limit.
         """
-        if not self.emptied(None if timeout is None else time.monotonic() + timeout):
+        if not self._emptied(None if timeout is None else time.monotonic() + timeout):
             raise aio.not_drained(repr(self._inner), timeout or 0, self.pending[0])
         if self._puller.error is not None:
             raise self._puller.error
 
-    def retire(self) -> None:
+    def _retire(self) -> None:
         """The connection drains."""
         self._call(self._inner.drain())
 
-    def emptied(self, deadline: float | None) -> bool:
+    def _emptied(self, deadline: float | None) -> bool:
         """Wait until all that came was taken and handled; whether it was in time."""
         if self._thread is not None:
-            self.join(_left(deadline))
+            self._join(_left(deadline))
             return not self._thread.is_alive()
         with self._changed:
             while not (over := self._is_over()) and self._changed.wait(_left(deadline)):
@@ -264,7 +264,7 @@ class ConsumeContext(Blocking):
         self._waiting = True
         return self.closed
 
-    def join(self, timeout: float | None) -> None:
+    def _join(self, timeout: float | None) -> None:
         """Wait for the callback's thread to end, unless this is it."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
@@ -286,12 +286,12 @@ class ConsumeContext(Blocking):
                 self._tell(error)
 
     def _tell(self, error: Exception) -> None:
-        self._connection.soon(partial(self._inner.report, error))
+        self._connection.soon(partial(self._inner._report, error))
 
 
 def _woken(context: weakref.ref[ConsumeContext]) -> None:
     if (found := context()) is not None:
-        found.wake()
+        found._wake()
 
 
 def _started(
@@ -299,7 +299,7 @@ def _started(
 ) -> ConsumeContext:
     context = ConsumeContext(connection, connection.run(start))
     if callback is not None:
-        context.start(callback)
+        context._start(callback)
     return context
 
 

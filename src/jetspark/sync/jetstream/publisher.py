@@ -149,7 +149,7 @@ class PublishAsync(Blocking):
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
             It cannot be sent; nothing was.
         """
-        publisher = self._inner.publisher
+        publisher = self._inner._publisher
         if publisher is None or publisher.over:
             publisher = self._run(self._make_publisher)
         assert isinstance(publisher, Publisher)
@@ -157,9 +157,9 @@ class PublishAsync(Blocking):
 
     def _make_publisher(self) -> aio.Publisher:
         inner = self._inner
-        if inner.publisher is None or inner.publisher.over:
-            inner.publisher = Publisher(self._connection, inner.publishing)
-        return inner.publisher
+        if inner._publisher is None or inner._publisher.over:
+            inner._publisher = Publisher(self._connection, inner._settings)
+        return inner._publisher
 
 
 class BatchAdd(Blocking):
@@ -212,7 +212,7 @@ class BatchAdd(Blocking):
         NoStreamResponseError, PublishTimeoutError, DisconnectedError
             As for `publish`; the batch has failed then, and stores nothing.
         """
-        state = self._inner.state
+        state = self._inner._state
         with self._turn:
             if confirm or state.asks:
                 add = self._inner.add(subject, payload, headers=headers, confirm=confirm, timeout=timeout, **fields)

@@ -151,3 +151,8 @@ class PullSubscription(PullDraining, Blocking):
             The rest was dropped.
         """
         self._call(self._inner.drain(timeout))
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait for the next fetch, and their bytes."""
+        return self._inner.pending
