@@ -34,9 +34,9 @@ async def test_r54_a_fault_in_the_read_loop_is_a_lost_session_and_a_reconnect(ur
     def fault(message: Message) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    broken = connection.client.subscribe("fault")
+    broken = connection._client.subscribe("fault")
     broken.handler = fault
-    connection.send_soon()
+    connection._send_soon()
     await connection.publish("fault")
     event = await recorder.wait(Disconnected)
     assert isinstance(event.error, ProtocolError)
@@ -123,7 +123,7 @@ async def test_closing_leaves_no_reference_cycle(url: str) -> None:
     await connection.publish("a", b"not taken")
     await connection.flush()
     await connection.close()
-    gone: list[weakref.ref[object]] = [weakref.ref(each) for each in (connection, subscription, connection.client)]
+    gone: list[weakref.ref[object]] = [weakref.ref(each) for each in (connection, subscription, connection._client)]
     try:
         del connection, subscription, message
         await asyncio.sleep(0.05)

@@ -54,7 +54,7 @@ def test_calls_come_in_order_on_one_thread_which_may_call_the_connection(connect
         for number in range(5):
             await threaded(number)
 
-    connection.call(call())
+    connection._call(call())
     assert [number for number, _ in seen] == [0, 1, 2, 3, 4]
     (name,) = {name for _, name in seen}
     assert name.startswith(CALLBACK_THREADS)
@@ -71,12 +71,12 @@ def test_what_a_callback_raises_is_raised_where_it_is_awaited(
     kind = ValueError if isinstance(raised, ValueError) else RuntimeError
     for _ in range(2):  # the thread lives on
         with pytest.raises(kind):
-            connection.call(threaded())
+            connection._call(threaded())
 
 
 def test_a_thread_ends_when_nobody_holds_its_callback(connection: sync.Connection) -> None:
     threaded = on_thread(connection, lambda: None)
-    connection.call(threaded())
+    connection._call(threaded())
     assert len(callback_threads()) == 1
     del threaded
     wait_until_gone()
@@ -85,10 +85,10 @@ def test_a_thread_ends_when_nobody_holds_its_callback(connection: sync.Connectio
 def test_a_thread_ends_with_the_connection(server: NatsServer) -> None:
     connection = sync.connect(server.url)
     threaded = on_thread(connection, connection.close)  # may be called from a callback
-    connection.call(threaded())
+    connection._call(threaded())
     wait_until_gone()
     with pytest.raises(ConnectionClosedError):
-        connection.call(threaded())
+        connection._call(threaded())
 
 
 async def test_a_cancelled_wait_leaves_the_callback_to_end() -> None:

@@ -27,7 +27,7 @@ async def ask_alone(
     answered: asyncio.Future[Message],
 ) -> Message:
     """Send a request whose answer comes to an inbox of its own; `answered` may be failed by others, a timer for one."""
-    client = connection.client
+    client = connection._client
     inbox = client.new_inbox()
     frame = client.outbound.encode(subject, payload, inbox.encode(), headers)
     route = client.subscribe(inbox, max_msgs=1)
@@ -36,13 +36,13 @@ async def ask_alone(
     route.waiting = True
     try:
         client.outbound.publish(frame)
-        connection.send_now()
+        connection._send_now()
         message = await answered
     finally:
         route.wake = route.handler = None
         client.outbound.withdraw((frame,))
         client.unsubscribe(route)
-        connection.send_soon()
+        connection._send_soon()
         del answered
     if no_responders(message):
         raise NoRespondersError(f"nobody listens on {subject!r}")

@@ -39,12 +39,12 @@ class Connection(ConnectionCore):
     @property
     def server_info(self) -> ServerInfo:
         """What the present server, or the last one, says of itself."""
-        return self.client.info
+        return self._client.info
 
     @property
     def servers(self) -> list[ServerAddress]:
         """The servers that a reconnect tries, discovered ones included."""
-        return [server.address for server in self.client.servers.servers]
+        return [server.address for server in self._client.servers.servers]
 
     @property
     def buffered(self) -> int:
@@ -109,11 +109,11 @@ class Connection(ConnectionCore):
         ConnectionClosedError
             The connection is, or was meanwhile, closed.
         """
-        self.check_loop()
-        if self.client.unconfirmed:
-            self.client.unconfirmed = False
+        self._check_loop()
+        if self._client.unconfirmed:
+            self._client.unconfirmed = False
             raise DisconnectedError("a session was lost; what was published shortly before may not have arrived")
-        await self.confirm(timeout)
+        await self._confirm(timeout)
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Connection(ConnectionCore):
 
     def new_inbox(self) -> str:
         """A fresh reply subject below the inbox prefix; nobody listens to it yet."""
-        return self.client.new_inbox()
+        return self._client.new_inbox()
 
     def jetstream(
         self,
@@ -217,8 +217,8 @@ class Connection(ConnectionCore):
         ------
         BadSubjectError, ConnectionClosedError
         """
-        self.check_loop()
-        route = self.client.subscribe(
+        self._check_loop()
+        route = self._client.subscribe(
             subject,
             queue,
             max_msgs=max_msgs,
@@ -226,7 +226,7 @@ class Connection(ConnectionCore):
             limit_bytes=pending_bytes,
             overflow=overflow,
         )
-        self.send_soon()
+        self._send_soon()
         subscription = Subscription(self, route, callback)
         self._subscriptions.add(subscription)
         return subscription
@@ -246,22 +246,22 @@ class Connection(ConnectionCore):
         DrainTimeoutError
             The rest was dropped. The connection is closed all the same.
         """
-        self.check_loop()
-        self.check_open()
+        self._check_loop()
+        self._check_open()
         seconds = self.options.drain_timeout if timeout is None else timeout
-        self.client.status = Status.DRAINING
+        self._client.status = Status.DRAINING
         subscriptions = list(self._subscriptions)
         try:
             async with asyncio.timeout(seconds):
                 for subscription in subscriptions:
                     subscription._retire()
-                await self.confirm(None)
+                await self._confirm(None)
                 await asyncio.gather(*(subscription._emptied(confirm=False) for subscription in subscriptions))
-                await self.confirm(None)
-                await self.acknowledged(None)
+                await self._confirm(None)
+                await self._acknowledged(None)
         except TimeoutError:
             left = sum(subscription.pending[0] for subscription in subscriptions)
-            asked = sum(publisher.pending for publisher in self.publishers)
+            asked = sum(publisher.pending for publisher in self._publishers)
             raise DrainTimeoutError(
                 f"not drained within {seconds:g} s; {left} messages dropped, {asked} publishes not acknowledged"
             ) from None
@@ -273,10 +273,10 @@ class Connection(ConnectionCore):
 
         It may be called from a callback and from the event handler, for whose own end it does not wait.
         """
-        self.check_loop()
+        self._check_loop()
         if self._supervisor.link is not None:
             self._supervisor.link.flush()
-        self.client.close()
+        self._client.close()
         self._supervisor.release()
         try:
             await asyncio.sleep(0)  # callbacks' tasks that wait for a message end by themselves now

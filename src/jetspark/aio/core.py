@@ -55,11 +55,7 @@ class Drainable(Protocol):
 
 
 class ConnectionCore:
-    """What the parts of the asyncio front need of a connection.
-
-    Of it, only `options`, `status`, `connected`, `closed` and `address` are for users; the rest may change without
-    notice.
-    """
+    """What the parts of the asyncio front need of a connection."""
 
     def __init__(
         self, options: ConnectOptions, on_event: EventHandler | None = None, *, message_type: type[Message] = Msg
@@ -67,15 +63,15 @@ class ConnectionCore:
         self.options = options
         self._loop = get_running_loop()
         self._supervisor = Supervisor(options, self._loop, on_event, message_type)
-        self.client: Client = self._supervisor.client
-        self.client.owner = self
-        self._outbound = self.client.outbound
+        self._client: Client = self._supervisor.client
+        self._client.owner = self
+        self._outbound = self._client.outbound
         self._scheduled = False
         self._callbacks: set[asyncio.Task[None]] = set()
         self._subscriptions: weakref.WeakSet[Drainable] = weakref.WeakSet()
-        self.publishers: weakref.WeakSet[Publisher] = weakref.WeakSet()  # of the contexts, for `drain`
+        self._publishers: weakref.WeakSet[Publisher] = weakref.WeakSet()  # of the contexts, for `drain`
 
-    async def open(self) -> None:
+    async def _open(self) -> None:
         """Open the first session; `connect` calls it."""
         await self._supervisor.start()
 
@@ -85,7 +81,7 @@ class ConnectionCore:
     @property
     def status(self) -> Status:
         """State of the connection."""
-        return self.client.status
+        return self._client.status
 
     @property
     def connected(self) -> bool:
@@ -95,16 +91,16 @@ class ConnectionCore:
     @property
     def closed(self) -> bool:
         """The connection is closed for good."""
-        return self.client.closed
+        return self._client.closed
 
     @property
     def address(self) -> ServerAddress | None:
         """The present server, or the last one."""
-        return self.client.server.address if self.client.server is not None else None
+        return self._client.server.address if self._client.server is not None else None
 
     # -- sending -------------------------------------------------------------------------------------------------
 
-    def post(self, frame: bytes) -> None:
+    def _post(self, frame: bytes) -> None:
         """Queue the frame of a publish, which `Outbound.encode` made. Who sends many looks at `crowded` before.
 
         Raises
@@ -115,17 +111,17 @@ class ConnectionCore:
             This is another loop. Looked at once for all that is sent together.
         """
         if not self._scheduled:
-            self.check_loop()
+            self._check_loop()
             self._scheduled = True
             self._loop.call_soon(self._send_scheduled)
         self._outbound.publish(frame)
 
     @property
-    def crowded(self) -> bool:
+    def _crowded(self) -> bool:
         """So much waits to be handed over that a sender should wait for `room`."""
         return self._outbound.size >= SEND_AT and self._outbound.online
 
-    def answer(self, reply: bytes, payload: bytes) -> bool:
+    def _answer(self, reply: bytes, payload: bytes) -> bool:
         """Queue a publish to a reply subject as it was received; returns whether to wait for `room`.
 
         Raises
@@ -142,7 +138,7 @@ class ConnectionCore:
             self._loop.call_soon(self._send_scheduled)
         return False
 
-    async def room(self) -> None:
+    async def _room(self) -> None:
         """Hand over what waits, and wait while there is a session that takes no more."""
         while self._outbound.online and self._outbound.size >= SEND_AT:
             await self._send()
@@ -163,30 +159,30 @@ class ConnectionCore:
         if self._supervisor.link is not None:
             self._supervisor.link.flush()
 
-    def send_soon(self) -> None:
+    def _send_soon(self) -> None:
         """Hand over what waits at the end of this turn of the event loop."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._send_scheduled)
 
-    def send_now(self) -> None:
+    def _send_now(self) -> None:
         """Hand over what waits."""
         self._send_scheduled()
 
-    async def confirm(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+    async def _confirm(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """As `flush`, for what is sent in the present session."""
         try:
             async with asyncio.timeout(timeout):
                 while not self._outbound.online:
-                    self.check_open()
+                    self._check_open()
                     await self._supervisor.change()
                 answered = self._loop.create_future()
-                self.client.ping(partial(settle_ping, answered))
-                self.send_now()
+                self._client.ping(partial(settle_ping, answered))
+                self._send_now()
                 try:
                     await answered
                 except DisconnectedError:
-                    self.client.unconfirmed = False  # told now
+                    self._client.unconfirmed = False  # told now
                     raise
                 finally:
                     del answered  # it may hold an exception whose traceback holds this frame
@@ -195,13 +191,13 @@ class ConnectionCore:
                 raise
             raise FlushTimeoutError(f"{self.address}: not confirmed within {timeout:g} s") from None
 
-    async def acknowledged(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+    async def _acknowledged(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Wait until every `publish_async`, of whichever context, is settled. Raises PublishTimeoutError."""
-        await asyncio.gather(*(publisher.completed(timeout) for publisher in list(self.publishers)))
+        await asyncio.gather(*(publisher.completed(timeout) for publisher in list(self._publishers)))
 
     # -- asking --------------------------------------------------------------------------------------------------
 
-    async def api_request(self, subject: str, payload: bytes, *, timeout: float) -> Msg:  # noqa: ASYNC109
+    async def _api_request(self, subject: str, payload: bytes, *, timeout: float) -> Msg:  # noqa: ASYNC109
         """As `request`, for the JetStream API, where a subject may end with a filter that has wildcards (CRE-03)."""
         return await self._ask(subject, payload, timeout, None, wildcards=True)
 
@@ -215,19 +211,19 @@ class ConnectionCore:
         own_inbox: bool = False,
         wildcards: bool = False,
     ) -> Msg:
-        self.check_loop()
+        self._check_loop()
         answered: asyncio.Future[Message] = self._loop.create_future()
         timer = self._loop.call_later(timeout, expire, answered, subject, timeout)
         try:
             if own_inbox:
                 return cast("Msg", await ask_alone(self, subject, payload, headers, answered))
-            requests = self.client.mux()
+            requests = self._client.mux()
             token, reply = requests.begin(subject, partial(settle_request, answered))
             frame = b""
             try:
                 frame = self._outbound.encode(subject, payload, reply, headers, wildcards=wildcards)
                 self._outbound.publish(frame)
-                self.send_now()
+                self._send_now()
                 return cast("Msg", await answered)
             finally:
                 requests.forget(token)
@@ -238,32 +234,32 @@ class ConnectionCore:
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
-    def relax(self, route: Route) -> None:
+    def _relax(self, route: Route) -> None:
         """Messages were taken from a subscription that was full; read again if that was the reason not to."""
-        self.client.relax(route)
-        if not self.client.congested and self._supervisor.link is not None:
+        self._client.relax(route)
+        if not self._client.congested and self._supervisor.link is not None:
             self._supervisor.link.resume()
 
-    def enlist(self, subscription: Drainable) -> None:
+    def _enlist(self, subscription: Drainable) -> None:
         """What has to be drained when the connection is; forgotten with its last reference."""
         self._subscriptions.add(subscription)
 
-    def adopt(self, task: asyncio.Task[None]) -> None:
+    def _adopt(self, task: asyncio.Task[None]) -> None:
         """A task that must end with the connection."""
         self._callbacks.add(task)
         task.add_done_callback(self._callbacks.discard)
 
-    def tell(self, event: Event) -> None:
+    def _tell(self, event: Event) -> None:
         """Tell an event to the handler."""
         self._supervisor.tell(event)
 
     # -- whether it may be used ----------------------------------------------------------------------------------
 
-    def check_open(self) -> None:
+    def _check_open(self) -> None:
         """Raise ConnectionClosedError when the connection is closed."""
-        self.client.check_open()
+        self._client.check_open()
 
-    def check_loop(self) -> None:
+    def _check_loop(self) -> None:
         """Raise WrongEventLoopError when this is not the event loop of the connection."""
         if get_running_loop() is not self._loop:
             raise self._foreign()

@@ -49,10 +49,10 @@ class Msg(Delivery, gc=False, eq=False):
         """
         check_ack_subject(self.raw_reply)  # here is what `_answer` does, as this is the busy one
         if (connection := cast("Connection | None", self.owner)) is not None:
-            crowded = connection.answer(self.raw_reply, ACK)
+            crowded = connection._answer(self.raw_reply, ACK)
             self.owner = None
             if crowded:
-                await connection.room()
+                await connection._room()
 
     async def ack_sync(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Say that the message is done with, and wait until the server has taken note of it (ACK-07).
@@ -99,13 +99,13 @@ class Msg(Delivery, gc=False, eq=False):
         self.check_ackable()
         if self.owner is not None:
             connection = cast("Connection", self.owner)
-            if connection.answer(self.raw_reply, IN_PROGRESS):
-                await connection.room()
+            if connection._answer(self.raw_reply, IN_PROGRESS):
+                await connection._room()
 
     async def _answer(self, payload: bytes) -> None:
         self.check_ackable()
         if (connection := cast("Connection | None", self.owner)) is not None:
-            crowded = connection.answer(self.raw_reply, payload)
+            crowded = connection._answer(self.raw_reply, payload)
             self.owner = None  # it is on its way, also when the wait for room is cancelled
             if crowded:
-                await connection.room()
+                await connection._room()

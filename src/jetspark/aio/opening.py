@@ -39,5 +39,5 @@ async def connect(
         The server does not take us.
     """
     connection = Connection(ConnectOptions.of(where, **changes), on_event)
-    await connection.open()
+    await connection._open()
     return connection

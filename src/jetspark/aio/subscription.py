@@ -145,7 +145,7 @@ class Subscription:
         SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
             None will come any more.
         """
-        self._connection.check_loop()
+        self._connection._check_loop()
         if timeout is not None and timeout <= 0 and not self._route.pending and not self._route.ended:
             raise self._no_message(timeout)
         try:
@@ -154,7 +154,7 @@ class Subscription:
             async with asyncio.timeout(timeout):
                 return await self.__anext__()
         except StopAsyncIteration:
-            self._connection.check_open()
+            self._connection._check_open()
             raise SubscriptionClosedError(f"the subscription to {self.subject!r} has ended") from None
         except TimeoutError as error:
             if isinstance(error, Error):
@@ -172,13 +172,13 @@ class Subscription:
         max_msgs
             After that many messages in all, counted from its begin; 0 ends it now and drops what waits.
         """
-        self._connection.check_loop()
-        self._connection.check_open()
+        self._connection._check_loop()
+        self._connection._check_open()
         if max_msgs:
-            self._connection.client.limit(self._route, max_msgs)
+            self._connection._client.limit(self._route, max_msgs)
         else:
-            self._connection.client.unsubscribe(self._route)
-        self._connection.send_soon()
+            self._connection._client.unsubscribe(self._route)
+        self._connection._send_soon()
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """End the subscription without losing a message: those that the server sent are still to be taken (R44).
@@ -195,8 +195,8 @@ class Subscription:
         DrainTimeoutError
             The rest was dropped.
         """
-        self._connection.check_loop()
-        self._connection.check_open()
+        self._connection._check_loop()
+        self._connection._check_open()
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
         self._retire()
         try:
@@ -204,22 +204,22 @@ class Subscription:
                 await self._emptied(confirm=True)
         except TimeoutError:
             left = len(self._route.pending)
-            self._connection.client.unsubscribe(self._route)
+            self._connection._client.unsubscribe(self._route)
             raise DrainTimeoutError(
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             ) from None
 
     def _retire(self) -> None:
         """Tell the server to send nothing more."""
-        if self._connection.client.retire(self._route):
-            self._connection.send_soon()
+        if self._connection._client.retire(self._route):
+            self._connection._send_soon()
 
     async def _emptied(self, *, confirm: bool) -> None:
         """Wait until the server has confirmed (if so asked), and all that came was taken and handled."""
         if confirm and not self._route.ended:
             with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
-                await self._connection.confirm(None)
-        self._connection.client.routes.remove(self._route)
+                await self._connection._confirm(None)
+        self._connection._client.routes.remove(self._route)
         if self._task is not None:
             if self._task is not asyncio.current_task():
                 await asyncio.wait([self._task])
@@ -244,7 +244,7 @@ class Subscription:
         self._route.waiting = bool(self._waiters)
 
     async def _wait(self) -> None:
-        self._connection.check_loop()
+        self._connection._check_loop()
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         self._route.waiting = True
@@ -264,7 +264,7 @@ class Subscription:
         """A message was taken while somebody wanted to know."""
         route = self._route
         if route.slow:
-            self._connection.relax(route)
+            self._connection._relax(route)
         if route.ended and not route.pending and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
 
@@ -272,7 +272,7 @@ class Subscription:
         self._task = asyncio.get_running_loop().create_task(
             self._run(callback), name=f"jetspark subscription {self.sid} to {self.subject}"
         )
-        self._connection.adopt(self._task)
+        self._connection._adopt(self._task)
         self._task.add_done_callback(self._finished)
 
     async def _run(self, callback: Callback) -> None:
@@ -285,7 +285,7 @@ class Subscription:
                     if result is not None:
                         await result
                 except Exception as error:  # noqa: BLE001 - it may raise anything; the next message is not its business
-                    self._connection.tell(ErrorOccurred(error))
+                    self._connection._tell(ErrorOccurred(error))
             if route.ended:
                 return
             await self._wait()
@@ -297,9 +297,9 @@ class Subscription:
         error = SubscriptionClosedError(f"the callback's task of the subscription to {self.subject!r} was cancelled")
         if not task.cancelled():
             error.__cause__ = task.exception()
-        self._connection.client.unsubscribe(self._route, error)
-        self._connection.send_soon()
-        self._connection.tell(ErrorOccurred(error))
+        self._connection._client.unsubscribe(self._route, error)
+        self._connection._send_soon()
+        self._connection._tell(ErrorOccurred(error))
 
 
 def _wake(subscription: weakref.ref[Subscription]) -> None:

@@ -31,11 +31,11 @@ class Blocking:
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and wait for its result."""
-        return self._connection.call(coroutine)
+        return self._connection._call(coroutine)
 
     def _run(self, function: Callable[[], T]) -> T:
         """Run a plain function on the loop and wait for its result."""
-        return self._connection.run(function)
+        return self._connection._run(function)
 
 
 def blocking_iterator(connection: Connection, source: AsyncIterator[T], front: Callable[[T], V]) -> Iterator[V]:
@@ -43,14 +43,14 @@ def blocking_iterator(connection: Connection, source: AsyncIterator[T], front: C
     try:
         while True:
             try:
-                entry = connection.call(_next(source))
+                entry = connection._call(_next(source))
             except StopAsyncIteration:
                 return
             yield front(entry)
     finally:
         if isinstance(source, AsyncGenerator):
             with suppress(ConnectionClosedError, WrongEventLoopError):  # the loop's thread may have collected us
-                connection.call(source.aclose())
+                connection._call(source.aclose())
 
 
 async def _next(source: AsyncIterator[T]) -> T:

@@ -65,7 +65,7 @@ def on_thread(connection: Connection, callback: Callable[..., object]) -> Any:
     Untyped, as it stands for a callback that takes the messages of the other front.
     """
     thread: CallbackThread[...] = CallbackThread(callback)
-    connection.adopt(thread)
+    connection._adopt(thread)
     return thread
 
 

@@ -219,10 +219,10 @@ class Connection(ConnectionCore):
         limits: tuple[int | None, int | None, Overflow],
     ) -> Subscription:
         messages, size, overflow = limits
-        route = self._inner.client.subscribe(
+        route = self._inner._client.subscribe(
             subject, queue, max_msgs=max_msgs, limit_msgs=messages, limit_bytes=size, overflow=overflow
         )
-        self._inner.send_soon()
+        self._inner._send_soon()
         return Subscription(self, route, callback)
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -240,21 +240,21 @@ class Connection(ConnectionCore):
         DrainTimeoutError
             The rest was dropped. The connection is closed all the same.
         """
-        self.check_open()
+        self._check_open()
         seconds = self.options.drain_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         subscriptions = list(self._subscriptions)
         try:
-            self.run(partial(setattr, self._inner.client, "status", Status.DRAINING))
+            self._run(partial(setattr, self._inner._client, "status", Status.DRAINING))
             for subscription in subscriptions:
                 subscription._retire()
-            self.confirm(seconds)
+            self._confirm(seconds)
             late = [each for each in subscriptions if not each._emptied(deadline)]
             if late:
                 left = sum(each.pending[0] for each in late)
                 raise DrainTimeoutError(f"not drained within {seconds:g} s; {left} messages dropped")
-            self.confirm(max(deadline - time.monotonic(), 0.001))
-            self._runner.call(self._inner.acknowledged(max(deadline - time.monotonic(), 0.001)))
+            self._confirm(max(deadline - time.monotonic(), 0.001))
+            self._runner.call(self._inner._acknowledged(max(deadline - time.monotonic(), 0.001)))
         except TimeoutError as error:
             if isinstance(error, DrainTimeoutError):
                 raise

@@ -50,15 +50,11 @@ class Drainable(Protocol):
 
 
 class ConnectionCore:
-    """What the parts of the blocking front need of a connection.
-
-    Of it, only `options`, `status`, `connected`, `closed`, `address` and `buffered` are for users; the rest may change
-    without notice.
-    """
+    """What the parts of the blocking front need of a connection."""
 
     def __init__(self, options: ConnectOptions, on_event: EventHandler | None = None) -> None:
         self.options = options
-        self.lock = threading.Lock()  # of what is staged for the loop
+        self._lock = threading.Lock()  # of what is staged for the loop
         self._staged: list[bytes] = []
         self._staged_size = 0
         self._taking = False
@@ -73,13 +69,13 @@ class ConnectionCore:
         except BaseException:
             self._stop_threads()
             raise
-        self._outbound = self._inner.client.outbound
+        self._outbound = self._inner._client.outbound
 
     async def _open(self) -> aio.Connection:
         handler = self._tell_on_thread if self._on_event is not None else None
         inner = aio.Connection(self.options, handler, message_type=Msg)
-        inner.client.owner = self
-        await inner.open()
+        inner._client.owner = self
+        await inner._open()
         return inner
 
     async def _tell_on_thread(self, event: Event) -> None:
@@ -117,16 +113,16 @@ class ConnectionCore:
 
     # -- sending -------------------------------------------------------------------------------------------------
 
-    def answer(self, reply: bytes, payload: bytes) -> None:
+    def _answer(self, reply: bytes, payload: bytes) -> None:
         """Send a message to a reply subject as it was received. Errors are those of `publish`."""
         self._stage(self._outbound.encode_answer(reply, payload))
 
     def _stage(self, frame: bytes) -> None:
-        with self.lock:
-            self.put(frame)
-        self.settle()
+        with self._lock:
+            self._put(frame)
+        self._settle()
 
-    def put(self, frame: bytes) -> None:
+    def _put(self, frame: bytes) -> None:
         """Leave a frame for the loop. With `lock` held, and `settle` behind it.
 
         Raises
@@ -142,24 +138,24 @@ class ConnectionCore:
             )
         if not self._taking:
             self._runner.check()
-            self._runner.soon(self.take_over)
+            self._runner.soon(self._take_over)
             self._taking = True
         self._staged.append(frame)
         self._staged_size = waiting
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Wait where so much waits that the server has to catch up."""
         if self._staged_size + self._outbound.size > _STAGED and self._outbound.online:
             self._runner.call(self._room())
 
-    def take_over(self) -> None:
+    def _take_over(self) -> None:
         """On the loop: send what the callers left."""
-        self.gather()
-        self._inner.send_now()
+        self._gather()
+        self._inner._send_now()
 
-    def gather(self) -> None:
+    def _gather(self) -> None:
         """On the loop: queue what the callers left, and do not send it yet."""
-        with self.lock:
+        with self._lock:
             staged, self._staged = self._staged, []
             size, self._staged_size = self._staged_size, 0
             self._taking = False
@@ -168,70 +164,65 @@ class ConnectionCore:
             self._outbound.size += size
 
     async def _room(self) -> None:
-        self.take_over()
-        await self._inner.room()
+        self._take_over()
+        await self._inner._room()
 
-    def confirm(self, timeout: float) -> None:
+    def _confirm(self, timeout: float) -> None:
         """As `flush`, for what is sent in the present session."""
-        self._runner.call(self._inner.confirm(timeout))
+        self._runner.call(self._inner._confirm(timeout))
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
-    def unsubscribe(self, route: Route, max_msgs: int) -> None:
+    def _unsubscribe(self, route: Route, max_msgs: int) -> None:
         """End a subscription, now or after so many messages in all."""
-        client = self._inner.client
-        self.run(partial(client.limit, route, max_msgs) if max_msgs else partial(client.unsubscribe, route))
+        client = self._inner._client
+        self._run(partial(client.limit, route, max_msgs) if max_msgs else partial(client.unsubscribe, route))
 
-    def retire(self, route: Route) -> None:
+    def _retire(self, route: Route) -> None:
         """Tell the server to send nothing more."""
-        self.run(partial(self._inner.client.retire, route))
+        self._run(partial(self._inner._client.retire, route))
 
-    def forget(self, route: Route) -> None:
+    def _forget(self, route: Route) -> None:
         """The server sends nothing more."""
         if not route.ended:
-            self.run(partial(self._inner.client.routes.remove, route))
+            self._run(partial(self._inner._client.routes.remove, route))
 
-    def relax(self, route: Route) -> None:
+    def _relax(self, route: Route) -> None:
         """Messages were taken from a subscription that was full."""
-        self._runner.soon(partial(self._inner.relax, route))
+        self._runner.soon(partial(self._inner._relax, route))
 
-    def enlist(self, subscription: Drainable) -> None:
+    def _enlist(self, subscription: Drainable) -> None:
         """What has to be drained when the connection is; forgotten with its last reference."""
         self._subscriptions.add(subscription)
 
-    def adopt(self, thread: CallbackThread[Any]) -> None:
+    def _adopt(self, thread: CallbackThread[Any]) -> None:
         """A thread that must end with the connection."""
         self._callback_threads.add(thread)
 
-    def tell(self, event: Event) -> None:
+    def _tell(self, event: Event) -> None:
         """Tell an event to the handler."""
-        self._runner.soon(partial(self._inner.tell, event))
+        self._runner.soon(partial(self._inner._tell, event))
 
     # -- the event loop -------------------------------------------------------------------------------------------
 
-    def check_open(self) -> None:
+    def _check_open(self) -> None:
         """Raise ConnectionClosedError when the connection is closed."""
-        self._inner.check_open()
+        self._inner._check_open()
 
-    @property
-    def inner(self) -> aio.Connection:
-        """The connection on the event loop; for use on that only."""
-        return self._inner
-
-    def soon(self, function: Callable[[], object]) -> None:
+    def _soon(self, function: Callable[[], object]) -> None:
         """Run on the loop without waiting."""
         self._runner.soon(function)
 
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the connection's event loop and wait for its result."""
         return self._runner.call(coroutine)
 
-    def run(self, function: Callable[[], T]) -> T:
+    def _run(self, function: Callable[[], T]) -> T:
         """Run a function on the connection's event loop and wait for its result."""
 
         async def run() -> T:
             result = function()
-            self._inner.send_soon()
+            self._inner._send_soon()
             return result
 
         return self._runner.call(run())

@@ -93,10 +93,10 @@ class Msg(Delivery, gc=False, eq=False):
         """Say that the message is still worked on, so that the time to acknowledge it begins anew. May be repeated."""
         self.check_ackable()
         if self.owner is not None:
-            cast("Connection", self.owner).answer(self.raw_reply, IN_PROGRESS)
+            cast("Connection", self.owner)._answer(self.raw_reply, IN_PROGRESS)
 
     def _answer(self, payload: bytes) -> None:
         self.check_ackable()
         if self.owner is not None:
-            cast("Connection", self.owner).answer(self.raw_reply, payload)
+            cast("Connection", self.owner)._answer(self.raw_reply, payload)
             self.settle()

@@ -78,7 +78,7 @@ class PushReading(Blocking):
             The rest was dropped.
         """
         if self._reader.is_current:
-            self._connection.soon(partial(self._inner._drain_soon, timeout))
+            self._connection._soon(partial(self._inner._drain_soon, timeout))
         else:
             self._call(self._inner.drain(timeout))
 
@@ -91,7 +91,7 @@ class PullDraining(Blocking):
     def __init__(self, connection: Connection, inner: Any) -> None:
         super().__init__(connection, inner)
         self._drained = _Drained(connection, self._inner)
-        connection.enlist(self._drained)
+        connection._enlist(self._drained)
 
 
 class _Reader(Subscription):
@@ -102,7 +102,7 @@ class _Reader(Subscription):
         callback = cast("Callback | None", inner._direct)
         super().__init__(connection, inner._route, _acking(callback) if callback and inner._auto_ack else callback)
         self.drained = _Drained(connection, inner, self)  # lives as long as somebody reads, a thread for one
-        connection.enlist(self.drained)
+        connection._enlist(self.drained)
 
     @property
     def is_current(self) -> bool:
@@ -113,7 +113,7 @@ class _Reader(Subscription):
         try:
             super()._run(callback)
         finally:
-            self._connection.soon(self._inner._reader_ended)
+            self._connection._soon(self._inner._reader_ended)
 
     def _wake(self) -> None:
         super()._wake()
@@ -121,12 +121,12 @@ class _Reader(Subscription):
 
     def _take(self, timeout: float | None) -> Msg | None:
         if self._inner._awaits_asking and not self._inner._route.pending:
-            self._connection.soon(self._inner._asked_again)
+            self._connection._soon(self._inner._asked_again)
         return super()._take(timeout)
 
     def _taken(self) -> None:
         if self._inner._wants_taken:
-            self._connection.soon(self._inner._tell_taken)
+            self._connection._soon(self._inner._tell_taken)
 
 
 class _Drained:
@@ -144,12 +144,12 @@ class _Drained:
         return self._inner.pending
 
     def _retire(self) -> None:
-        self._connection.run(self._inner._retire)
+        self._connection._run(self._inner._retire)
 
     def _emptied(self, deadline: float) -> bool:
         left = max(deadline - time.monotonic(), 0)
         try:
-            self._connection.call(asyncio.wait_for(self._inner._emptied(confirm=False), left))
+            self._connection._call(asyncio.wait_for(self._inner._emptied(confirm=False), left))
         except TimeoutError:
             return False
         return True

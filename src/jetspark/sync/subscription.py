@@ -136,7 +136,7 @@ class Subscription:
             return message
         if self._route.error is not None:
             raise self._route.error
-        self._connection.check_open()
+        self._connection._check_open()
         raise SubscriptionClosedError(f"the subscription to {self.subject!r} has ended")
 
     def _take(self, timeout: float | None) -> Msg | None:
@@ -168,8 +168,8 @@ class Subscription:
         max_msgs
             After that many messages in all, counted from its begin; 0 ends it now and drops what waits.
         """
-        self._connection.check_open()
-        self._connection.unsubscribe(self._route, max_msgs)
+        self._connection._check_open()
+        self._connection._unsubscribe(self._route, max_msgs)
 
     def drain(self, timeout: float | None = None) -> None:
         """End the subscription without losing a message: those that the server sent are still to be taken (R44).
@@ -186,26 +186,26 @@ class Subscription:
         DrainTimeoutError
             The rest was dropped.
         """
-        self._connection.check_open()
+        self._connection._check_open()
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         self._retire()
         with suppress(DisconnectedError, ConnectionClosedError, FlushTimeoutError):  # then nothing more can come
-            self._connection.confirm(seconds)
+            self._connection._confirm(seconds)
         if not self._emptied(deadline):
             left = len(self._route.pending)
-            self._connection.unsubscribe(self._route, 0)
+            self._connection._unsubscribe(self._route, 0)
             raise DrainTimeoutError(
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             )
 
     def _retire(self) -> None:
         """Tell the server to send nothing more."""
-        self._connection.retire(self._route)
+        self._connection._retire(self._route)
 
     def _emptied(self, deadline: float) -> bool:
         """Wait until all that came was taken and handled; whether it was in time."""
-        self._connection.forget(self._route)
+        self._connection._forget(self._route)
         if self._thread is not None:
             if self._thread is not threading.current_thread():
                 self._thread.join(max(deadline - time.monotonic(), 0))
@@ -230,7 +230,7 @@ class Subscription:
     def _taken(self) -> None:
         """A message was taken while somebody wanted to know."""
         if self._route.slow and self._route.relaxed:
-            self._connection.relax(self._route)
+            self._connection._relax(self._route)
         if not self._route.pending:
             self._changed.notify_all()
 
@@ -242,7 +242,7 @@ class Subscription:
                     return
                 callback(message)
             except Exception as error:  # noqa: BLE001 - a callback may raise anything; the next message is not its business
-                self._connection.tell(ErrorOccurred(error))
+                self._connection._tell(ErrorOccurred(error))
 
 
 def _wake(subscription: weakref.ref[Subscription]) -> None:

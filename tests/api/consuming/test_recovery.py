@@ -296,7 +296,7 @@ async def test_a_consume_that_cannot_be_subscribed_ends_with_the_refusal(front: 
 def inner_client(ground: Ground) -> Any:
     """The state machine of the connection under test."""
     connection: Any = ground.nc
-    return connection.client if ground.front == "aio" else connection.inner._inner.client
+    return connection._client if ground.front == "aio" else connection.inner._inner._client
 
 
 async def test_the_end_of_the_connection_ends_consume(ground: Ground) -> None:

@@ -194,7 +194,7 @@ async def test_a_cancelled_question_leaves_nothing_under_way(ground: Ground) -> 
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert len(ground.nc.client.requests) == 0
+    assert len(ground.nc._client.requests) == 0
 
 
 async def test_what_only_reads_survives_a_restart_of_the_server(front: FrontName) -> None:

@@ -25,7 +25,7 @@ class Busy:
 
     def __init__(self, connection: sync.Connection) -> None:
         self._holding, self._released = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=lambda: connection.run(self._hold))
+        self._thread = threading.Thread(target=lambda: connection._run(self._hold))
         self._thread.start()
         self._holding.wait(5)
 

@@ -94,7 +94,7 @@ class JetStreamAPI:
             if request.repeatable:
                 reply = await ask_until_answered(self._connection, subject, payload, timeout)
             else:
-                reply = await self._connection.api_request(subject, payload, timeout=timeout)
+                reply = await self._connection._api_request(subject, payload, timeout=timeout)
         except NoRespondersError:
             raise request.status_error(503) from None
         if (status := reply.status) is not None:

@@ -38,7 +38,7 @@ async def ask_until_answered(connection: Connection, subject: str, payload: byte
     passing: tuple[type[Error], ...] = (DisconnectedError, RequestTimeoutError)
     try:
         while (left := deadline - loop.time()) > 0:
-            asked.add(loop.create_task(connection.api_request(subject, payload, timeout=left)))
+            asked.add(loop.create_task(connection._api_request(subject, payload, timeout=left)))
             until = min(loop.time() + timeout / _TRIES, deadline)
             while asked and (wait := until - loop.time()) > 0:
                 done, asked = await asyncio.wait(asked, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
@@ -61,7 +61,7 @@ async def ask_until_answered(connection: Connection, subject: str, payload: byte
 async def _wait_for_session(connection: Connection, timeout: float) -> None:  # noqa: ASYNC109
     await asyncio.sleep(min(_PAUSE, timeout))
     try:
-        await connection.confirm(timeout)
+        await connection._confirm(timeout)
     except (FlushTimeoutError, DisconnectedError):
         return  # the caller looks at the time
 
@@ -71,7 +71,7 @@ class Replies:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._client = connection.client
+        self._client = connection._client
         self._inbox = connection.new_inbox()
         self._subject = ""
         self._count = 0
@@ -96,7 +96,7 @@ class Replies:
         self._error = self._route.error
         self._frame = outbound.encode(subject, payload, self._reply, None)
         outbound.publish(self._frame)
-        self._connection.send_now()
+        self._connection._send_now()
 
     async def next(self, timeout: float) -> Message:  # noqa: ASYNC109
         """The next answer.
@@ -133,7 +133,7 @@ class Replies:
         if not self._client.closed:
             self._client.outbound.withdraw((self._frame,))
             self._client.unsubscribe(self._route)
-            self._connection.send_soon()
+            self._connection._send_soon()
 
     def fail(self, error: Error, subject: str | None = None) -> None:
         """No answer comes any more; see `jetspark.wire.client.Dependent`."""

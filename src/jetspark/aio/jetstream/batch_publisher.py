@@ -143,9 +143,9 @@ class BatchPublisher:
                 state.sent(subject)
                 state.accepted(answer)
                 return
-            if self._connection.crowded:
-                await self._connection.room()
-            self._connection.post(self._connection.client.outbound.encode(subject, payload, "", together))
+            if self._connection._crowded:
+                await self._connection._room()
+            self._connection._post(self._connection._client.outbound.encode(subject, payload, "", together))
             state.sent(subject)
 
     async def commit(

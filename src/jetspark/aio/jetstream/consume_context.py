@@ -87,7 +87,7 @@ class ConsumeContext:
         on_error: ErrorHandler | None,
     ) -> Self:
         """Begin; `consume` calls it. `make` makes the source with what it calls: for news, and for warnings."""
-        self._connection.check_loop()
+        self._connection._check_loop()
         self._on_error = on_error
         myself: weakref.ref[ConsumeContext] = weakref.ref(self)  # weak, so that one who is forgotten stops
         self._puller = make(partial(_news, myself), partial(_warned, self._connection, myself))
@@ -97,10 +97,10 @@ class ConsumeContext:
         self._puller.start()
         loop = asyncio.get_running_loop()
         weakref.finalize(self, _forgotten, loop, self._puller).atexit = False
-        self._connection.enlist(self)
+        self._connection._enlist(self)
         if callback is not None:
             self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
-            self._connection.adopt(self._task)
+            self._connection._adopt(self._task)
         return self
 
     def __repr__(self) -> str:
@@ -153,7 +153,7 @@ class ConsumeContext:
     async def _next(self) -> Msg:
         """Wait for a message."""
         puller = self._puller
-        self._connection.check_loop()
+        self._connection._check_loop()
         puller.report()
         while not puller.ready:
             if puller.ended:
@@ -198,7 +198,7 @@ class ConsumeContext:
 
     async def stop(self) -> None:
         """End now. What is in the buffer is dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
-        self._connection.check_loop()
+        self._connection._check_loop()
         self._puller.stop()
         self._puller.ready.clear()
         self._wake()
@@ -214,7 +214,7 @@ class ConsumeContext:
             Seconds for the server to confirm that nothing more is under way; None is the connection's `drain_timeout`.
             When they have passed, it ends behind what came with `DrainTimeoutError`.
         """
-        self._connection.check_loop()
+        self._connection._check_loop()
         self._puller.drain()
         if not self._puller.ended:
             seconds = self._connection.options.drain_timeout if timeout is None else timeout
@@ -228,7 +228,7 @@ class ConsumeContext:
         timeout
             Seconds, after which `DrainTimeoutError` is raised, and it goes on; None for no limit.
         """
-        self._connection.check_loop()
+        self._connection._check_loop()
         try:
             async with asyncio.timeout(timeout):
                 await self._emptied(confirm=True)
@@ -276,12 +276,12 @@ class ConsumeContext:
     def _report(self, error: Exception) -> None:
         """Tell a warning to the handler."""
         if self._on_error is None:
-            self._connection.tell(ErrorOccurred(error))
+            self._connection._tell(ErrorOccurred(error))
             return
         try:
             result = self._on_error(error)
         except Exception as fault:  # noqa: BLE001 - the handler is the user's
-            self._connection.tell(ErrorOccurred(fault))
+            self._connection._tell(ErrorOccurred(fault))
             return
         if result is not None:
             task = asyncio.ensure_future(self._reported(result))
@@ -292,7 +292,7 @@ class ConsumeContext:
         try:
             await result
         except Exception as fault:  # noqa: BLE001 - the handler is the user's
-            self._connection.tell(ErrorOccurred(fault))
+            self._connection._tell(ErrorOccurred(fault))
 
 
 def _news(context: weakref.ref[ConsumeContext]) -> None:
@@ -305,7 +305,7 @@ def _warned(connection: Connection, context: weakref.ref[ConsumeContext], error:
     if found is not None:
         found._report(error)
     else:
-        connection.tell(ErrorOccurred(error))
+        connection._tell(ErrorOccurred(error))
 
 
 def not_drained(who: str, seconds: float, left: int) -> DrainTimeoutError:

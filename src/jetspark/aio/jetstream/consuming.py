@@ -235,7 +235,7 @@ class Consuming:
 
     async def _fetch(self, options: PullOptions) -> Batch[Msg]:
         check_group(self._info.config, options.priority)
-        self._js.connection.check_loop()
+        self._js.connection._check_loop()
         loop = asyncio.get_running_loop()
         began = None  # now, unless it has to wait before it can pull
         if self._left:
@@ -266,9 +266,9 @@ class Consuming:
         if not batch:
             if error is not None:
                 raise error
-            self._js.connection.check_open()
+            self._js.connection._check_open()
         batch.error = error
         return batch
 
     def _warn(self, error: Error) -> None:
-        self._js.connection.tell(ErrorOccurred(error))
+        self._js.connection._tell(ErrorOccurred(error))

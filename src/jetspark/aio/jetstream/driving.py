@@ -70,7 +70,7 @@ def spawn(connection: Connection, coroutine: Coroutine[Any, Any, Any]) -> None:
         with suppress(Error):
             await coroutine
 
-    connection.adopt(asyncio.create_task(run()))
+    connection._adopt(asyncio.create_task(run()))
 
 
 async def _create(

@@ -83,7 +83,7 @@ class PushFeed:
     def __init__(self, js: JetStreamAPI, options: FeedOptions) -> None:
         self._js = js
         self._connection = js.connection
-        self._client = js.connection.client
+        self._client = js.connection._client
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._spawn = partial(spawn, js.connection)
@@ -133,7 +133,7 @@ class PushFeed:
         """Let the server send nothing more."""
         self._stop_watching()
         if self._inner is not None and self._client.retire(self._inner):
-            self._connection.send_soon()
+            self._connection._send_soon()
 
     def finish(self) -> None:
         """Nothing more is under way: hand on the rest and end."""
@@ -165,7 +165,7 @@ class PushFeed:
             self._inner = self._client.subscribe(
                 step.subject, step.queue, limit_msgs=NO_LIMIT, limit_bytes=NO_LIMIT, overflow="pause"
             )
-            self._connection.send_soon()
+            self._connection._send_soon()
         elif isinstance(step, Unsubscribe):
             self._hang_up()
 
@@ -176,7 +176,7 @@ class PushFeed:
             inner.wake = inner.on_status = None
             if not inner.ended:
                 self._client.unsubscribe(inner)
-                self._connection.send_soon()
+                self._connection._send_soon()
 
     # -- set up --------------------------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class PushFeed:
             self._flow.request(action.subject, self.route.received - self.route.dropped)
             self._answer()
         elif isinstance(action, Alert):
-            self._connection.tell(ErrorOccurred(action.error))
+            self._connection._tell(ErrorOccurred(action.error))
         elif isinstance(action, Reset):
             self._begin_reset()
 
@@ -329,7 +329,7 @@ class PushFeed:
         if self.mark is not None and self.handed_out >= self.mark:
             self._answer()
         if route.slow and route.relaxed:
-            self._connection.relax(route)
+            self._connection._relax(route)
             route.slow = False
             self._relaxed()
             self._watch()
@@ -338,7 +338,7 @@ class PushFeed:
         """Answer the flow-control requests that the user has got to."""
         for subject in self._flow.due(self.handed_out):
             if self._connection.connected:  # else the server asks anew
-                self._connection.answer(subject, b"")
+                self._connection._answer(subject, b"")
         self.mark = self._flow.mark
         self._watch()
 
@@ -371,7 +371,7 @@ class PushFeed:
     def _alarm(self, seconds: float) -> None:
         """The server has been silent for so long."""
         error = MissedHeartbeatError(f"{self._name}: neither a message nor a heartbeat came within {seconds:g} s")
-        self._connection.tell(ErrorOccurred(error))
+        self._connection._tell(ErrorOccurred(error))
         if not self._asked:
             self._asked = True
             self._spawn(self._ask())
@@ -381,7 +381,7 @@ class PushFeed:
         try:
             await self._js.request(ConsumerInfoRequest(self.binding.stream, self.binding.consumer))
         except ConsumerNotFoundError as error:
-            self._connection.tell(ErrorOccurred(error))
+            self._connection._tell(ErrorOccurred(error))
 
     def _stop_watching(self) -> None:
         self._retired = True

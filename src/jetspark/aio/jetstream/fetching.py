@@ -42,7 +42,7 @@ class Fetcher:
     ) -> None:
         self._js = js
         self._connection = js.connection
-        self._client = js.connection.client
+        self._client = js.connection._client
         self._new_inbox = new_inbox
         self._on_late = on_late
         self._acks = acks
@@ -104,7 +104,7 @@ class Fetcher:
         outbound = self._client.outbound
         self._frame = outbound.encode(subject, payload, inbox.encode(), None)
         outbound.publish(self._frame)
-        self._connection.send_now()
+        self._connection._send_now()
 
     def _end_pull(self) -> None:
         """Give up the inbox. While the pull may still be served, what is under way is waited for in the background."""
@@ -123,7 +123,7 @@ class Fetcher:
             self._client.ping(partial(_finish, self._client.routes.remove, route, self._on_late))
         else:
             self._client.unsubscribe(route)
-        self._connection.send_soon()
+        self._connection._send_soon()
 
     async def _gather(self, until: float | None) -> Messages:
         """Let the server send nothing more, and take what it had sent."""
@@ -132,7 +132,7 @@ class Fetcher:
         if self._left > 0 and self._client.outbound.online and self._client.retire(route):
             confirmed = self._loop.create_future()
             self._client.ping(partial(_settle, confirmed))
-            self._connection.send_soon()
+            self._connection._send_soon()
             left = None if until is None else max(until - self._loop.time(), 0)
             if (await asyncio.wait([confirmed], timeout=left))[0]:
                 self._left = 0

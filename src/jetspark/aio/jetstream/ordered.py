@@ -232,7 +232,7 @@ class OrderedConsumer:
             self._release()
 
     def _take(self) -> None:
-        self._js.connection.check_loop()
+        self._js.connection._check_loop()
         if self._busy:
             raise ConsumerBusyError(
                 f"the ordered consumer of stream {self._stream!r} is in use: one fetch, next or consume at a time"
@@ -247,7 +247,7 @@ class OrderedConsumer:
         self._info = info
 
     def _warn(self, error: Error) -> None:
-        self._js.connection.tell(ErrorOccurred(error))
+        self._js.connection._tell(ErrorOccurred(error))
 
     def _delete(self, name: str) -> None:
         """Delete the consumer of a fetch; nobody waits for it, and an unused one goes by itself."""
@@ -262,4 +262,4 @@ class OrderedConsumer:
             task = asyncio.get_running_loop().create_task(delete(), name="jetspark ordered consumer")
             self._deletions.add(task)
             task.add_done_callback(self._deletions.discard)
-            self._js.connection.adopt(task)
+            self._js.connection._adopt(task)

@@ -79,14 +79,14 @@ class OrderedFeed(PushFeed):
             self.mark = None
             self._silence.pause()
             self._reset = self._loop.create_task(self._renew(), name=f"jetspark reset of {self._name}")
-            self._connection.adopt(self._reset)
+            self._connection._adopt(self._reset)
 
     async def _renew(self) -> None:
         try:
             last_sequence = await self._next_consumer()
         except Exception as error:  # noqa: BLE001 - whatever it was, nothing more would come
             problem = error if isinstance(error, Error) else _unforeseen(error)
-            self._connection.tell(ErrorOccurred(problem))
+            self._connection._tell(ErrorOccurred(problem))
             self.close(problem)
             return
         self._reset = None

@@ -112,7 +112,7 @@ class OrderedPuller:
 
     def start(self) -> None:
         """Make the first consumer and pull."""
-        client = self._js.connection.client
+        client = self._js.connection._client
         client.check_open()
         client.dependents.add(self)
         client.watchers.add(self)
@@ -148,7 +148,7 @@ class OrderedPuller:
         if subject is not None:
             return
         self._drop()
-        if self._draining or self._js.connection.client.closed:
+        if self._draining or self._js.connection._client.closed:
             self._flow.stop()
         else:
             self._flow.disconnected()
@@ -270,7 +270,7 @@ class OrderedPuller:
         task = self._loop.create_task(work, name=f"jetspark ordered consumer of {self._stream}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        self._js.connection.adopt(task)
+        self._js.connection._adopt(task)
 
     def _set_timer(self, when: float | None) -> None:
         if self._timer is not None and (when is None or self._timer.when() != when):
@@ -289,7 +289,7 @@ class OrderedPuller:
         self.ended = True
         self.error = error
         self._set_timer(None)
-        client = self._js.connection.client
+        client = self._js.connection._client
         client.dependents.discard(self)
         client.watchers.discard(self)
         self._on_end()

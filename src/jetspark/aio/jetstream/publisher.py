@@ -87,7 +87,7 @@ class Publisher:
     future_type: type[PendingPublish] = PubAckFuture
 
     def __init__(self, connection: Connection, settings: PublishSettings) -> None:
-        client = connection.client
+        client = connection._client
         self._connection = connection
         self._settings = settings
         self._outbound = client.outbound
@@ -107,7 +107,7 @@ class Publisher:
         self._route.waiting = True
         client.dependents.add(self)
         client.timed.add(self)
-        connection.publishers.add(self)
+        connection._publishers.add(self)
         finalize(self, _unsubscribe, self._loop, client, self._route).atexit = False
 
     @property
@@ -129,17 +129,17 @@ class Publisher:
         """Wait until something may be sent. Who is cancelled while it waits has sent nothing."""
         if self._window.full:
             await self.wait_for_room()
-        if self._connection.crowded:
-            await self._connection.room()
+        if self._connection._crowded:
+            await self._connection._room()
 
     def send(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture | None:
         """Send a message; returns None where it has to wait for `room` first."""
         window = self._window
-        if len(window.pending) >= window.limit or self._connection.crowded:
+        if len(window.pending) >= window.limit or self._connection._crowded:
             return None
         token = window.token()
         frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
-        self._connection.post(frame)
+        self._connection._post(frame)
         future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
         if self._timer is None:
             self._wake_at(future.deadline)
@@ -215,7 +215,7 @@ class Publisher:
         self._timer = None
         now = monotonic()
         for frame in self._window.again(now):
-            self._connection.post(frame)
+            self._connection._post(frame)
         self._cut_off(self._window.expire(now))
         if (when := self._window.next_wakeup()) is not None:
             self._wake_at(when)
@@ -235,7 +235,7 @@ class Publisher:
 
     def _tell(self, future: PendingPublish) -> None:
         if self._settings.on_error is not None and not self._loop.is_closed():
-            self._connection.adopt(self._loop.create_task(self._call(self._settings.on_error, future)))
+            self._connection._adopt(self._loop.create_task(self._call(self._settings.on_error, future)))
 
     async def _call(self, handler: Callable[[Any], Awaitable[None] | None], future: PendingPublish) -> None:
         try:
@@ -243,7 +243,7 @@ class Publisher:
             if inspect.isawaitable(result):
                 await result
         except Exception as error:  # noqa: BLE001 - the user's code
-            self._connection.tell(ErrorOccurred(error))
+            self._connection._tell(ErrorOccurred(error))
 
 
 def _weakly(method: Callable[..., object]) -> Callable[..., None]:

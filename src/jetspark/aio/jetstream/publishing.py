@@ -123,7 +123,7 @@ class Publishing(JetStreamAPI):
         """
         publisher = self._publisher
         if publisher is None or publisher.over:
-            self._connection.check_loop()
+            self._connection._check_loop()
             publisher = self._publisher = Publisher(self._connection, self._settings)
         if fields:
             headers = publish_headers(headers, fields)

@@ -51,7 +51,7 @@ class PullSubscription:
         self._fetchers: set[Fetcher] = set()
         self._delivered = 0
         self._ending = self._closed = False
-        js.connection.enlist(self)
+        js.connection._enlist(self)
         self._empty: asyncio.Future[None] | None = None
         self._asked: asyncio.Future[None] | None = None
 
@@ -144,7 +144,7 @@ class PullSubscription:
         SubscriptionClosedError, ConnectionClosedError
             It has ended.
         """
-        self._connection.check_loop()
+        self._connection._check_loop()
         options = FetchOptions(self.stream, self.consumer, batch, timeout, heartbeat)
         if self._asked is not None and not self._asked.done() and not self._buffer:
             self._asked.set_result(None)
@@ -170,7 +170,7 @@ class PullSubscription:
             self._fetchers.discard(fetcher)
 
     def _check_fetch(self) -> None:
-        self._connection.check_open()
+        self._connection._check_open()
         if self._closed or (self._ending and not self._buffer):
             raise SubscriptionClosedError(f"{self!r} has ended")
         if self._problem is not None and not self._buffer:
@@ -238,7 +238,7 @@ class PullSubscription:
             raise DrainTimeoutError(f"{self!r} was not drained within {seconds:g} s; {left} messages dropped") from None
         await self._end()
         if problem is not None:
-            self._connection.tell(ErrorOccurred(problem))
+            self._connection._tell(ErrorOccurred(problem))
 
     # -- for a connection that drains ----------------------------------------------------------------------------
 
@@ -257,13 +257,13 @@ class PullSubscription:
         if not self._closed:
             problem = await drive(drain(self._binding), self._js.request, self._end)
             if problem is not None:
-                self._connection.tell(ErrorOccurred(problem))
+                self._connection._tell(ErrorOccurred(problem))
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
     def _check_open(self, over: bool) -> None:
-        self._connection.check_loop()
-        self._connection.check_open()
+        self._connection._check_loop()
+        self._connection._check_open()
         if over:
             raise SubscriptionClosedError(f"{self!r} has ended")
 
@@ -280,7 +280,7 @@ class PullSubscription:
     async def _fetched(self, _: Step) -> None:
         """Wait until nothing more is under way, and all that came was fetched."""
         with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
-            await self._connection.confirm(None)
+            await self._connection._confirm(None)
         if self._buffer:
             loop = asyncio.get_running_loop()
             self._empty, self._asked = loop.create_future(), loop.create_future()

@@ -91,7 +91,7 @@ class Puller:
         self.error: Error | None = None
         self._js = js
         self._connection = js.connection
-        self._client = js.connection.client
+        self._client = js.connection._client
         self._look_up = ConsumerInfoRequest(stream, consumer)
         self._group = options.priority.group
         self._acks = acks
@@ -190,7 +190,7 @@ class Puller:
         assert self._route is not None
         if self._client.retire(self._route) and self._client.outbound.online:
             self._client.ping(confirmed)
-            self._connection.send_soon()
+            self._connection._send_soon()
         else:
             confirmed(None)
         return done
@@ -326,7 +326,7 @@ class Puller:
         self._subject = subject
         self._frames.append(frame)
         outbound.command(frame)
-        self._connection.send_soon()
+        self._connection._send_soon()
 
     def _set_timer(self, when: float | None) -> None:
         """Call `_tick` at that time or before; an early call does no harm, so a later time needs no new timer."""
@@ -373,7 +373,7 @@ class Puller:
 
     def _unsubscribe(self, frame: bytes) -> None:
         self._client.outbound.command(frame)
-        self._connection.send_soon()
+        self._connection._send_soon()
 
 
 def _pending(message: Message) -> tuple[int, int] | None:

@@ -57,7 +57,7 @@ class PushSubscription(Subscription):
             self._reading = asyncio.get_running_loop().create_future()
             callback = None
         super().__init__(js.connection, feed.route, _acking(js, callback) if callback and auto_ack else callback)
-        js.connection.enlist(self)
+        js.connection._enlist(self)
 
     def __repr__(self) -> str:
         return f"<PushSubscription to {self.consumer!r} of {self.stream!r}{', closed' if self.closed else ''}>"
@@ -214,7 +214,7 @@ class PushSubscription(Subscription):
             try:
                 await self._feed.run(unsubscribe(self._feed.binding), act=self._end)
             except Error as error:
-                self._connection.tell(ErrorOccurred(error))
+                self._connection._tell(ErrorOccurred(error))
             raise DrainTimeoutError(
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             ) from None
@@ -235,7 +235,7 @@ class PushSubscription(Subscription):
         async def handled(_: Step) -> None:
             if confirm:
                 with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
-                    await self._connection.confirm(None)
+                    await self._connection._confirm(None)
             await self._handed_out()
             self._feed.finish()
             if self._reading is not None:
@@ -245,7 +245,7 @@ class PushSubscription(Subscription):
 
         problem = await self._feed.run(drain(self._feed.binding), act=handled)
         if problem is not None:
-            self._connection.tell(ErrorOccurred(problem))
+            self._connection._tell(ErrorOccurred(problem))
 
     async def _handed_out(self) -> None:
         """Wait until a reader has taken what waits, and asks for more: by then it has acknowledged the last one.
@@ -270,8 +270,8 @@ class PushSubscription(Subscription):
         self._route.discard()
 
     def _check(self, over: bool) -> None:
-        self._connection.check_loop()
-        self._connection.check_open()
+        self._connection._check_loop()
+        self._connection._check_open()
         if over or self.closed:
             raise SubscriptionClosedError(f"the subscription to {self.subject!r} has ended")
 
@@ -284,9 +284,9 @@ class PushSubscription(Subscription):
             try:
                 await self.drain(timeout)
             except Error as error:
-                self._connection.tell(ErrorOccurred(error))
+                self._connection._tell(ErrorOccurred(error))
 
-        self._connection.adopt(asyncio.create_task(run()))
+        self._connection._adopt(asyncio.create_task(run()))
 
     @property
     def _wants_taken(self) -> bool:
@@ -344,7 +344,7 @@ def _acking(js: JetStreamAPI, callback: PushCallback) -> PushCallback:
             await result
         if not message.settled:
             message.check_ackable()
-            js.connection.answer(message.raw_reply, ACK)
+            js.connection._answer(message.raw_reply, ACK)
             message.settle()
 
     return call

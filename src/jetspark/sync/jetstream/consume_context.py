@@ -113,7 +113,7 @@ class ConsumeContext(Blocking):
         self._sizes = self._puller.counts_bytes
         self._thread: threading.Thread | None = None
         self._inner._watch(partial(_woken, weakref.ref(self)))
-        connection.enlist(self)
+        connection._enlist(self)
 
     def _start(self, callback: Callback) -> None:
         """Hand the messages to a callback; `consume` calls it."""
@@ -169,7 +169,7 @@ class ConsumeContext(Blocking):
         """Let the loop tell the engine what was taken."""
         if not self._posted:
             self._posted = True
-            self._connection.soon(self._reported)
+            self._connection._soon(self._reported)
 
     def _reported(self) -> None:
         self._posted = False
@@ -286,7 +286,7 @@ class ConsumeContext(Blocking):
                 self._tell(error)
 
     def _tell(self, error: Exception) -> None:
-        self._connection.soon(partial(self._inner._report, error))
+        self._connection._soon(partial(self._inner._report, error))
 
 
 def _woken(context: weakref.ref[ConsumeContext]) -> None:
@@ -297,7 +297,7 @@ def _woken(context: weakref.ref[ConsumeContext]) -> None:
 def _started(
     connection: Connection, start: Callable[[], aio.ConsumeContext], callback: Callback | None
 ) -> ConsumeContext:
-    context = ConsumeContext(connection, connection.run(start))
+    context = ConsumeContext(connection, connection._run(start))
     if callback is not None:
         context._start(callback)
     return context

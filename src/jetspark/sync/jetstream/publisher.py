@@ -79,23 +79,23 @@ class Publisher(aio.Publisher):
 
     def __init__(self, front: Connection, settings: PublishSettings) -> None:
         self._front = front
-        super().__init__(front.inner, settings)
+        super().__init__(front._inner, settings)
 
     def stage(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
         """Send, once there is room; in the caller's thread."""
         window = self._window
         if len(window.pending) >= window.limit:
-            self._front.call(self.wait_for_room())
-        with self._front.lock:
+            self._front._call(self.wait_for_room())
+        with self._front._lock:
             token = window.token()
             frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
-            self._front.put(frame)
+            self._front._put(frame)
             future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
         if self._timer is None:
-            self._front.soon(self._look_after)
+            self._front._soon(self._look_after)
         if self._route.ended:  # meanwhile, and so the loop may have looked before this one was there
-            self._front.soon(self._ended)
-        self._front.settle()
+            self._front._soon(self._ended)
+        self._front._settle()
         return future
 
     def _look_after(self) -> None:
@@ -103,12 +103,12 @@ class Publisher(aio.Publisher):
             self._wake_at(when)
 
     def fail(self, error: Error, subject: str | None = None) -> None:
-        with self._front.lock:
+        with self._front._lock:
             failed = self._window.fail(error, subject)
         self._cut_off(failed)
 
     def _cut_off(self, failed: list[tuple[PendingPublish, bytes]]) -> None:
-        self._front.gather()
+        self._front._gather()
         super()._cut_off(failed)
 
 
@@ -216,7 +216,7 @@ class BatchAdd(Blocking):
         with self._turn:
             if confirm or state.asks:
                 add = self._inner.add(subject, payload, headers=headers, confirm=confirm, timeout=timeout, **fields)
-                self._connection.call(add)
+                self._connection._call(add)
                 return
             self._connection.publish(subject, payload, headers=state.headers(headers, fields))
             state.sent(subject)
