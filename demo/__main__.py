@@ -12,7 +12,7 @@ from demo.checks import check_results, stages
 from demo.driver import DriverFailedError
 from demo.picture import draw_delays
 from demo.publish import load_flights
-from demo.report import make_progress, show_chart, show_checks, show_stages
+from demo.report import end_of_log, make_progress, show_chart, show_checks, show_stages
 from demo.run import LOG_NAME, run
 from jetspark.server import NatsServer
 
@@ -27,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with NatsServer() as server, make_progress(console) as progress:
             results = run(server, load_flights(options.rows), output, progress)
     except DriverFailedError as error:
-        console.print(f"[bold red]✗[/] {error}; its log: {output / LOG_NAME}", soft_wrap=True)
+        console.print(f"[bold red]✗[/] {error}; the end of its log, {output / LOG_NAME}:", soft_wrap=True)
+        console.print(end_of_log(output / LOG_NAME), markup=False, highlight=False, soft_wrap=True)
         return 1
     console.print()
     show_stages(console, stages(results))

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from demo.publish import DELAYS, FLIGHTS
-from jetspark.spark import JetStreamListener, QueryProgress
+from jetspark.spark import JetStreamListener, QueryProgress, register
 
 __all__ = ["ARCHIVE", "PARQUET", "WATERMARK", "WINDOWS", "Queries"]
 
@@ -63,6 +63,7 @@ class Queries:
         ]
 
     def _flights(self) -> DataFrame:
+        register(self._spark)  # the two queries start together
         source = self._spark.readStream.format("jetstream").option("servers", self._url).option("stream", FLIGHTS)
         source = source.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", _AT_A_TIME)
         flight = F.from_json(F.col("data").cast("string"), _FLIGHT).alias("flight")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
@@ -15,10 +16,11 @@ from demo.checks import Check, Stage
 from demo.counts import Delay
 from demo.picture import mean_delay
 
-__all__ = ["make_progress", "show_chart", "show_checks", "show_stages"]
+__all__ = ["end_of_log", "make_progress", "show_chart", "show_checks", "show_stages"]
 
 _CHART_WIDTH: Final = 60
 _BLOCKS: Final = " ▏▎▍▌▋▊▉█"
+_LINES_OF_LOG: Final = 30
 
 
 def make_progress(console: Console) -> Progress:
@@ -77,3 +79,9 @@ def show_checks(console: Console, checks: Sequence[Check]) -> bool:
 
 def _shown(value: object) -> str:
     return f"{len(value)} rows" if isinstance(value, list) else str(value)
+
+
+def end_of_log(log: Path) -> str:
+    """Return the last lines of Spark's log, without the frames of the JVM's stack traces."""
+    lines = log.read_text(errors="replace").splitlines()
+    return "\n".join([line for line in lines if not line.startswith("\tat ")][-_LINES_OF_LOG:])

@@ -12,7 +12,7 @@ import pytest
 from demo.checks import Results, check_results, closed_windows, expected_delays, stages
 from demo.counts import Archived, Counts, ReturnedDelays
 from demo.publish import Published, encode_flights, load_flights
-from demo.report import show_checks, show_stages
+from demo.report import end_of_log, show_checks, show_stages
 from rich.console import Console
 
 from jetspark.bulk import PublishReport
@@ -115,3 +115,12 @@ def test_a_missing_delay_becomes_null() -> None:
     batch = encode_flights(cancelled, lambda done: None)[0]
     assert '"dep_delay":null' in batch.column("data")[0].as_py()
     assert batch.column("subject")[0].as_py() == f"flights.{cancelled['origin'].iloc[0]}.{cancelled['carrier'].iloc[0]}"
+
+
+def test_the_end_of_a_log_is_shown_without_the_frames_of_the_jvm(tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    frames = "\tat org.apache.spark.scheduler.DAGScheduler\n" * 100
+    log.write_text("begin\n" * 50 + "java.lang.IllegalStateException: why\n" + frames + "RuntimeError: so\n")
+    lines = end_of_log(log).splitlines()
+    assert lines[-2:] == ["java.lang.IllegalStateException: why", "RuntimeError: so"]
+    assert len(lines) == 30
