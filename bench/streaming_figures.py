@@ -1,7 +1,9 @@
 """Structured Streaming: catching up against the batch read of the same data, and what a micro-batch costs.
 
 A query up to what is available, into the no-op sink. What is counted is the time of its micro-batches, as Spark's
-progress tells it; starting a query (its processes, its checkpoint) takes seconds and happens once, so it is left out.
+progress tells it: planning, reading and the checkpoint's files. Starting a query (its processes, its checkpoint) takes
+seconds and happens once, so it is left out, as the start of the session is with a batch read. Both read the same stream
+in as many partitions.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from bench.reading import MESSAGES
 from bench.registry import figure
-from bench.spark_figures import session
+from bench.spark_figures import BACKLOG, session
 from bench.trivial_stream import TrivialDataSource
 
 if TYPE_CHECKING:
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
     from bench.run import Run
     from jetspark.spark.stream_reader import JetStreamStreamReader
 
-BATCH = 500_000
+LARGE_BATCH = 1_000_000
 """Sequences of a large micro-batch."""
+COPIED_BATCH = 500_000
+"""Sequences of one that is published again."""
 SMALL_BATCH = 10
 """Rows of a small one."""
 SMALL_BATCHES = 60
@@ -54,24 +58,22 @@ def rate(found: list[tuple[int, float]]) -> float:
     return sum(rows for rows, _ in found) / sum(took for _, took in found) * 1000
 
 
-def large_batches(run: Run) -> tuple[DataFrame, int]:
-    """The whole stream by large micro-batches, and their size."""
-    count = run.count(MESSAGES)
-    size = min(BATCH, count // 2)
+def by_batches(run: Run, count: int, size: int) -> DataFrame:
+    """A stream of so many messages, by micro-batches of that size."""
     reader = run.shared(session).readStream.format("jetstream").option("servers", run.url)
     reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", str(size))
-    return reader.option("stream", run.stream(count)).load(), size
+    return reader.option("stream", run.stream(count)).load()
 
 
 @figure("stream_catch_up", group="streaming", reference="spark_read")
 def stream_catch_up(run: Run) -> float:
-    """The whole stream by micro-batches of 500,000 sequences."""
-    return rate(batches(*large_batches(run)))
+    """The whole stream of `spark_read` by micro-batches of 1,000,000 sequences."""
+    return rate(batches(by_batches(run, BACKLOG, LARGE_BATCH), LARGE_BATCH))
 
 
 @figure("stream_write", group="streaming", reference="spark_write_dedup", against=["stream_catch_up"])
 def stream_write(run: Run) -> float:
-    """The same, published again with message ids."""
+    """A stream, published again with message ids."""
     return rate_of_copy(run)
 
 
@@ -82,11 +84,12 @@ def stream_write_recorded(run: Run) -> float:
 
 
 def rate_of_copy(run: Run, **options: str) -> float:
-    """Rows a second from the stream into another one."""
-    frame, size = large_batches(run)
-    with run.target(run.count(MESSAGES)) as (_, subject):
+    """Rows a second from a stream into another one, by micro-batches of 500,000 sequences."""
+    count = run.count(MESSAGES)
+    size = min(COPIED_BATCH, count // 2)
+    with run.target(count) as (_, subject):
         given = {"servers": run.url, "subject": subject, "maxReplayDelay": "2m", **options}
-        return rate(batches(frame, size, "jetstream", **given))
+        return rate(batches(by_batches(run, count, size), size, "jetstream", **given))
 
 
 def milliseconds(frame: DataFrame) -> float:
