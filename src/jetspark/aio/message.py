@@ -69,10 +69,10 @@ class Msg(Delivery, gc=False, eq=False):
         NoRespondersError
             The consumer is gone.
         """
-        self.check_ackable()
+        self._check_ackable()
         if self.owner is not None:
             await cast("Connection", self.owner).request(self.reply, ACK, timeout=timeout)
-            self.settle()
+            self._settle()
 
     async def nak(self, delay: float = 0.0) -> None:
         """Ask for redelivery.
@@ -96,14 +96,14 @@ class Msg(Delivery, gc=False, eq=False):
 
     async def in_progress(self) -> None:
         """Say that the message is still worked on, so that the time to acknowledge it begins anew. May be repeated."""
-        self.check_ackable()
+        self._check_ackable()
         if self.owner is not None:
             connection = cast("Connection", self.owner)
             if connection._answer(self.raw_reply, IN_PROGRESS):
                 await connection._room()
 
     async def _answer(self, payload: bytes) -> None:
-        self.check_ackable()
+        self._check_ackable()
         if (connection := cast("Connection | None", self.owner)) is not None:
             crowded = connection._answer(self.raw_reply, payload)
             self.owner = None  # it is on its way, also when the wait for room is cancelled

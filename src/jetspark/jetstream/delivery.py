@@ -36,10 +36,10 @@ class Delivery(Message, gc=False, eq=False):
         """No acknowledgement goes out any more: a terminal one did, or the consumer wants none."""
         return self.owner is None
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """A terminal acknowledgement went out: every later one is silently left out (ACK-04)."""
         self.owner = None
 
-    def check_ackable(self) -> None:
+    def _check_ackable(self) -> None:
         """Raise InvalidAckError when no JetStream consumer delivered the message."""
         check_ack_subject(self.raw_reply)

@@ -64,10 +64,10 @@ class Msg(Delivery, gc=False, eq=False):
         NoRespondersError
             The consumer is gone.
         """
-        self.check_ackable()
+        self._check_ackable()
         if self.owner is not None:
             cast("Connection", self.owner).request(self.reply, ACK, timeout=timeout)
-            self.settle()
+            self._settle()
 
     def nak(self, delay: float = 0.0) -> None:
         """Ask for redelivery.
@@ -91,12 +91,12 @@ class Msg(Delivery, gc=False, eq=False):
 
     def in_progress(self) -> None:
         """Say that the message is still worked on, so that the time to acknowledge it begins anew. May be repeated."""
-        self.check_ackable()
+        self._check_ackable()
         if self.owner is not None:
             cast("Connection", self.owner)._answer(self.raw_reply, IN_PROGRESS)
 
     def _answer(self, payload: bytes) -> None:
-        self.check_ackable()
+        self._check_ackable()
         if self.owner is not None:
             cast("Connection", self.owner)._answer(self.raw_reply, payload)
-            self.settle()
+            self._settle()

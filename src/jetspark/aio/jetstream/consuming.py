@@ -209,7 +209,7 @@ class Consuming:
         if self._info.config.ack_policy is AckPolicy.ALL and open_ones:
             await max(open_ones, key=lambda message: message.metadata.stream_sequence).ack()
             for message in open_ones:
-                message.settle()
+                message._settle()
             return
         for message in open_ones:
             await message.ack()

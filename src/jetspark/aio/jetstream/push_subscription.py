@@ -343,8 +343,8 @@ def _acking(js: JetStreamAPI, callback: PushCallback) -> PushCallback:
         if result is not None:
             await result
         if not message.settled:
-            message.check_ackable()
+            message._check_ackable()
             js.connection._answer(message.raw_reply, ACK)
-            message.settle()
+            message._settle()
 
     return call
