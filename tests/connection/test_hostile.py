@@ -12,7 +12,7 @@ import itertools
 from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.connection.support import Front, Recorder
 
@@ -245,6 +245,80 @@ def test_fuzzed_streams_never_do_more_than_raise_a_protocol_error(
     expected, expected_failure = _parsed(bytes(data), LIMITS)
     assert failed == expected_failure
     assert seen == [frame for frame in expected if not isinstance(frame, Msg) or frame.sid < 10]
+
+
+class Queues:
+    """Subscriptions without limits, which the read loop fills run by run."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.controls: list[Control] = []
+        self.woken: list[int] = []
+        self.routes = {b"%d" % sid: Route(sid, b">") for sid in range(4)}
+        for route in self.routes.values():
+            route.unlimited = True
+            route.wake = lambda sid=route.sid: self.woken.append(sid)
+        self.inbound = Inbound(
+            self.routes,
+            on_control=self.controls.append,
+            on_full=lambda route: False,
+            on_last=lambda route: None,
+            limits=limits,
+        )
+
+    def feed(self, piece: bytes) -> None:
+        for route in self.routes.values():
+            route.waiting = True
+        self.inbound.feed(piece)
+
+
+in_runs = st.builds(
+    lambda subject, sid, replies, payload: b"".join(
+        b"MSG %b %d %b%d\r\n%b\r\n" % (subject, sid, reply, len(payload), payload) for reply in replies
+    ),
+    st.sampled_from([b"a", b"a.b", b"\xc3\xa9"]),
+    st.integers(0, 4),
+    st.lists(st.sampled_from([b"$JS.ACK.S.c.1.1.1.1.0 ", b"$JS.ACK.S.c.1.10.1.1.0 ", b"r ", b""]), max_size=5),
+    st.sampled_from([b"", b"x", b" 1\r\n", b"\r\n", b"MSG a 1 r 1\r\nz\r\n", b"y" * 100]),
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.lists(st.one_of(in_runs, valid), max_size=8),
+    st.lists(
+        st.tuples(
+            st.integers(0, 10_000),
+            st.sampled_from([b"", b"\n", b"\r\n", b" ", b"0", b"9", b"M", b"\xff"]),
+            st.integers(0, 3),
+        ),
+        max_size=2,
+    ),
+    st.lists(st.integers(0, 10_000), max_size=6),
+)
+@example([b"MSG a 1 r 1\r\nx\r\n" * 2 + b"MSG a 1  1\r\nx\r\n"], [], [])  # an empty word is no reply subject
+def test_runs_of_messages_give_what_the_parser_gives(
+    stream: list[bytes], mutations: list[tuple[int, bytes, int]], cuts: list[int]
+) -> None:
+    data = bytearray(b"".join(stream))
+    for place, inserted, removed in mutations:
+        at = place % (len(data) + 1)
+        data[at : at + removed] = inserted
+    queues = Queues(LIMITS)
+    failed = False
+    try:
+        for piece in _pieces(bytes(data), cuts):
+            queues.feed(piece)
+    except ProtocolError:
+        failed = True
+    expected, expected_failure = _parsed(bytes(data), LIMITS)
+    assert failed == expected_failure
+    assert queues.controls == [frame for frame in expected if isinstance(frame, Control)]
+    for route in queues.routes.values():
+        theirs = [frame for frame in expected if isinstance(frame, Msg) and frame.sid == route.sid]
+        assert [_plain(message, route.sid) for message in route.pending] == theirs
+        assert route.received == len(theirs)
+        assert route.received_bytes == sum(len(frame.header) + len(frame.payload) for frame in theirs)
+        assert (route.sid in queues.woken) == bool(theirs)
 
 
 def test_a_message_in_small_pieces_is_copied_once() -> None:

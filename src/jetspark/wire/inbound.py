@@ -19,6 +19,8 @@ from jetspark.wire.routes import Route
 __all__ = ["Inbound"]
 
 _CR: Final = 13
+_SPACE: Final = 32
+_NO_WORDS: Final = b"\n"  # no line begins with it
 _REMEMBERED: Final = 1024
 _MESSAGE_VERBS: Final = frozenset({b"MSG", b"HMSG"})
 
@@ -150,9 +152,7 @@ class Inbound:
                     pass
                 elif route.handler is not None:
                     route.handler(message)
-                    if route.on_run is not None:
-                        at, count = route.on_run(data, at)
-                        route.received += count
+                    at = self._handle_run(data, at, route)
                 elif (
                     route.unlimited
                     or (
@@ -166,10 +166,60 @@ class Inbound:
                     if route.waiting:
                         route.waiting = False
                         woken.append(route)
+                    if route.unlimited:
+                        at = self._read_run(data, at, route)
                 else:
                     route.dropped += 1
                 if route.received == route.max_msgs:
                     self._on_last(route)
+        return at
+
+    def _handle_run(self, data: bytes, at: int, route: Route) -> int:
+        """Offer what comes next to the taker of a route's runs; returns where it ended."""
+        if route.on_run is not None:
+            at, count = route.on_run(data, at)
+            route.received += count
+        return at
+
+    def _read_run(self, data: bytes, at: int, route: Route) -> int:
+        """Deliver the plain messages that come next for a route without limits; returns where the run of them ends.
+
+        What a consumer delivers mostly differs in its ack subject alone, so the other words of the line before are
+        looked for in their places. Whatever is not quite such a message is left to the caller.
+        """
+        if route.max_msgs:
+            return at
+        sizes, message_type, owner = self._sizes, self._message_type, route.owner
+        longest = self._limits.line + 1
+        find, startswith, keep = data.find, data.startswith, route.pending.append
+        sid = b"%d" % route.sid
+        head = tail = _NO_WORDS
+        subject, head_size, tail_size, size = b"", 0, 0, 0
+        count = total = 0
+        while 0 < (begin := find(b"\n", at) + 1) - at <= longest:
+            if startswith(head, at) and startswith(tail, begin - tail_size):
+                reply = data[at + head_size : begin - tail_size]
+                if not reply or _SPACE in reply:
+                    break
+            else:
+                words = data[at : begin - 2].split(b" ")
+                if len(words) != 5 or words[0] != b"MSG" or words[2] != sid or data[begin - 2] != _CR:
+                    break
+                _, subject, _, reply, digits = words
+                if not subject or not reply or (found := sizes.get(digits)) is None:
+                    break
+                size = found
+                head, tail = b"MSG %b %b " % (subject, sid), b" %b\r\n" % digits
+                head_size, tail_size = len(head), len(tail)
+            end = begin + size
+            if not startswith(b"\r\n", end):  # or it is not whole yet
+                break
+            keep(message_type(subject, reply, b"", data[begin:end], owner))
+            at = end + 2
+            count += 1
+            total += size
+        route.received += count
+        route.received_bytes += total
         return at
 
     def _learn(self, digits: bytes) -> int | None:
