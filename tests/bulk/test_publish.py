@@ -334,8 +334,26 @@ def test_no_more_rows_are_under_way_than_were_allowed(server: NatsServer, stream
         assert 0 < read(own, name, columns=["sequence"])[0].num_rows <= most
 
 
-def test_a_cluster_stores_every_row_in_all_replicas() -> None:
-    with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[NatsCluster]:
+    with NatsCluster() as cluster:
+        yield cluster
+
+
+def test_a_replicated_stream_stores_rows_of_the_same_id_once(cluster: NatsCluster) -> None:
+    """Its leader refuses an id that is just being stored (10158), and a moment later it is a duplicate."""
+    with bulk.connect(cluster.urls) as own:
+        streams = Streams(own)
+        name = streams.make_as(StreamConfig(name="IDS", num_replicas=3, allow_direct=True))
+        ids = [str(number // 2) for number in range(200)]
+        report = bulk.publish(own, rows(f"{name}.x", [b"x"] * 200).append_column("msg_id", pa.array(ids)))
+        assert (report.count, report.duplicates) == (200, 100)
+        assert report.resent > 0
+        assert read(own, name, columns=["sequence"])[0].num_rows == 100
+
+
+def test_a_cluster_stores_every_row_in_all_replicas(cluster: NatsCluster) -> None:
+    with bulk.connect(cluster.urls) as own:
         streams = Streams(own)
         name = streams.make_as(StreamConfig(name="R3", num_replicas=3, allow_direct=True))
         payloads = [b"%d" % number for number in range(10_000)]

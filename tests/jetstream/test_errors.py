@@ -109,6 +109,7 @@ def test_errors_are_also_the_builtin_that_they_resemble(name: str, builtin: type
         (400, 10109, "StreamSealedError"),
         (400, 10148, "ConsumerExistsError"),
         (400, 10149, "ConsumerDoesNotExistError"),
+        (409, 10158, "DuplicateInProcessError"),
         (400, 10160, "InvalidPriorityGroupError"),
         (400, 10164, "WrongLastSequenceError"),
         (400, 10165, "MessageTTLInvalidError"),

@@ -12,6 +12,7 @@ from jetspark.bulk.acks import StreamAcks
 from jetspark.flow.ranges import is_passing
 from jetspark.jetstream import header_names as names
 from jetspark.jetstream.errors import (
+    DuplicateInProcessError,
     Error,
     JetStreamUnavailableError,
     NoStreamResponseError,
@@ -30,8 +31,9 @@ __all__ = [
     "record_batches",
 ]
 
-# What a stream that has no leader for a moment answers, or that is flooded for a moment.
-_PASSING: Final = (NoStreamResponseError, JetStreamUnavailableError, TooManyRequestsError)
+# What a stream that has no leader for a moment answers, or that is flooded for a moment, or whose replicas are just
+# storing a message of the same id.
+_PASSING: Final = (DuplicateInProcessError, NoStreamResponseError, JetStreamUnavailableError, TooManyRequestsError)
 
 Batches: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 

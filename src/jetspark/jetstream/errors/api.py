@@ -27,6 +27,7 @@ __all__ = [
     "ConsumerOfflineError",
     "CounterError",
     "DuplicateInBatchError",
+    "DuplicateInProcessError",
     "IncompleteBatchError",
     "InsufficientResourcesError",
     "InvalidPriorityGroupError",
@@ -221,6 +222,14 @@ class WrongLastSequenceError(PublishExpectationError):
         """The sequence that the server has, None when its text does not tell it."""
         match = _SEQUENCE.search(self.description)
         return int(match[1]) if match else None
+
+
+class DuplicateInProcessError(APIError):
+    """A message with that id is just being stored by the servers of a replicated stream (10158).
+
+    It was not stored a second time; whether the first one will be is not known yet. Sent again a moment later, the
+    message is acknowledged as a duplicate, or stored.
+    """
 
 
 class MessageTTLDisabledError(APIError, ValueError):

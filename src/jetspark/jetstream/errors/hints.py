@@ -21,6 +21,7 @@ HINTS: Final[dict[int, str]] = {
     10100: "a work-queue stream takes one consumer, or several with filters that do not overlap",
     10109: "a sealed stream takes no messages and no deletions, for good",
     10148: "update the consumer instead, or choose another name",
+    10158: "send it again in a moment: it is a duplicate then, or it is stored",
     10166: "set allow_msg_ttl on the stream",
     10174: "set allow_atomic on the stream",
     10188: "set allow_msg_schedules on the stream",
