@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from jetspark.aio.message import Msg
+from jetspark.aio.received import Received
 from jetspark.wire.errors import (
     ConnectionClosedError,
     DisconnectedError,
@@ -36,7 +37,7 @@ Callback = Callable[[Msg], Awaitable[None] | None]
 """Takes each message; a coroutine function or a plain one. They run one after the other, in order."""
 
 
-class Subscription:
+class Subscription(Received):
     """Made by `Connection.subscribe`.
 
         async for message in subscription:
@@ -60,44 +61,9 @@ class Subscription:
         return f"<Subscription {self.sid} to {self.subject!r}{', closed' if self.closed else ''}>"
 
     @property
-    def subject(self) -> str:
-        """What it listens to."""
-        return self._route.subject.decode()
-
-    @property
-    def queue(self) -> str:
-        """Queue group, empty if none."""
-        return self._route.queue.decode()
-
-    @property
     def sid(self) -> int:
         """Its id on the connection, never used twice."""
         return self._route.sid
-
-    @property
-    def closed(self) -> bool:
-        """Nothing more will come; messages may still wait."""
-        return self._route.ended
-
-    @property
-    def error(self) -> Error | None:
-        """Why the server, or the loss of the connection, ended it."""
-        return self._route.error
-
-    @property
-    def received(self) -> int:
-        """Messages that the server delivered so far, those dropped included."""
-        return self._route.received
-
-    @property
-    def dropped(self) -> int:
-        """Messages dropped because the subscription was full."""
-        return self._route.dropped
-
-    @property
-    def pending(self) -> tuple[int, int]:
-        """Messages that wait, and their bytes of headers and payload."""
-        return len(self._route.pending), self._route.pending_bytes
 
     async def __aenter__(self) -> Self:
         return self

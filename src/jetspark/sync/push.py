@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
 from jetspark.aio.jetstream.push_subscription import PushSubscription
+from jetspark.aio.received import Received
 from jetspark.sync.blocking import Blocking
 from jetspark.sync.message import Msg
 from jetspark.sync.subscription import Callback, Subscription
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["PullDraining", "PushReading"]
 
 
-class PushReading(Blocking):
+class PushReading(Blocking, Received):
     """What of a push subscription is not carried over to the event loop."""
 
     _inner: PushSubscription
 
     def __init__(self, connection: Connection, inner: Any) -> None:
         super().__init__(connection, inner)
+        self._route = self._inner._route
         self._reader = _Reader(connection, self._inner)
 
     def __iter__(self) -> Iterator[Msg]:

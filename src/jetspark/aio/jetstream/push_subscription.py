@@ -83,34 +83,9 @@ class PushSubscription(Subscription):
         return self._feed.binding.pending
 
     @property
-    def subject(self) -> str:
-        """The deliver subject."""
-        return self._route.subject.decode()
-
-    @property
-    def queue(self) -> str:
-        """Queue group, empty if none."""
-        return self._route.queue.decode()
-
-    @property
     def sid(self) -> int:
         """Its id on the connection; an ordered subscription gets another one with each consumer."""
         return self._feed.sid
-
-    @property
-    def closed(self) -> bool:
-        """Nothing more will come; messages may still wait."""
-        return self._route.ended
-
-    @property
-    def error(self) -> Error | None:
-        """Why the server, or the loss of the connection, ended it."""
-        return self._route.error
-
-    @property
-    def pending(self) -> tuple[int, int]:
-        """Messages that wait, and their bytes of headers and payload."""
-        return len(self._route.pending), self._route.pending_bytes
 
     @property
     def pending_msgs(self) -> int:
@@ -126,16 +101,6 @@ class PushSubscription(Subscription):
     def delivered(self) -> int:
         """Messages that came so far. Statuses are none, and messages that an ordered subscription skipped neither."""
         return self._route.received - self._route.dropped
-
-    @property
-    def received(self) -> int:
-        """Messages that came so far, those dropped included."""
-        return self._route.received
-
-    @property
-    def dropped(self) -> int:
-        """Messages dropped because the subscription was full. An ordered subscription reads them again."""
-        return self._route.dropped
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,9 +10,6 @@ from types import TracebackType
 from typing import Self
 
 from jetspark.aio.jetstream import push_subscription as aio
-from jetspark.jetstream.errors import (
-    Error,
-)
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.sync.blocking import Blocking
 from jetspark.sync.message import Msg
@@ -57,34 +54,9 @@ class PushSubscription(PushReading, Blocking):
         return self._inner.initial_pending
 
     @property
-    def subject(self) -> str:
-        """The deliver subject."""
-        return self._inner.subject
-
-    @property
-    def queue(self) -> str:
-        """Queue group, empty if none."""
-        return self._inner.queue
-
-    @property
     def sid(self) -> int:
         """Its id on the connection; an ordered subscription gets another one with each consumer."""
         return self._inner.sid
-
-    @property
-    def closed(self) -> bool:
-        """Nothing more will come; messages may still wait."""
-        return self._inner.closed
-
-    @property
-    def error(self) -> Error | None:
-        """Why the server, or the loss of the connection, ended it."""
-        return self._inner.error
-
-    @property
-    def pending(self) -> tuple[int, int]:
-        """Messages that wait, and their bytes of headers and payload."""
-        return self._inner.pending
 
     @property
     def pending_msgs(self) -> int:
@@ -100,16 +72,6 @@ class PushSubscription(PushReading, Blocking):
     def delivered(self) -> int:
         """Messages that came so far. Statuses are none, and messages that an ordered subscription skipped neither."""
         return self._inner.delivered
-
-    @property
-    def received(self) -> int:
-        """Messages that came so far, those dropped included."""
-        return self._inner.received
-
-    @property
-    def dropped(self) -> int:
-        """Messages dropped because the subscription was full. An ordered subscription reads them again."""
-        return self._inner.dropped
 
     def __enter__(self) -> Self:
         self._call(self._inner.__aenter__())
