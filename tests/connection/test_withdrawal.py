@@ -12,6 +12,7 @@ from jetspark.errors import (
     DisconnectedError,
     Error,
     MaxPayloadError,
+    OutboundBufferLimitError,
     PermissionsViolationError,
     RequestTimeoutError,
 )
@@ -103,14 +104,24 @@ def test_watchers_send_behind_the_restored_subscriptions_and_are_not_kept_alive(
 
 
 def test_an_answer_goes_to_the_reply_subject_as_it_came() -> None:
-    outbound = Outbound(1000)
-    assert outbound.encode_answer(b"$JS.ACK.x", b"+ACK") == b"PUB $JS.ACK.x 4\r\n+ACK\r\n"
+    outbound = Outbound(40)
+    frame = b"PUB $JS.ACK.x 4\r\n+ACK\r\n"
+    assert outbound.encode_answer(b"$JS.ACK.x", b"+ACK") == frame
+    assert outbound.answer(b"$JS.ACK.x", b"+ACK") == len(frame)
+    with pytest.raises(OutboundBufferLimitError):
+        outbound.answer(b"$JS.ACK.y", b"+ACK")  # there is no session
+    outbound.online = True
+    assert outbound.answer(b"$JS.ACK.z", b"+ACK") == 2 * len(frame)
+    assert outbound.take() == frame + frame.replace(b"x", b"z")
     outbound.max_payload = 3
-    with pytest.raises(MaxPayloadError):
-        outbound.encode_answer(b"$JS.ACK.x", b"+ACK")
+    for answer in (outbound.encode_answer, outbound.answer):
+        with pytest.raises(MaxPayloadError):
+            answer(b"$JS.ACK.x", b"+ACK")
     outbound.close(DisconnectedError("gone"))
-    with pytest.raises(ConnectionClosedError):
-        outbound.encode_answer(b"$JS.ACK.x", b"+ACK")
+    for answer in (outbound.encode_answer, outbound.answer):
+        with pytest.raises(ConnectionClosedError):
+            answer(b"$JS.ACK.x", b"+ACK")
+    assert not outbound.chunks
 
 
 @pytest.mark.parametrize("own_inbox", [False, True], ids=["shared inbox", "own inbox"])

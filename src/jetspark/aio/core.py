@@ -127,16 +127,14 @@ class ConnectionCore:
         Raises
         ------
         ConnectionClosedError, MaxPayloadError, OutboundBufferLimitError
+        WrongEventLoopError
+            As `post`.
         """
-        if get_running_loop() is not self._loop:
-            raise self._foreign()
-        outbound = self._outbound
-        if outbound.publish(outbound.encode_answer(reply, payload)) >= SEND_AT:
-            return True
         if not self._scheduled:
+            self._check_loop()
             self._scheduled = True
             self._loop.call_soon(self._send_scheduled)
-        return False
+        return self._outbound.answer(reply, payload) >= SEND_AT
 
     async def _room(self) -> None:
         """Hand over what waits, and wait while there is a session that takes no more."""

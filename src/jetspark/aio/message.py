@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from jetspark.jetstream.ack import ACK, IN_PROGRESS, check_ack_subject, nak_payload, term_payload
+from jetspark.jetstream.ack import ACK, ACK_PREFIX, IN_PROGRESS, nak_payload, term_payload
 from jetspark.jetstream.delivery import Delivery
 from jetspark.wire.errors import BadSubjectError
 from jetspark.wire.headers import HeadersLike
@@ -47,8 +47,10 @@ class Msg(Delivery, gc=False, eq=False):
         ConnectionClosedError, OutboundBufferLimitError
             It cannot be sent.
         """
-        check_ack_subject(self.raw_reply)  # here is what `_answer` does, as this is the busy one
-        if (connection := cast("Connection | None", self.owner)) is not None:
+        if not self.raw_reply.startswith(ACK_PREFIX):  # here is what `_answer` does, as this is the busy one
+            self._check_ackable()
+        connection: Any = self.owner
+        if connection is not None:
             crowded = connection._answer(self.raw_reply, ACK)
             self.owner = None
             if crowded:

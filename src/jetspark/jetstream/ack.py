@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACK",
+    "ACK_PREFIX",
     "IN_PROGRESS",
     "NAK",
     "TERM",
@@ -29,6 +30,8 @@ __all__ = [
     "term_payload",
 ]
 
+ACK_PREFIX: Final = b"$JS.ACK."
+"""What every ack subject begins with."""
 ACK: Final = b"+ACK"
 """Payload that acknowledges a message."""
 NAK: Final = b"-NAK"
@@ -38,7 +41,6 @@ TERM: Final = b"+TERM"
 IN_PROGRESS: Final = b"+WPI"
 """Payload that restarts the ack wait; the only one that may be repeated."""
 
-_PREFIX: Final = b"$JS.ACK."
 _V1_TOKENS: Final = 9
 _V2_TOKENS: Final = 11
 
@@ -111,7 +113,7 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
 
 def check_ack_subject(subject: bytes) -> None:
     """Raise InvalidAckError when there is nothing to acknowledge at a reply subject."""
-    if not subject.startswith(_PREFIX):
+    if not subject.startswith(ACK_PREFIX):
         raise InvalidAckError(
             f"a message with reply subject {subject.decode(errors='replace')!r} was not delivered by a JetStream "
             "consumer and cannot be acknowledged"

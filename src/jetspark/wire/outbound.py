@@ -27,6 +27,8 @@ Payload = bytes | bytearray | memoryview
 """What may be sent as content."""
 
 _CACHED_SUBJECTS: Final = 1024
+_CACHED_ENDINGS: Final = 64
+_SHORT: Final = 8
 _SESSION_COMMANDS: Final = (b"SUB ", b"UNSUB ", b"PING\r\n", b"PONG\r\n")
 
 
@@ -49,7 +51,18 @@ class Outbound:
         Publishes handed over to sessions so far.
     """
 
-    __slots__ = ("_commands", "_subjects", "chunks", "closed", "handed", "limit", "max_payload", "online", "size")
+    __slots__ = (
+        "_commands",
+        "_endings",
+        "_subjects",
+        "chunks",
+        "closed",
+        "handed",
+        "limit",
+        "max_payload",
+        "online",
+        "size",
+    )
 
     def __init__(self, limit: int) -> None:
         self.chunks: list[bytes] = []
@@ -61,6 +74,7 @@ class Outbound:
         self.handed = 0
         self._commands = 0  # of the chunks, those that are no publishes
         self._subjects: dict[str, bytes] = {}
+        self._endings: dict[bytes, bytes] = {}
 
     def encode(
         self,
@@ -114,7 +128,20 @@ class Outbound:
             raise ConnectionClosedError(str(self.closed))
         if len(payload) > self.max_payload:
             raise self._too_large(len(payload))
-        return b"PUB %b %d\r\n%b\r\n" % (reply, len(payload), payload)
+        return b"PUB %b%b" % (reply, self._endings.get(payload) or self._ending(payload))
+
+    def answer(self, reply: bytes, payload: bytes) -> int:
+        """`encode_answer` and `publish` in one, as acknowledgements are many."""
+        if self.closed is not None:
+            raise ConnectionClosedError(str(self.closed))
+        if len(payload) > self.max_payload:
+            raise self._too_large(len(payload))
+        frame = b"PUB %b%b" % (reply, self._endings.get(payload) or self._ending(payload))
+        if not self.online:
+            return self.publish(frame)
+        self.chunks.append(frame)
+        self.size = size = self.size + len(frame)
+        return size
 
     def publish(self, frame: bytes) -> int:
         """Keep the frame of a publish; returns the bytes that wait.
@@ -185,6 +212,13 @@ class Outbound:
         self.closed = error
         self.chunks.clear()
         self.size = self._commands = 0
+
+    def _ending(self, payload: bytes) -> bytes:
+        """What stands behind the reply subject in the frame of an answer. Short ones are few, so they are kept."""
+        ending = b" %d\r\n%b\r\n" % (len(payload), payload)
+        if len(payload) <= _SHORT and len(self._endings) < _CACHED_ENDINGS:
+            self._endings[payload] = ending
+        return ending
 
     def _subject(self, subject: str) -> bytes:
         encoded = _encoded(subject)
