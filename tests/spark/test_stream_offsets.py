@@ -12,6 +12,7 @@ from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo, Stream
 from jetspark.spark.option_values import Position, PositionKind
 from jetspark.spark.stream_offsets import (
     Held,
+    Rewound,
     StreamOffset,
     read_offset,
     resume,
@@ -36,8 +37,18 @@ def test_an_offset_is_json_with_a_version_whose_keys_are_sorted() -> None:
 
 
 def test_an_offset_is_read_as_it_was_written() -> None:
-    offsets = {"A": StreamOffset(CREATED, 3), "B": StreamOffset(CREATED + 1, 2**63, start=2**62)}
+    offsets = {"A": StreamOffset(CREATED, 3), "B": StreamOffset(CREATED + 1, 2**63, 2**62, CREATED + 2)}
     assert read_offset(json.loads(json.dumps(write_offset(offsets))), ["B", "A"]) == offsets
+
+
+def test_an_offset_of_an_earlier_version_lacks_the_time_and_one_of_a_later_version_may_have_more() -> None:
+    entry: dict[str, object] = {"created": TEXT, "next": 7, "start": 4}
+    (offset,) = read_offset({"streams": {"A": entry}, "version": 1}, ["A"]).values()
+    assert offset == StreamOffset(CREATED, 7, 4)
+    assert write_offset({"A": offset})["streams"] == {"A": entry}
+    entry |= {"time": "2026-01-01T00:00:00.000000002Z", "unheard": "of"}
+    (offset,) = read_offset({"streams": {"A": entry}, "version": 1}, ["A"]).values()
+    assert offset == StreamOffset(CREATED, 7, 4, CREATED + 1)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +64,7 @@ def test_an_offset_is_read_as_it_was_written() -> None:
         ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": "x"}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": {"created": "yesterday", "next": 3}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": 3, "start": "x"}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": 3, "time": "noon"}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": 3}}, "cannot be read"),
     ],
 )
@@ -111,11 +123,21 @@ def test_a_stream_that_was_made_again_is_named_with_both_times() -> None:
     assert "created at 2026-01-01T00:00:01.000000001Z, and is read from sequence 1" in str(loss)
 
 
-def test_a_checkpoint_ahead_of_the_stream_stays_where_it_is() -> None:
-    offset, (loss,) = resume(StreamOffset(CREATED, 20), held(5, 11))
-    assert offset == StreamOffset(CREATED, 20)
+def test_a_checkpoint_ahead_of_the_stream_goes_back_to_its_end() -> None:
+    offset, (loss,) = resume(StreamOffset(CREATED, 20), held(5, 11), Rewound(11, None))
+    assert offset == StreamOffset(CREATED, 11)
     assert (loss.first, loss.last) == (11, 19)
-    assert "the checkpoint is ahead of the stream, which ends at 10" in str(loss)
+    assert "the checkpoint is ahead of the stream, which ends at 10: an older state was restored" in str(loss)
+
+
+def test_a_stream_that_was_filled_again_is_named_with_the_times_of_both_messages() -> None:
+    offset, (loss,) = resume(StreamOffset(CREATED, 20, 12, CREATED), held(5, 31), Rewound(16, CREATED + 10**9))
+    assert offset == StreamOffset(CREATED, 16)
+    assert str(loss) == (
+        "stream ORDERS: sequences 16 to 19 are gone: an older state of the stream was restored and filled again: "
+        f"message 19, which the checkpoint is of, was stored at {TEXT}, and the one that the stream has now at "
+        "2026-01-01T00:00:01.000000001Z; others that get their sequences are read"
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,9 +159,9 @@ def test_which_streams_thin_out(config: dict[str, object], subjects: tuple[str, 
 
 def test_what_a_stream_holds_is_taken_from_the_server() -> None:
     config = StreamConfig(name="ORDERS", max_age=timedelta(hours=1), max_msgs=7, max_bytes=-1)
-    state = StreamState(messages=4, bytes=402, first_seq=3, last_seq=9)
+    state = StreamState(messages=4, bytes=402, first_seq=3, last_seq=9, last_ts=Timestamp.from_ns(CREATED + 7))
     info = StreamInfo(config, Timestamp.from_ns(CREATED), state)
-    assert Held.of(info, ()) == Held("ORDERS", CREATED, 3, 10, 100, "max_age 1h0m0s, max_msgs 7", thins=False)
+    assert Held.of(info, ()) == Held("ORDERS", CREATED, 3, 10, 100, "max_age 1h0m0s, max_msgs 7", last_ns=CREATED + 7)
     empty = StreamInfo(StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED))
     assert Held.of(empty, ()) == Held("ORDERS", CREATED, 1, 1, 1)
     purged = StreamInfo(StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED), StreamState(first_seq=8, last_seq=7))

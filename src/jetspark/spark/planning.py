@@ -40,6 +40,8 @@ class StreamPartition(InputPartition):
         First sequence and the one to stop before; the same where all of it is gone.
     thins
         Messages of the stream go one by one as a matter of course, so that a gap is no loss.
+    replicated
+        The stream has replicas, so that a leader that was just elected may not know of everything yet.
     """
 
     stream: str
@@ -47,10 +49,12 @@ class StreamPartition(InputPartition):
     start: int
     end: int
     thins: bool = False
+    replicated: bool = False
 
-    def behind(self, first: int) -> StreamPartition:
-        """What of it comes at or behind a sequence; empty where nothing does."""
-        return replace(self, start=min(max(self.start, first), self.end))
+    def within(self, first: int, behind: int) -> StreamPartition:
+        """What of it lies between two sequences, the second one excluded; empty where nothing does."""
+        start = min(max(self.start, first), self.end)
+        return replace(self, start=start, end=max(min(self.end, behind), start))
 
 
 def split_ranges(
@@ -109,10 +113,11 @@ def plan_partitions(
         max_records=options.max_records_per_partition,
         cores=os.cpu_count() or 1,  # the driver's; executors cannot be asked from here
     )
-    return [
-        StreamPartition(each.stream, held[each.stream].created_ns, each.start, each.end, held[each.stream].thins)
-        for each in parts
-    ]
+    return [_partition(each, held[each.stream]) for each in parts]
+
+
+def _partition(each: StreamRange, held: Held) -> StreamPartition:
+    return StreamPartition(each.stream, held.created_ns, each.start, each.end, held.thins, held.replicated)
 
 
 def shares(sizes: list[int], wanted: int) -> list[int]:

@@ -89,7 +89,7 @@ class RangeReader:
         with self._scan(connection, part) as batches:
             try:
                 batch = _next(batches)
-                if _lags(connection, part, batches.report) and patience.wait(batches.close):
+                if _lags(part, batches.report) and patience.wait(batches.close):
                     return False
                 yield from self._proven(part, batches, batch)
             except (StreamNotFoundError, _StreamReplacedError) as error:
@@ -160,9 +160,9 @@ def _next(batches: Scan) -> pa.RecordBatch | None:
         raise _StreamReplacedError(str(error)) from error
 
 
-def _lags(connection: Connection, part: StreamPartition, report: ScanReport) -> bool:
-    """Whether a stream of a cluster ends before the range, which its last leader knew of."""
-    if report.created is None or not connection.server_info.cluster:  # a task does not know of replicas
+def _lags(part: StreamPartition, report: ScanReport) -> bool:
+    """Whether a stream with replicas ends before the range, which its last leader knew of."""
+    if report.created is None or not part.replicated:
         return False
     end = StreamOffset(part.created_ns, part.end)
     return end.is_behind(time_ns(report.created), report.stream_last_sequence)

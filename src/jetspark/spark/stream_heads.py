@@ -7,14 +7,16 @@ that is wrong.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.jetstream import StreamInfo
-from jetspark.jetstream.api import StreamInfoRequest
+from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
+from jetspark.jetstream.errors import Error, MessageNotFoundError
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import lend
-from jetspark.spark.stream_offsets import Held, StreamOffset
+from jetspark.spark.stream_offsets import Held, Rewound, StreamOffset, has_replicas
 from jetspark.spark.stream_options import StreamReadOptions
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["StreamHeads", "asking", "lags"]
 
 T = TypeVar("T")
+
+_log: Final = logging.getLogger(__name__)
 
 
 def asking(options: StreamReadOptions, ask: Callable[[Connection], T], retry_timeout: float) -> T:
@@ -48,6 +52,7 @@ class StreamHeads:
         self._options = options
         self.infos: dict[str, StreamInfo] = {}
         self.seen: dict[str, Held] | None = None
+        self._untold: set[str] = set()  # streams whose messages cannot be asked for
 
     def look(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, Held]:
         """Ask the server. Raises StreamNotFoundError, ConnectError, ... as the server, or its absence, says.
@@ -77,6 +82,51 @@ class StreamHeads:
 
         return asking(self._options, ask, self._patience)
 
+    def time_before(self, stream: str, sequence: int) -> int | None:
+        """Return when the message before a sequence was stored; None when there is none, or that cannot be asked."""
+        held = (self.seen or {}).get(stream)
+        if held is not None and held.behind == sequence:
+            return held.last_ns  # which came with the last look
+        return self._time_of(stream, sequence - 1)
+
+    def rewound(self, held: Held, reached: StreamOffset) -> Rewound | None:
+        """Find out whether a stream still holds what was read up to a place.
+
+        It does as far as can be told where the last message of that was deleted or has expired.
+        """
+        time = None
+        if held.created_ns != reached.created_ns:
+            return None  # it is another stream
+        if held.behind >= reached.next:
+            time = None if reached.time_ns is None else self._time_of(held.stream, reached.next - 1)
+            if time is None or time == reached.time_ns:
+                return None
+        since = held.behind if reached.time_ns is None else self.sequence_at(held.stream, reached.time_ns + 1)
+        return Rewound(max(min(since, held.behind, reached.next - 1), held.first), time)
+
+    def _time_of(self, stream: str, sequence: int) -> int | None:
+        server = self._options.read.server
+        request = MessageGetRequest(stream, seq=sequence, no_headers=True)
+
+        def ask(connection: Connection) -> int | None:
+            try:
+                return connection.request(request, timeout=server.request_timeout, prefix=server.api).timestamp_ns
+            except MessageNotFoundError:
+                return None
+
+        if sequence < 1 or stream in self._untold:
+            return None
+        try:
+            return asking(self._options, ask, self._patience)
+        except Error as error:
+            self._untold.add(stream)
+            _log.warning(
+                "stream %s: whether an older state of it was restored since it was read cannot be told: %s",
+                stream,
+                error,
+            )
+            return None
+
     @property
     def _patience(self) -> float:
         return 0.0 if self.seen is None else self._options.read.retry_timeout
@@ -91,5 +141,4 @@ class StreamHeads:
 
 def lags(info: StreamInfo, reached: StreamOffset) -> bool:
     """Whether a replicated stream ends before a place that was reached in it."""
-    replicated = info.cluster is not None and bool(info.cluster.replicas)
-    return replicated and reached.is_behind(time_ns(info.created), info.state.last_seq)
+    return has_replicas(info) and reached.is_behind(time_ns(info.created), info.state.last_seq)

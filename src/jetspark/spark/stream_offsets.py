@@ -7,6 +7,9 @@ The end of a micro-batch also says where it starts. The offset before it does no
 between, and what a query began with is not in the checkpoint, so Spark asks for it anew when the first micro-batch is
 repeated. With both ends written down, a repeated micro-batch is cut into partitions as it was the first time.
 
+A stream that lost its end (an older state of it was restored) and was filled again has its name, its time and the
+sequences, and other messages. So the end of a micro-batch also says when its last message was stored.
+
 `resume` says where reading goes on, given what a stream holds now, and what of it is gone. Nothing here asks a server.
 """
 
@@ -22,10 +25,20 @@ from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc
 from jetspark.spark.offsets import Loss
 from jetspark.spark.option_values import Position, PositionKind
 
-__all__ = ["Held", "StreamOffset", "read_offset", "resume", "start_offset", "thins_out", "write_offset"]
+__all__ = [
+    "Held",
+    "Rewound",
+    "StreamOffset",
+    "has_replicas",
+    "read_offset",
+    "resume",
+    "start_offset",
+    "thins_out",
+    "write_offset",
+]
 
 VERSION: Final = 1
-"""Form of the offsets. A later one may be read by later versions only."""
+"""Form of the offsets. A later one may be read by later versions only; what may be left out needs no later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +53,14 @@ class StreamOffset:
         First sequence that was not read.
     start
         First sequence of the micro-batch that ends here; None where a query begins, which is no micro-batch.
+    time_ns
+        When the message before `next` was stored, nanoseconds since 1970; None where that is not known.
     """
 
     created_ns: int
     next: int
     start: int | None = None
+    time_ns: int | None = None
 
     def is_behind(self, created_ns: int, last: int) -> bool:
         """Whether a stream, which is this one, ends before this place.
@@ -61,7 +77,11 @@ def write_offset(offsets: Mapping[str, StreamOffset]) -> dict[str, object]:
 
 def _entry(offset: StreamOffset) -> dict[str, object]:
     entry: dict[str, object] = {"created": format_rfc3339(offset.created_ns), "next": offset.next}
-    return entry if offset.start is None else {**entry, "start": offset.start}
+    if offset.start is not None:
+        entry["start"] = offset.start
+    if offset.time_ns is not None:
+        entry["time"] = format_rfc3339(offset.time_ns)
+    return entry
 
 
 def read_offset(document: Mapping[str, object], streams: Sequence[str]) -> dict[str, StreamOffset]:
@@ -99,8 +119,13 @@ def read_offset(document: Mapping[str, object], streams: Sequence[str]) -> dict[
 
 
 def _offset(entry: Mapping[str, Any]) -> StreamOffset:
-    start = entry.get("start")
-    return StreamOffset(parse_rfc3339(entry["created"]), int(entry["next"]), None if start is None else int(start))
+    start, time = entry.get("start"), entry.get("time")
+    return StreamOffset(
+        parse_rfc3339(entry["created"]),
+        int(entry["next"]),
+        None if start is None else int(start),
+        None if time is None else parse_rfc3339(time),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +146,10 @@ class Held:
         What its configuration may have dropped messages by, in words; empty when nothing.
     thins
         See `thins_out`.
+    replicated
+        See `has_replicas`.
+    last_ns
+        When its last message was stored, nanoseconds since 1970; None when there is none.
     """
 
     stream: str
@@ -130,6 +159,8 @@ class Held:
     message_bytes: int
     dropped_by: str = ""
     thins: bool = False
+    replicated: bool = False
+    last_ns: int | None = None
 
     @classmethod
     def of(cls, info: StreamInfo, subjects: Sequence[str]) -> Held:
@@ -144,7 +175,46 @@ class Held:
             message_bytes=max(state.bytes // max(state.messages, 1), 1),
             dropped_by=_limits_in_words(info.config),
             thins=thins_out(info.config, subjects),
+            replicated=has_replicas(info),
+            last_ns=time_ns(state.last_ts) if state.messages and state.last_ts else None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """A stream that does not hold what was read of it: it lost its end, and may have been filled again.
+
+    Attributes
+    ----------
+    since
+        First sequence of what was lost, as far as the times of the messages tell.
+    time_ns
+        When the message was stored that is now in the place of the last one that was read; None where the stream ends
+        before that place.
+    """
+
+    since: int
+    time_ns: int | None
+
+    def loss(self, held: Held, reached: StreamOffset) -> Loss:
+        """Say what is gone of what was read, or was to be read, before a place."""
+        last = reached.next - 1
+        if self.time_ns is None or reached.time_ns is None:
+            what = (
+                f"the checkpoint is ahead of the stream, which ends at {held.behind - 1}: an older state was restored"
+            )
+        else:
+            what = (
+                f"an older state of the stream was restored and filled again: message {last}, which the checkpoint is "
+                f"of, was stored at {format_rfc3339(reached.time_ns)}, and the one that the stream has now at "
+                f"{format_rfc3339(self.time_ns)}"
+            )
+        return Loss(held.stream, self.since, last, f"{what}; others that get their sequences are read")
+
+
+def has_replicas(info: StreamInfo) -> bool:
+    """Whether there are replicas beside the leader: one that was just elected may not know of everything yet."""
+    return info.cluster is not None and bool(info.cluster.replicas)
 
 
 def thins_out(config: StreamConfig, subjects: Sequence[str]) -> bool:
@@ -185,10 +255,20 @@ def start_offset(held: Held, position: Position, found: int | None = None) -> tu
     return StreamOffset(held.created_ns, min(max(wanted, first), behind)), losses
 
 
-def resume(offset: StreamOffset, held: Held) -> tuple[StreamOffset, list[Loss]]:
+def resume(offset: StreamOffset, held: Held, rewound: Rewound | None = None) -> tuple[StreamOffset, list[Loss]]:
     """Return where reading goes on, and what is gone of what would have come next.
 
-    A place behind the end of the stream stays as it is: an end never lies before a start.
+    Of a stream that is another one, or that lost its end, that is a place before the one that was reached: what is
+    there has not been read.
+
+    Parameters
+    ----------
+    offset
+        The place that was reached.
+    held
+        What the stream holds.
+    rewound
+        What was found out about what was read of it; None when it is still there, as far as can be told.
     """
     if held.created_ns != offset.created_ns:
         reason = (
@@ -197,12 +277,8 @@ def resume(offset: StreamOffset, held: Held) -> tuple[StreamOffset, list[Loss]]:
             f"{format_rfc3339(held.created_ns)}, and is read from sequence {held.first}"
         )
         return StreamOffset(held.created_ns, held.first), [Loss(held.stream, None, None, reason)]
-    if held.behind < offset.next:
-        reason = (
-            f"the checkpoint is ahead of the stream, which ends at {held.behind - 1}: an older state of it was "
-            f"restored; what gets a sequence below {offset.next} is not read"
-        )
-        return offset, [Loss(held.stream, held.behind, offset.next - 1, reason)]
+    if rewound is not None:
+        return StreamOffset(offset.created_ns, rewound.since), [rewound.loss(held, offset)]
     if held.first <= offset.next:
         return offset, []
     by = f"dropped by its limits ({held.dropped_by}), purged or deleted" if held.dropped_by else "purged or deleted"

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -25,7 +26,7 @@ from jetspark.spark.planning import StreamPartition, plan_partitions
 from jetspark.spark.range_reader import RangeReader, tell_loss
 from jetspark.spark.release import Releaser
 from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import Held, StreamOffset, read_offset, resume, start_offset, write_offset
+from jetspark.spark.stream_offsets import Held, Rewound, StreamOffset, read_offset, resume, start_offset, write_offset
 from jetspark.spark.stream_options import StreamReadOptions
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._initial: dict[str, object] | None = None
         self._frozen: dict[str, StreamOffset] | None = None
         self._told: dict[str, list[str]] = {}
+        self._held: dict[str, StreamOffset] = {}  # by stream, the last place up to which it held what was read
+        self._planned = False
 
     # -- what Spark asks for, in its order -----------------------------------------------------------------------
 
@@ -88,6 +91,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         begin = read_offset(start, self._options.read.streams)
         time.sleep(self._poll.wait(time.monotonic()))  # Spark asks again at once; the server is asked seldom
+        self._planned = True
         held = self._look(begin)
         end = self._end_of_batch(begin, held, limit, time.monotonic())
         self._poll.asked(time.monotonic(), found=end != begin)
@@ -116,10 +120,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ranges, there = [], {}
         for stream in streams:
             batch = _batch(begins[stream], ends[stream])
-            at = self._go_on(batch, held[stream])
-            there[stream] = at.next if _same(at, batch) else ends[stream].next  # nothing is read of another stream
+            there[stream] = self._still_there(batch, ends[stream], held[stream])
             ranges.append(StreamRange(stream, batch.next, ends[stream].next))
-        return [part.behind(there[part.stream]) for part in plan_partitions(ranges, held, self._options.read)]
+        return [part.within(*there[part.stream]) for part in plan_partitions(ranges, held, self._options.read)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a partition; see `RangeReader.read`."""
@@ -155,10 +158,32 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._releaser.start_at(begin)
         return begin
 
+    def _still_there(self, batch: StreamOffset, end: StreamOffset, held: Held) -> tuple[int, int]:
+        """First sequence of a micro-batch that its stream still has, and the one behind the last."""
+        behind = end.next
+        if not self._planned:  # it is repeated after a restart: what was planned may have been replaced since
+            rewound = self._heads.rewound(held, end)
+            if rewound is not None:
+                self._tell([rewound.loss(held, end)])
+                behind = rewound.since
+                if behind <= batch.next:
+                    return behind, behind
+        at = self._go_on(batch, held)
+        return (at.next if _same(at, batch) else behind), behind  # nothing is read of another stream
+
     def _go_on(self, offset: StreamOffset, held: Held) -> StreamOffset:
-        at, losses = resume(offset, held)
+        at, losses = resume(offset, held, self._rewound(offset, held))
         self._tell([*losses, *self._releaser.may_be_gone(held.stream, at)])
         return at
+
+    def _rewound(self, offset: StreamOffset, held: Held) -> Rewound | None:
+        """Ask whether the stream still holds what was read, where it may be that it does not."""
+        if held.behind == offset.next and self._held.get(held.stream) == offset:
+            return None  # it does as long as nothing is new
+        rewound = self._heads.rewound(held, offset)
+        if rewound is None and offset.time_ns is not None:
+            self._held[held.stream] = offset
+        return rewound
 
     def _end_of_batch(
         self, begin: Mapping[str, StreamOffset], held: Mapping[str, Held], limit: ReadLimit, now: float
@@ -168,18 +193,27 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             Backlog(self._readable(at, held[stream]), held[stream].message_bytes) for stream, at in places.items()
         ]
         limits = obeyed(self._options.limits, limit)
-        made_again = any(at.created_ns != begin[stream].created_ns for stream, at in places.items())
+        moves = any(_moves(at, begin[stream]) for stream, at in places.items())
         due = self._pace.due(sum(backlog.size for backlog in backlogs), limits, now)
-        if not (due or made_again or self._frozen):
+        if not (due or moves or self._frozen):
             return begin
         granted = grant(backlogs, limits)
         if any(granted):
             self._pace.made(now)
-        elif not made_again:
+        elif not moves:
             return begin
         return {
-            stream: _end(begin[stream], at, count) for (stream, at), count in zip(places.items(), granted, strict=True)
+            stream: self._end(begin[stream], at, count, stream)
+            for (stream, at), count in zip(places.items(), granted, strict=True)
         }
+
+    def _end(self, begin: StreamOffset, at: StreamOffset, count: int, stream: str) -> StreamOffset:
+        """The end of a micro-batch that reads so many sequences from a place on."""
+        if not count and not _moves(at, begin):  # it stays where it is, also where messages before it went away
+            return replace(begin, start=begin.next)
+        behind = at.next + count
+        self._held[stream] = StreamOffset(at.created_ns, behind, at.next, self._heads.time_before(stream, behind))
+        return self._held[stream]
 
     def _place(self, begin: StreamOffset, held: Held) -> StreamOffset:
         """Where reading goes on; in a run up to what was available, not in a stream that was made since."""
@@ -208,11 +242,9 @@ def _same(one: StreamOffset, other: StreamOffset) -> bool:
     return one.created_ns == other.created_ns
 
 
-def _end(begin: StreamOffset, at: StreamOffset, count: int) -> StreamOffset:
-    """The end of a micro-batch that reads so many sequences from a place on."""
-    if _same(at, begin) and not count:
-        at = begin  # what has nothing to read stays where it is, also where messages before it went away
-    return StreamOffset(at.created_ns, at.next + count, start=at.next)
+def _moves(at: StreamOffset, begin: StreamOffset) -> bool:
+    """Whether reading goes on in another stream, or at messages of this one whose sequences were read before."""
+    return not _same(at, begin) or at.next < begin.next
 
 
 def _batch(begin: StreamOffset, end: StreamOffset) -> StreamOffset:

@@ -1,0 +1,190 @@
+"""Streams that lost their end and were filled again: they have the name, the time and the sequences that they had."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.spark.micro_batches import Offset, latest, nexts, reader, rows
+from tests.spark.support import Nats, running
+
+from jetspark.errors import DataLossError
+from jetspark.jetstream import RetentionPolicy
+from jetspark.jetstream.api import MessageDeleteRequest
+
+GONE = "sequences 6 to {} are gone: an older state of the stream was restored and filled again: message {}, which"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Nats]:
+    """A server whose store can be put back."""
+    with running(store_dir=tmp_path / "store") as nats:
+        yield nats
+
+
+def saved(nats: Nats) -> Path:
+    """A copy of the store, made while the server is down."""
+    copy = nats.server.store_dir.with_name("saved")
+    nats.server.stop()
+    shutil.copytree(nats.server.store_dir, copy)
+    nats.server.start()
+    nats.connection.reconnect()
+    return copy
+
+
+def put_back(nats: Nats, copy: Path) -> None:
+    """The state of the server when the copy was made."""
+    nats.server.stop()
+    shutil.rmtree(nats.server.store_dir)
+    shutil.copytree(copy, nats.server.store_dir)
+    nats.server.start()
+    nats.connection.reconnect()
+
+
+def read_to(nats: Nats, stream: str, **options: str) -> Offset:
+    """The end of a query that has read everything."""
+    made = reader(nats, stream, **options)
+    start = made.initialOffset()
+    while (end := latest(made, start)) != start:
+        start = end
+    return end
+
+
+def restored(nats: Nats, again: int, **config: object) -> tuple[str, Offset]:
+    """A stream of which ten messages were read, then put back to five of them and filled again; and the offset."""
+    stream = nats.filled(5, ("a",), **config)
+    copy = saved(nats)
+    nats.publish([f"{stream}.a"] * 5)
+    end = read_to(nats, stream)
+    put_back(nats, copy)
+    nats.publish([f"{stream}.new"] * again)
+    return stream, end
+
+
+@pytest.mark.parametrize("again", [5, 8])
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_stream_that_was_restored_and_filled_again_is_noticed_and_what_is_new_is_read(
+    own: Nats, again: int, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream, end = restored(own, again)
+    made = reader(own, stream, failOnDataLoss=fail)
+    if fail == "true":
+        with pytest.raises(DataLossError, match=GONE.format(10, 10)) as caught:
+            latest(made, end)
+        assert (caught.value.stream, caught.value.first, caught.value.last) == (stream, 6, 10)
+        streams = end["streams"]
+        assert isinstance(streams, dict)
+        assert f"was stored at {streams[stream]['time']}, and the one that the stream has now at 20" in str(
+            caught.value
+        )
+        return
+    back = latest(made, end)
+    assert rows(made, end, back) == list(range(6, 6 + again))
+    assert latest(made, back) == back
+    assert caplog.text.count(GONE.format(10, 10)) == 1
+    assert latest(reader(own, stream), back) == back  # the next run finds what this one has read
+
+
+def test_a_stream_that_is_restored_while_the_query_runs_is_noticed(own: Nats) -> None:
+    stream = own.filled(5)
+    copy = saved(own)
+    own.publish([f"{stream}.a"] * 5)
+    made = reader(own, stream)
+    end = latest(made, made.initialOffset())
+    assert latest(made, end) == end
+    put_back(own, copy)
+    own.publish([f"{stream}.new"] * 6)
+    with pytest.raises(DataLossError, match=GONE.format(10, 10)):
+        latest(made, end)
+
+
+def test_an_end_in_the_middle_of_the_stream_is_known_again(own: Nats) -> None:
+    stream = own.filled(5)
+    copy = saved(own)
+    own.publish([f"{stream}.a"] * 5)
+    made = reader(own, stream, maxOffsetsPerTrigger="4")
+    one = latest(made, made.initialOffset())
+    two = latest(made, one)
+    assert (nexts(one), nexts(two)) == ([5], [9])
+    put_back(own, copy)
+    own.publish([f"{stream}.new"] * 8)
+    made = reader(own, stream)
+    assert rows(made, one, latest(made, one)) == list(range(5, 14))  # up to there it is what it was
+    with pytest.raises(DataLossError, match=GONE.format(8, 8)):
+        latest(reader(own, stream), two)
+
+
+def test_a_repeated_micro_batch_gives_what_is_left_of_it_and_the_next_one_what_replaced_the_rest(
+    own: Nats, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = own.filled(5)
+    copy = saved(own)
+    own.publish([f"{stream}.a"] * 5)
+    made = reader(own, stream, maxOffsetsPerTrigger="3")
+    one = latest(made, made.initialOffset())
+    two = latest(made, one)
+    put_back(own, copy)
+    own.publish([f"{stream}.new"] * 8)
+    with pytest.raises(DataLossError, match="sequence 6 is gone: an older state"):
+        reader(own, stream).partitions(one, two)
+    made = reader(own, stream, failOnDataLoss="false")
+    assert rows(made, one, two) == [4, 5]
+    assert rows(made, two, latest(made, two)) == list(range(6, 14))
+    assert caplog.text.count("an older state of the stream was restored and filled again") == 1
+
+
+def test_a_shorter_stream_of_which_less_is_left_than_its_end_says_is_read_from_there(
+    own: Nats, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream, end = restored(own, 3)
+    with pytest.raises(DataLossError, match=r"sequences 6 to 10 are gone: .* is ahead of the stream, which ends at 8"):
+        latest(reader(own, stream), end)
+    made = reader(own, stream, failOnDataLoss="false")
+    assert rows(made, end, latest(made, end)) == [6, 7, 8]
+    assert "sequences 6 to 10 are gone" in caplog.text
+
+
+def test_work_queues_are_known_again_too(own: Nats) -> None:
+    stream, end = restored(own, 8, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
+    with pytest.raises(DataLossError, match=GONE.format(10, 10)):
+        latest(reader(own, stream), end)
+
+
+@pytest.mark.parametrize("how", ["deleted", "purged", "never asked for"])
+def test_a_stream_whose_last_read_message_cannot_be_compared_is_taken_for_what_it_was(nats: Nats, how: str) -> None:
+    stream = nats.filled(10)
+    end = read_to(nats, stream)
+    if how == "deleted":
+        nats.connection.request(MessageDeleteRequest(stream, 10))
+    elif how == "purged":
+        nats.purge(stream)
+    else:
+        streams = end["streams"]
+        assert isinstance(streams, dict)
+        del streams[stream]["time"]
+    nats.publish([f"{stream}.a"] * 2)
+    made = reader(nats, stream)
+    assert rows(made, end, latest(made, end)) == [11, 12]
+
+
+def test_a_user_who_may_not_get_messages_is_warned_once_and_reads(caplog: pytest.LogCaptureFixture) -> None:
+    deny = {"publish": {"deny": ["$JS.API.STREAM.MSG.GET.>", "$JS.API.DIRECT.GET.>"]}}
+    users = [
+        {"user": "admin", "password": "a"},
+        {"user": "spark", "password": "s", "permissions": deny},
+    ]
+    login = {"user": "admin", "password": "a"}
+    with running(login, config={"authorization": {"users": users}}) as nats:
+        stream = nats.filled(10)
+        made = reader(nats, stream, user="spark", password="s", maxOffsetsPerTrigger="4")
+        start = made.initialOffset()
+        read = []
+        while (end := latest(made, start)) != start:
+            read += rows(made, start, end)
+            start = end
+        assert read == list(range(1, 11))
+    text = f"stream {stream}: whether an older state of it was restored since it was read cannot be told"
+    assert caplog.text.count(text) == 1
+    assert "$JS.API.STREAM.MSG.GET" in caplog.text
