@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from jetspark.bulk.connection import Connection, connect
 from jetspark.bulk.fetch import Fetch
+from jetspark.bulk.reading import RecordBatches
 from jetspark.bulk.scan import Scan, ScanReport
 from jetspark.wire.options import ConnectOptions
 
@@ -18,7 +18,7 @@ __all__ = ["Batches", "FetchedBatches", "ScannedBatches"]
 S = TypeVar("S", Scan, Fetch)
 
 
-class Batches(Generic[S]):
+class Batches(RecordBatches, Generic[S]):
     """An iterator of record batches, and whatever takes an Arrow stream takes it: pandas, polars, DuckDB.
 
         with stream.scan() as batches:
@@ -39,21 +39,7 @@ class Batches(Generic[S]):
         self._begin: Callable[[Connection], S] = begin
         self._connection: Connection | None = None
         self._source: S | None = None
-        self._rest: Generator[pa.RecordBatch] = self._run()
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        return next(self._rest)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        self._batches = self._run()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
@@ -81,10 +67,6 @@ class Batches(Generic[S]):
         """Schema of every batch."""
         return self.source.schema
 
-    def to_reader(self) -> pa.RecordBatchReader:
-        """The rest as a record batch reader. It blocks while it is read."""
-        return pa.RecordBatchReader.from_batches(self.schema, self)
-
     def read_all(self) -> pa.Table:
         """The rest as a table."""
         return self.to_reader().read_all()
@@ -96,7 +78,7 @@ class Batches(Generic[S]):
 
     def close(self) -> None:
         """End it and close its connection. May be repeated."""
-        self._rest.close()
+        super().close()
         if self._source is not None:
             self._source.close()
         self._hang_up()

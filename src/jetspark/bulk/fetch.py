@@ -8,8 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Final, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow as pa
 from jetspark.bulk.columns import read_acks, scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer import ENOUGH, ConsumerRun
+from jetspark.bulk.reading import RecordBatches
 from jetspark.flow.pull import End, PriorityFields, PullEngine, SendPull, fetch_options
 from jetspark.jetstream import AckPolicy
 from jetspark.jetstream.ack import ACK
@@ -98,13 +98,11 @@ def fetch(
     return Fetch(connection, stream, consumer, engine, scan_schema(columns), timeout, prefix)
 
 
-class Fetch:
-    """Iterator of record batches; see `fetch`.
+class Fetch(RecordBatches):
+    """Iterator of record batches; see `fetch`. What was not acknowledged comes again after the consumer's ack wait.
 
     Attributes
     ----------
-    schema
-        Schema of every batch.
     received
         Messages handed out so far.
     """
@@ -119,7 +117,7 @@ class Fetch:
         timeout: float,
         prefix: str,
     ) -> None:
-        self.schema = schema
+        self._schema = schema
         self.received = 0
         self._connection = connection
         self._stream, self._consumer = stream, consumer
@@ -130,29 +128,7 @@ class Fetch:
         self._sid = 0
         self._to_ack: list[pa.BinaryArray] = []
         self._policy: AckPolicy | None = None
-        self._batches: Generator[pa.RecordBatch] = self._run()
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        return next(self._batches)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End it. What was not acknowledged comes again after the consumer's ack wait."""
-        self._batches.close()
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        """The rest as a record batch reader, which pandas, polars and DuckDB take."""
-        return pa.RecordBatchReader.from_batches(self.schema, self)
+        self._batches = self._run()
 
     def ack(self) -> None:
         """Acknowledge all messages that were handed out and not acknowledged yet, and wait until the server has it.

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +21,7 @@ from jetspark.bulk.consumer import RangeConsumer, forget, look
 from jetspark.bulk.direct import DirectSource, check_direct
 from jetspark.bulk.leader import first_at, is_replicated, next_from
 from jetspark.bulk.patience import Patience, may_answer_later
+from jetspark.bulk.reading import RecordBatches
 from jetspark.bulk.source import RangeSource, ReadBy, Run, ScanLimits, Target
 from jetspark.flow.ranges import InterruptedReadError, RangeProgress, is_passing
 from jetspark.jetstream import RetentionPolicy, StreamInfo, Timestamp
@@ -235,19 +234,17 @@ def _ns(when: datetime | int | None) -> int | None:
     return time_ns(when) if isinstance(when, datetime) else when
 
 
-class Scan:
-    """Iterator of record batches; see `scan`.
+class Scan(RecordBatches):
+    """Iterator of record batches; see `scan`. Its end, or `close`, deletes the consumer; the connection stays open.
 
     Attributes
     ----------
-    schema
-        Schema of every batch.
     report
         What was expected and read so far.
     """
 
     def __init__(self, target: Target, bounds: _Bounds, schema: pa.Schema, way: ReadBy) -> None:
-        self.schema = schema
+        self._schema = schema
         self.report = ScanReport(target.stream, read_by=way)
         self._target = target
         self._connection = target.connection
@@ -259,29 +256,7 @@ class Scan:
         self._abandoned: list[str] = []  # consumers that a lost connection left behind
         self._looked_again = False
         self._replicated = False
-        self._batches: Generator[pa.RecordBatch] = self._run()
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self._batches
-
-    def __next__(self) -> pa.RecordBatch:
-        return next(self._batches)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop reading and delete the consumer; the connection stays open."""
-        self._batches.close()
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        """The rest as a record batch reader, which pandas, polars and DuckDB take."""
-        return pa.RecordBatchReader.from_batches(self.schema, self._batches)
+        self._batches = self._run()
 
     # -- the range -----------------------------------------------------------------------------------------------
 

@@ -112,7 +112,7 @@ async def test_a_batch_that_comes_in_the_moment_of_the_cancellation_is_not_lost(
     batches = ScannedBatches(ours)
     numbers = [pa.record_batch({"sequence": [number]}) for number in range(3)]
     gate = threading.Event()
-    ours._rest = (batch for batch in numbers if gate.wait(10))
+    ours._batches = (batch for batch in numbers if gate.wait(10))
     waiting = asyncio.ensure_future(anext(batches))
     await eventually(lambda: batches._ahead is not None)
     assert batches._ahead is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from jetspark.jetstream.account import AccountInfo
 from jetspark.jetstream.api.base import Request, body, check_success, narrow, read_reply
@@ -29,6 +29,8 @@ __all__ = [
     "StreamUpdateRequest",
     "all_subjects",
 ]
+
+T = TypeVar("T")
 
 
 class _AccountInfoReply(AccountInfo):
@@ -238,8 +240,8 @@ class StreamDeleteRequest(Request[None]):
 
 
 @dataclass(frozen=True)
-class StreamNamesRequest(PagedRequest[str]):
-    """Names of the streams, at most 1,024 a page."""
+class _StreamsRequest(PagedRequest[T]):
+    """Of all streams, or of those that store a subject."""
 
     subject_filter: str | None = None
     """Only streams that store a subject that matches."""
@@ -249,14 +251,19 @@ class StreamNamesRequest(PagedRequest[str]):
         if self.subject_filter is not None:
             check_filter_subject(self.subject_filter)
 
+    def payload(self) -> bytes:
+        """Return the options as JSON, nothing when there are none."""
+        return body(offset=self.offset or None, subject=self.subject_filter)
+
+
+@dataclass(frozen=True)
+class StreamNamesRequest(_StreamsRequest[str]):
+    """Names of the streams, at most 1,024 a page."""
+
     @property
     def endpoint(self) -> str:
         """The subject without the API's prefix."""
         return "STREAM.NAMES"
-
-    def payload(self) -> bytes:
-        """Return the options as JSON, nothing when there are none."""
-        return body(offset=self.offset or None, subject=self.subject_filter)
 
     def read(self, payload: bytes) -> Page[str]:
         """Read one page."""
@@ -265,25 +272,13 @@ class StreamNamesRequest(PagedRequest[str]):
 
 
 @dataclass(frozen=True)
-class StreamListRequest(PagedRequest[StreamInfo]):
+class StreamListRequest(_StreamsRequest[StreamInfo]):
     """Information on the streams, at most 256 a page."""
-
-    subject_filter: str | None = None
-    """Only streams that store a subject that matches."""
-
-    def __post_init__(self) -> None:
-        """Check the filter."""
-        if self.subject_filter is not None:
-            check_filter_subject(self.subject_filter)
 
     @property
     def endpoint(self) -> str:
         """The subject without the API's prefix."""
         return "STREAM.LIST"
-
-    def payload(self) -> bytes:
-        """Return the options as JSON, nothing when there are none."""
-        return body(offset=self.offset or None, subject=self.subject_filter)
 
     def read(self, payload: bytes) -> Page[StreamInfo]:
         """Read one page."""

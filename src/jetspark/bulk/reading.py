@@ -1,0 +1,45 @@
+"""What everything that gives record batches has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+__all__ = ["RecordBatches"]
+
+
+class RecordBatches:
+    """An iterator of record batches, and a context manager that closes it at its end."""
+
+    _schema: pa.Schema
+    _batches: Generator[pa.RecordBatch]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of every batch."""
+        return self._schema
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._batches)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it. May be repeated."""
+        self._batches.close()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rest as a record batch reader, which pandas, polars and DuckDB take. It blocks while it is read."""
+        return pa.RecordBatchReader.from_batches(self.schema, self)
