@@ -49,6 +49,7 @@ _FIRST_BUFFER: Final = 1 << 20
 _MUX_SID: Final = 1
 _RECEIVE_BUFFER: Final = 4 << 20
 _PATIENCE: Final = 0.002  # seconds to wait for more bytes before decoding what is there
+_WORTH_WAKING: Final = 1 << 17  # bytes; a fast reader that wakes for less takes the server's time with system calls
 
 
 def _widen(opened: socket.socket) -> None:
@@ -108,6 +109,7 @@ class Connection:
         self._pid = os.getpid()
         self._buffer = np.empty(_FIRST_BUFFER, np.uint8)
         self._filled = 0  # bytes in the buffer
+        self._wakes_at = 1  # bytes that have to be there before the kernel wakes us
         self._decoded = 0  # of these, at its front, what was handed out
         self._held: list[FrameTable] = []
         self._lost: DisconnectedError | None = None  # to be raised when what came before the loss was handed out
@@ -188,6 +190,7 @@ class Connection:
         _widen(opened)
         self.address = address
         self._next_sid = _MUX_SID
+        self._wakes_at = 1
         self._live.clear()
         self._converse(address, deadline)
         self.subscribe(f"{self._inbox}.*")
@@ -332,14 +335,14 @@ class Connection:
         self._filled, self._decoded = left, 0
         if self._lost is not None:
             self._fail(self._lost)
-        got, patience = 0, deadline
+        got = 0
         while got < enough:
             if self._filled == len(self._buffer):
                 if got:
                     break
                 self._grow()
             try:
-                count = self._receive(patience)
+                count = self._collect(deadline, enough - got, waited=got > 0)
             except DisconnectedError as error:
                 if not got:
                     self._fail(error)
@@ -348,8 +351,26 @@ class Connection:
             if not count:
                 break
             got += count
-            patience = min(deadline, time.monotonic() + _PATIENCE)
         return got > 0
+
+    def _collect(self, deadline: float, wanted: int, *, waited: bool) -> int:
+        """Receive what is worth waking for, or after a moment what is there; the first bytes are waited for longer."""
+        now = time.monotonic()
+        if wanted > 1 and now < deadline:
+            self._wake_at(min(wanted, _WORTH_WAKING))
+            if count := self._receive(min(deadline, now + _PATIENCE)):
+                return count
+        self._wake_at(1)
+        return self._receive(now if waited else deadline)
+
+    def _wake_at(self, size: int) -> None:
+        """Tell the kernel for how many bytes to wake us. Under TLS it cannot know what makes a record."""
+        opened = self._socket
+        if opened is None or size == self._wakes_at or isinstance(opened, ssl.SSLSocket):
+            return
+        self._wakes_at = size
+        with contextlib.suppress(OSError):  # where it cannot be set, it stays at one
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
     def _fail(self, error: DisconnectedError) -> NoReturn:
         self.close()

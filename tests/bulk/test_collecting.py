@@ -1,0 +1,73 @@
+"""How many bytes a connection waits for before it hands out what has come."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from tests.bulk.proxy import Proxy
+
+from jetspark import bulk
+from jetspark.bulk import Connection
+from jetspark.errors import DisconnectedError
+from jetspark.server import NatsServer
+
+MUCH = 1 << 19
+LONG = 30.0
+
+
+def payloads(connection: Connection, sid: int, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    while len(found) < count:
+        table = connection.read(time.monotonic() + LONG, enough=MUCH)
+        assert table is not None
+        assert set(table.lines.sid.tolist()) == {sid}
+        found.extend(table.message(row).payload for row in range(len(table)))
+    return found
+
+
+def test_what_is_less_than_enough_is_handed_out_when_nothing_more_comes(server: NatsServer) -> None:
+    with bulk.connect(server.url) as connection, bulk.connect(server.url) as other:
+        sid = connection.subscribe("few")
+        connection.publish("few", b"first")
+        assert payloads(connection, sid, 1) == [b"first"]
+        for number in range(3):
+            begin = time.monotonic()
+            other.publish("few", b"%d" % number)
+            assert payloads(connection, sid, 1) == [b"%d" % number]
+            assert time.monotonic() - begin < LONG / 2
+
+
+def test_a_moment_without_a_byte_ends_in_time(server: NatsServer) -> None:
+    with bulk.connect(server.url) as connection:
+        connection.subscribe("none")
+        begin = time.monotonic()
+        assert connection.read(begin + 0.05, enough=MUCH) is None
+        assert connection.read(begin, enough=MUCH) is None
+        assert time.monotonic() - begin < LONG / 2
+
+
+def test_one_message_is_read_at_once_after_many_were_collected(server: NatsServer) -> None:
+    with bulk.connect(server.url) as connection, bulk.connect(server.url) as other:
+        sid = connection.subscribe("many")
+        connection.publish("many", b"known")
+        assert payloads(connection, sid, 1) == [b"known"]
+        for _ in range(40):
+            other.publish("many", b"x" * 50_000)
+        assert payloads(connection, sid, 40) == [b"x" * 50_000] * 40
+        other.publish("many", b"last")
+        table = connection.read(time.monotonic() + LONG)
+        assert table is not None
+        assert table.message(0).payload == b"last"
+
+
+def test_a_connection_that_is_cut_while_it_collects_says_so_at_once(server: NatsServer) -> None:
+    with Proxy(server) as proxy, bulk.connect(proxy.url) as connection:
+        sid = connection.subscribe("cut")
+        connection.publish("cut", b"known")
+        assert payloads(connection, sid, 1) == [b"known"]
+        proxy.cut()
+        begin = time.monotonic()
+        with pytest.raises(DisconnectedError):
+            connection.read(time.monotonic() + LONG, enough=MUCH)
+        assert time.monotonic() - begin < LONG / 2
