@@ -22,10 +22,17 @@ _numbers = itertools.count(1)
 
 
 class Requests:
-    """Requests for consumers that clients of the account have sent since."""
+    """Requests that clients of the account have sent since."""
 
     def __init__(self, connection: bulk.Connection) -> None:
         self._connection = connection
+
+    def count(self) -> int:
+        """How many have come that were not counted yet."""
+        count = 0
+        while (table := self._connection.read(time.monotonic() + 0.2)) is not None:
+            count += len(table)
+        return count
 
     def configs(self) -> list[dict[str, object]]:
         """The configurations of the consumers that were asked for."""
@@ -47,8 +54,8 @@ class Nats:
         return self.server.url
 
     def stream(self, name: str | None = None, **config: object) -> str:
-        """Make a stream that takes `<name>.>`; returns its name."""
-        name = name or f"S{next(_numbers)}"
+        """Make a stream that takes `<name>.>`; returns its name, which sorts behind those made before."""
+        name = name or f"S{next(_numbers):05}"
         fields: dict[str, object] = {"name": name, "subjects": [f"{name}.>"], **config}
         self.connection.request(StreamCreateRequest(StreamConfig(**fields)))  # type: ignore[arg-type]  # by name
         return name
@@ -87,10 +94,10 @@ class Nats:
         return sent
 
     @contextmanager
-    def watched(self) -> Iterator[Requests]:
-        """Listen to the requests for consumers."""
+    def watched(self, requests: str = "CONSUMER.CREATE.>") -> Iterator[Requests]:
+        """Listen to requests to JetStream, those for consumers unless told otherwise."""
         with bulk.connect(self.url) as connection:
-            connection.subscribe("$JS.API.CONSUMER.CREATE.>")
+            connection.subscribe(f"$JS.API.{requests}")
             connection.request(StreamInfoRequest(self.stream()))  # the server has the subscription by now
             yield Requests(connection)
 

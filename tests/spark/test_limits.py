@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,28 +97,45 @@ def test_a_micro_batch_waits_for_enough_or_for_long_enough() -> None:
     assert pace.due(1, TriggerLimits(), 0.1)
 
 
+def asked_at(poll: IdlePoll, until: float, pause: float = 0.011) -> list[float]:
+    """When a server is asked in which nothing comes, by a Spark that comes back after a pause."""
+    now, asked = 0.0, []
+    while now < until:
+        now += poll.wait(now)
+        asked.append(now)
+        poll.asked(now, found=False)
+        now += pause
+    return asked
+
+
 def test_an_idle_server_is_asked_less_and_less_often() -> None:
-    poll, now, asked = IdlePoll(0.1), 0.0, []
-    while now < 2.0:
-        if poll.wait(now) == 0.0:
-            asked.append(now)
-            poll.asked(now, found=False)
-        now += 0.001
-    assert asked[:2] == [0.0, pytest.approx(0.01, abs=0.002)]
-    assert len(asked) < 25
-    assert poll.wait(now) <= 0.1
+    asked = asked_at(IdlePoll(1.0), 60.0)
+    between = [after - before for before, after in itertools.pairwise(asked)]
+    assert between[0] == pytest.approx(0.011)
+    assert all(after > before - 1e-6 for before, after in itertools.pairwise(between))
+    assert max(between) == pytest.approx(1.0)
+    assert sum(each < 1.0 for each in asked) < 25
+    assert sum(each < 10.0 for each in asked) < 40
+    assert sum(each >= 50.0 for each in asked) in {9, 10, 11}
+    assert all(gap <= max(0.012, 0.2 * at) + 1e-6 for at, gap in zip(asked, between, strict=False))
 
 
 def test_something_new_is_followed_by_a_question_at_once() -> None:
-    poll = IdlePoll(0.1)
-    for now in (1.0, 2.0, 3.0, 4.0, 5.0):
-        poll.asked(now, found=False)
-    assert poll.wait(5.0) == pytest.approx(0.1)
-    assert poll.wait(6.0) == 0.0
-    poll.asked(6.0, found=True)
-    assert poll.wait(6.0) == 0.0
-    poll.asked(6.0, found=False)
-    assert poll.wait(6.0) == pytest.approx(0.01)
+    poll = IdlePoll(1.0)
+    last = asked_at(poll, 30.0)[-1]
+    assert poll.wait(last) == pytest.approx(1.0)
+    assert poll.wait(last + 0.04) == pytest.approx(0.96)
+    poll.asked(last, found=True)
+    assert poll.wait(last) == 0.0
+    poll.asked(last, found=False)
+    assert poll.wait(last) == pytest.approx(0.01)
+
+
+def test_spark_is_not_held_up_when_it_had_something_else_to_do() -> None:
+    poll = IdlePoll(1.0)
+    last = asked_at(poll, 30.0)[-1]
+    assert poll.wait(last + 0.06) == 0.0
+    assert len(asked_at(IdlePoll(1.0), 10.0, pause=0.2)) == pytest.approx(50, abs=1)  # a trigger with its own pace
 
 
 def test_an_interval_below_the_first_wait_holds() -> None:

@@ -19,7 +19,7 @@ def test_a_streaming_read_starts_at_the_latest_message_unless_it_is_told_otherwi
     read = options()
     assert read.read.starts == {"ORDERS": Position(PositionKind.LATEST)}
     assert read.limits == TriggerLimits()
-    assert read.poll_interval == 0.1
+    assert read.poll_interval == 1.0
     assert read.release.mode is CommitMode.NONE
     assert options(startingOffsets="earliest").read.starts == {"ORDERS": Position(PositionKind.EARLIEST)}
     assert options(startingOffsets='{"ORDERS": -1}').read.starts == {"ORDERS": Position(PositionKind.LATEST)}
@@ -33,10 +33,10 @@ def test_the_limits_are_read() -> None:
         MAXBYTESPERTRIGGER="1k",
         minOffsetsPerTrigger="5",
         maxTriggerDelay="2s",
-        pollInterval="1s",
+        pollInterval="3s",
     )
     assert read.limits == TriggerLimits(max_offsets=5, max_bytes=1024, min_offsets=5, max_delay=2.0)
-    assert read.poll_interval == 1.0
+    assert read.poll_interval == 3.0
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,24 @@ def test_a_trigger_with_a_processing_time_makes_one_micro_batch_in_each_interval
     assert sequences(spark, tmp_path) == list(range(1, 13))
 
 
+def test_an_idle_query_asks_the_server_seldom_and_still_sees_what_comes(
+    spark: SparkSession, nats: Nats, tmp_path: Path
+) -> None:
+    stream = nats.filled(3)
+    query = to_parquet(streamed(spark, nats, stream, pollInterval="250ms"), tmp_path).start()
+    try:
+        query.processAllAvailable()
+        time.sleep(3.0)  # nothing comes for so long that the option's bound is reached
+        with nats.watched(f"STREAM.INFO.{stream}") as requests:
+            time.sleep(4.0)
+            assert 1 <= requests.count() <= 40  # Spark has asked some 300 times
+        nats.publish([f"{stream}.a"])
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert sequences(spark, tmp_path) == [1, 2, 3, 4]
+
+
 def test_a_query_says_why_it_fails(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
     one, other = nats.filled(3), nats.filled(3)
     run(to_parquet(streamed(spark, nats, one), tmp_path))

@@ -254,8 +254,9 @@ MAX_TRIGGER_DELAY: Final = Option[float](
     "maxTriggerDelay",
 )
 POLL_INTERVAL: Final = Option[float](
-    "pollInterval", "duration", read_duration, 0.1, "100ms",
-    "Longest time between two questions to the server whether an idle stream has something new.", Use.READ_STREAM,
+    "pollInterval", "duration", read_duration, 1.0, "1s",
+    "Longest time between two questions to the server whether an idle stream has something new. They come after a "
+    "fifth of the time for which nothing came, and after this at the latest.", Use.READ_STREAM,
     "fetchOffset.retryIntervalMs",
 )
 COMMIT_MODE: Final = Option[str](
