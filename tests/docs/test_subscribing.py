@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.pages import examples, indented, run, run_at, title
 
 from jetspark.server import NatsServer
 
-PAGE = Path(__file__).parents[2] / "docs" / "subscribing.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+EXAMPLES = examples("subscribing.md")
 
 FRAME = """
 import asyncio, jetspark
@@ -35,21 +31,14 @@ def url() -> Iterator[str]:
         yield server.url
 
 
-def run(script: str) -> str:
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("number", [0, 1], ids=["asyncio", "blocking"])
 def test_a_whole_example_runs(url: str, number: int) -> None:
-    assert "order" in run(EXAMPLES[number].replace("nats://localhost:4222", url))
+    assert "order" in run_at(url, EXAMPLES[number])
 
 
-@pytest.mark.parametrize("example", EXAMPLES[2:], ids=lambda example: example.strip().splitlines()[0][:40])
+@pytest.mark.parametrize("example", EXAMPLES[2:], ids=title)
 def test_a_fragment_runs_inside_a_program(url: str, example: str) -> None:
-    lines = "\n".join("    " + line for line in example.splitlines())
-    run(FRAME.format(lines=lines, url=url))
+    run(FRAME.format(lines=indented(example), url=url))
 
 
 def test_there_are_fragments() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.pages import DOCS, examples
 from tests.spark.support import running
 
 from jetspark.jetstream import RetentionPolicy
 from jetspark.spark.option_table import OPTIONS, markdown_table
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "spark.md"
 PAGES = (PAGE, DOCS / "reading.md", DOCS / "writing.md")
 SPARKS_OWN = {"path", "checkpointLocation"}
@@ -39,16 +39,11 @@ def test_options_that_the_page_speaks_of_exist() -> None:
     assert set(given) <= {option.name for option in OPTIONS} | SPARKS_OWN
 
 
-def examples(page: Path) -> list[str]:
-    """The Python in a page."""
-    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-
-
 @pytest.mark.spark
 def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (first,) = examples(PAGE)
-    read, newest = examples(DOCS / "reading.md")[:2]
-    write, copy = (text.replace("/tmp/", f"{tmp_path}/") for text in examples(DOCS / "writing.md"))
+    (first,) = examples("spark.md")
+    read, newest = examples("reading.md")[:2]
+    write, copy = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("writing.md"))
     assert "recommended_conf" in first  # the session of the tests is made like that
     with running() as nats:
         orders = nats.stream("ORDERS", subjects=["orders.>"])
@@ -81,7 +76,7 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, _, stream, release, listen = (text.replace("/tmp/", f"{tmp_path}/") for text in examples(DOCS / "reading.md"))
+    _, _, stream, release, listen = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("reading.md"))
     with running() as nats:
         jobs = nats.stream("JOBS", retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
         nats.publish([f"{jobs}.1", f"{jobs}.2"], [b'{"n": 1}'] * 2)

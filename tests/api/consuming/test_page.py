@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
+from tests.pages import examples, indented, run, run_at, title
 from tools.status_table import PAGE, table, written
 
 from jetspark.jetstream.status import TABLE
 from jetspark.server import NatsServer
 
 TEXT = PAGE.read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+EXAMPLES = examples(PAGE.name)
 
 
 @pytest.fixture(scope="module")
@@ -23,23 +21,16 @@ def url() -> Iterator[str]:
         yield server.url
 
 
-def run(script: str) -> str:
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("number", [0, 1], ids=["asyncio", "blocking"])
 def test_a_whole_example_runs(number: int) -> None:
     with NatsServer() as server:
-        shown = run(EXAMPLES[number].replace("nats://localhost:4222", server.url))
+        shown = run_at(server.url, EXAMPLES[number])
     assert "1 order 0" in shown
     assert "100 order 99" in shown
 
 
-@pytest.mark.parametrize("example", EXAMPLES[2:], ids=lambda example: example.strip().splitlines()[0][:30])
+@pytest.mark.parametrize("example", EXAMPLES[2:], ids=title)
 def test_a_fragment_runs_inside_a_program(url: str, example: str) -> None:
-    lines = "\n".join("    " + line for line in example.splitlines())
     run(f"""
 import asyncio, jetspark
 async def main(url):
@@ -48,7 +39,7 @@ async def main(url):
     await js.create_stream(name="ORDERS", subjects=["orders.>"])
     await js.publish("orders.new", b"order")
     worker = await js.create_consumer("ORDERS", durable_name="worker")
-{lines}
+{indented(example)}
     await connection.close()
 asyncio.run(main({url!r}))
 """)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.pages import examples, run, run_at
 
 from jetspark.server import NatsServer
 
-PAGE = Path(__file__).parents[3] / "docs" / "jetstream.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+EXAMPLES = examples("jetstream.md")
 
 
 @pytest.fixture
@@ -22,15 +18,9 @@ def url() -> Iterator[str]:
         yield server.url
 
 
-def run(script: str) -> str:
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("number", [0, 1], ids=["asyncio", "blocking"])
 def test_a_whole_example_runs(url: str, number: int) -> None:
-    printed = run(EXAMPLES[number].replace("nats://localhost:4222", url))
+    printed = run_at(url, EXAMPLES[number])
     assert printed == "1\nb'12 chairs'\nORDERS\n"
 
 
