@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from tests.wire.streams import Piece, joined, message
-from tests.wire.test_runs import runs
+from tests.wire.test_runs import deliveries
 
 from jetspark.bulk.columns import build_batch, read_acks, scan_schema
 from jetspark.errors import InvalidAckError
@@ -19,7 +19,7 @@ def batch(table: FrameTable) -> pa.RecordBatch:
 
 
 @steady
-@given(runs())
+@given(deliveries())
 def test_a_run_gives_the_columns_that_a_search_gives(pieces: list[Piece]) -> None:
     table = decode(pa.py_buffer(joined(pieces)))
     searched = table.select(np.ones(len(table), np.bool_))

@@ -1,4 +1,4 @@
-"""Runs of equally long deliveries: read by their template, and read the same as by searching."""
+"""Runs of equally long messages: read by their template, and read the same as by searching."""
 
 from __future__ import annotations
 
@@ -24,8 +24,21 @@ def delivery(number: int, *, size: int = 3, subject: bytes = b"a.b", second: boo
     return message(bytes([number % 256]) * size, subject=subject, sid=sid, reply=reply)
 
 
+def answer(number: int, *, size: int = 3, inbox: bytes = b"_INBOX.ab", sid: int = 2) -> Piece:
+    """What a publish is answered with, on one of a thousand subjects."""
+    return message(bytes([number % 256]) * size, subject=b"%b.%03d" % (inbox, number % 1000), sid=sid)
+
+
 @st.composite
-def runs(draw: st.DrawFn) -> list[Piece]:
+def answers(draw: st.DrawFn) -> list[Piece]:
+    size = draw(st.integers(0, 12))
+    inbox = draw(st.sampled_from([b"a", b"_INBOX.4", b"\xff.long.inbox"]))
+    count = draw(st.integers(SHORTEST - 2, SHORTEST + 40))
+    return [answer(number, size=size, inbox=inbox) for number in range(count)]
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> list[Piece]:
     size = draw(st.integers(0, 12))
     subject = draw(st.sampled_from([b"a", b"a.b", b"\xff.long.subject"]))
     second, sid = draw(st.booleans()), draw(st.sampled_from([1, 2, 77]))
@@ -33,6 +46,8 @@ def runs(draw: st.DrawFn) -> list[Piece]:
     count = draw(st.integers(SHORTEST - 2, SHORTEST + 40))
     return [delivery(first + row, size=size, subject=subject, second=second, sid=sid) for row in range(count)]
 
+
+runs = st.one_of(deliveries(), answers())
 
 between = st.sampled_from(
     [b"", b"", b"PING\r\n", b"MSG x 1 0\r\n\r\n", b"HMSG x 1 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"bad\r\n"]
@@ -43,7 +58,7 @@ between = st.sampled_from(
 def damaged(draw: st.DrawFn) -> bytes:
     """A few runs with something in between, some bytes changed, the end cut off."""
     data = bytearray()
-    for run in draw(st.lists(runs(), min_size=1, max_size=3)):
+    for run in draw(st.lists(runs, min_size=1, max_size=3)):
         data += joined(run) + draw(between)
     places = st.integers(0, len(data) - 1)
     for place in draw(st.lists(places, max_size=3)):
@@ -61,7 +76,7 @@ def test_both_parsers_read_damaged_runs_alike(data: bytes) -> None:
 
 
 @steady
-@given(st.lists(runs(), min_size=1, max_size=3))
+@given(st.lists(runs, min_size=1, max_size=3))
 def test_the_words_of_a_run_are_those_that_a_search_finds(pieces: list[list[Piece]]) -> None:
     table = decode(pa.py_buffer(b"".join(map(joined, pieces))))
     searched = read_lines(table.buffer, table.start, table.line_end)
@@ -88,6 +103,28 @@ def test_a_run_is_taken_up_to_the_first_frame_that_differs() -> None:
         run = decode(pa.py_buffer(joined(pieces[:200]))).run
         assert run is not None
         assert run.count == 200
+
+
+def test_answers_make_a_run_up_to_the_first_one_that_differs() -> None:
+    alike = [answer(row) for row in range(300)]
+    for place, other in enumerate(
+        [
+            answer(200, sid=3),
+            answer(200, inbox=b"_INBOX.cd"),
+            answer(200, size=4),
+            message(b"abc", subject=b"_INBOX.ab.2.0", sid=2),
+            message(b"", subject=b"_INBOX.ab.200", sid=2, reply=b"2"),
+        ]
+    ):
+        pieces = [*alike[:200], other, *alike[201:]]
+        table = decode(pa.py_buffer(joined(pieces)))
+        assert [piece.frame for piece in pieces] == list(table.frames()), place
+        assert table.run is None
+        run = decode(pa.py_buffer(joined(pieces[:200])))
+        assert run.run is not None
+        assert run.run.count == len(run) == 200
+        assert run.lines.subjects().to_pylist() == [b"_INBOX.ab.%03d" % row for row in range(200)]
+        assert not (run.lines.reply_end - run.lines.reply_start).any()
 
 
 def test_runs_of_two_lengths_follow_on_each_other() -> None:

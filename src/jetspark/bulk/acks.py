@@ -20,7 +20,7 @@ from jetspark.jetstream.publish import MOST_PREFIXES, before_sequence, no_stream
 from jetspark.wire.frames import Msg
 from jetspark.wire.headers import parse, parse_status
 from jetspark.wire.vector import FrameTable
-from jetspark.wire.vector.words import Bytes, Index, Words, gather_spans, numbers, padded, sliding_words
+from jetspark.wire.vector.words import Bytes, Index, contents, numbers, sliding_words
 
 __all__ = ["AckReader", "Refusal", "StreamAcks", "status_error"]
 
@@ -99,11 +99,10 @@ class AckReader:
         good &= values < window.slots
         if not good.all():
             raise ProtocolError("a message on a reply subject that was not given to anybody")
-        offsets, data = padded(gather_spans(table.buffer, table.payload, table.end))
-        words = sliding_words(data)
+        data = np.frombuffer(contents(table.buffer), np.uint8)
         open_ones = table.header_size == 0
         for prefix, acks in list(self._patterns.items()):
-            open_ones = _read_plain(prefix, acks, data, words, offsets, open_ones)
+            open_ones = _read_plain(prefix, acks, data, table.payload, table.end, open_ones)
         for at in np.flatnonzero(open_ones | (table.header_size > 0)).tolist():
             slot = int(slots[at])
             earlier = window.answers_of(slot) + int(np.count_nonzero(slots[:at] == slot))
@@ -138,12 +137,12 @@ def status_error(code: int, description: str, where: str = "publish") -> Error:
 
 
 def _read_plain(
-    prefix: bytes, acks: StreamAcks, data: Bytes, words: Words, offsets: Index, open_ones: NDArray[np.bool_]
+    prefix: bytes, acks: StreamAcks, data: Bytes, starts: Index, ends: Index, open_ones: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Read those that begin with the prefix and go on with nothing but a number; returns those that are left."""
-    starts, ends = offsets[:-1], offsets[1:]
     chosen = np.flatnonzero(open_ones & (ends - starts > len(prefix) + 1))
     starts, ends = starts[chosen], ends[chosen]
+    words = sliding_words(data)
     fits = data[ends - 1] == ord("}")
     for at in (*range(0, len(prefix) - 8, 8), len(prefix) - 8):
         fits &= words[starts + at] == np.uint64(int.from_bytes(prefix[at : at + 8], "little"))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jetspark.wire.errors import ProtocolError
 from jetspark.wire.frames import Limits, parse_message_line
-from jetspark.wire.vector.runs import Run
+from jetspark.wire.vector.runs import SUBJECT_START, Run
 from jetspark.wire.vector.words import (
     Bytes,
     Index,
@@ -35,7 +35,6 @@ __all__ = ["NO_LIMITS", "LineTable", "lines_of_run", "read_lines"]
 NO_LIMITS: Final = Limits(2**63, 2**63)
 """For lines that were measured before."""
 
-_SUBJECT: Final = 4  # where it begins in the line of a MSG
 _SPACE: Final = 32
 _DOT: Final = 46
 
@@ -57,7 +56,7 @@ class LineTable:
     reply_dots
         Positions of the dots of the replies, int64 (n, dots), where all lines have the same shape; else None.
     run
-        The run whose lines they all are, in the buffer that it was found in.
+        The run of deliveries whose lines they all are, in the buffer that it was found in.
     """
 
     buffer: pa.Buffer
@@ -123,12 +122,12 @@ def lines_of_run(buffer: pa.Buffer, run: Run) -> LineTable:
         buffer,
         data,
         sliding_words(data),
-        subject_start=starts + _SUBJECT,
-        subject_end=starts + (_SUBJECT + len(run.subject)),
+        subject_start=starts + SUBJECT_START,
+        subject_end=starts + (SUBJECT_START + len(run.subject)),
         reply_start=starts + run.reply_start,
         reply_end=starts + run.reply_end,
         sid=np.full(run.count, run.sid, np.uint64),
-        run=run,
+        run=run if run.dots else None,
     )
 
 

@@ -1,11 +1,12 @@
-"""Runs of equally long deliveries: nothing is searched for, because the first one tells where everything stands.
+"""Runs of equally long messages: nothing is searched for, because the first one tells where everything stands.
 
-Messages of one size from one subject make frames of one length, until a number in them gets another digit. The first
-frame of a run is read by the scalar parser's own functions and becomes a template; the frames that lie behind it, one
-length apart, are compared with it a word at a time. What may differ is the digits of the last four numbers of the ack
-subject, and the payload. The comparison says for every byte of the line what the search would have found there, so a
-run is read as the general way reads it, at a third of the price. Where one ends, another is tried, or the general way
-goes on.
+Deliveries of one size from one subject make frames of one length, until a number in them gets another digit; so do the
+acknowledgements of publishes. The first frame of a run is read by the scalar parser's own functions and becomes a
+template; the frames that lie behind it, one length apart, are compared with it a word at a time. What may differ is the
+payload and some digits: those of the last four numbers of the ack subject, or, in an answer, which has no reply, those
+of the number that its subject ends with. The comparison says for every byte of the line what the search would have
+found there, so a run is read as the general way reads it, at a third of the price. Where one ends, another is tried, or
+the general way goes on.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jetspark.wire.errors import ProtocolError
 from jetspark.wire.frames import Limits, parse_message_line
 from jetspark.wire.vector.words import Bytes, Index
 
-__all__ = ["Run", "cut_off", "find_runs"]
+__all__ = ["SUBJECT_START", "Run", "cut_off", "find_runs"]
 
 SHORTEST: Final = 64
 """Frames that make a run; fewer are not worth its fixed cost."""
@@ -28,6 +29,9 @@ _PROBED: Final = (1, SHORTEST // 2, SHORTEST - 1)
 _LONGEST_LINE: Final = 1 << 10
 _CRLF: Final = np.uint16(int.from_bytes(b"\r\n", "little"))
 _DOT: Final = re.compile(rb"\.")
+_LAST_NUMBER: Final = re.compile(rb"(?<=\.)[0-9]+\Z")
+SUBJECT_START: Final = 4
+"""Where the subject begins in the line of a MSG."""
 _PREFIX: Final = b"$JS.ACK."
 _DIGIT: Final = 0x10  # this bit is set in every digit, and neither in a space nor in a dot
 
@@ -41,9 +45,11 @@ class Run:
     line_end, end
         Where the control line and the payload end, counted from a frame's start.
     subject, sid
-        As in all of their lines.
+        As in all of their lines; of answers, the subject of the first one.
     reply_start, reply_end, dots
-        Where the reply and its dots stand, counted likewise.
+        Where the reply and its dots stand, counted likewise. Answers have none.
+    digits
+        Where there may be any digit.
     """
 
     start: int
@@ -56,6 +62,7 @@ class Run:
     reply_start: int
     reply_end: int
     dots: list[int]
+    digits: list[int]
 
     @property
     def stop(self) -> int:
@@ -105,17 +112,23 @@ def _template(view: memoryview, at: int, limits: Limits) -> Run | None:
         line = parse_message_line(head[:line_end], limits)
     except ProtocolError:
         return None  # the general way says what is wrong
+    length = line_end + 4 + line.size
+    count = (len(view) - at) // length
+    if count < SHORTEST:
+        return None
     reply_end = head.rfind(b" ", 0, line_end)
     reply_start = reply_end - len(line.reply)
     dots = [dot.start() for dot in _DOT.finditer(head, reply_start, reply_end)]
-    length = line_end + 4 + line.size
-    count = (len(view) - at) // length
-    if count < SHORTEST or len(dots) not in {8, 10} or not line.reply.startswith(_PREFIX):
+    if line.reply.startswith(_PREFIX) and len(dots) in {8, 10}:
+        digits = [place for place in range(dots[-4] + 1, reply_end) if place not in dots]
+    elif not line.reply and (number := _LAST_NUMBER.search(line.subject)):
+        digits = [SUBJECT_START + place for place in range(*number.span())]
+    else:
         return None
-    same = head[: dots[-4] + 1]  # up to the first number that changes
+    same = head[: digits[0]]
     if any(view[at + row * length :][: len(same)] != same for row in _PROBED):
         return None  # a cheap look, so that frames of many lengths cost nothing
-    return Run(at, count, length, line_end, length - 2, line.subject, line.sid, reply_start, reply_end, dots)
+    return Run(at, count, length, line_end, length - 2, line.subject, line.sid, reply_start, reply_end, dots, digits)
 
 
 def _measure(run: Run, data: Bytes, view: memoryview) -> bool:
@@ -140,7 +153,6 @@ def _measure(run: Run, data: Bytes, view: memoryview) -> bool:
 def _pattern(line: bytes, run: Run) -> tuple[bytes, bytes]:
     """The bits that each byte of a line must have, and which bits are looked at."""
     pattern, mask = bytearray(line), bytearray(b"\xff" * len(line))
-    for place in range(run.dots[-4] + 1, run.reply_end):
-        if place not in run.dots:
-            pattern[place] = mask[place] = _DIGIT
+    for place in run.digits:
+        pattern[place] = mask[place] = _DIGIT
     return bytes(pattern), bytes(mask)
