@@ -226,7 +226,6 @@ async def test_r56_lists_go_on_behind_the_first_page(ground: Ground, js: JetStre
 
 
 @pytest.mark.conformance("WIR-09")
-@_ONE_SERVER
 async def test_a_list_without_entries_is_empty(ground: Ground, js: JetStream) -> None:
     nothing = ground.name()
     assert await js.stream_names(nothing).all() == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -12,19 +11,6 @@ from tests.fronts import Ground, eventually
 
 from jetspark.errors import ConsumerSequenceMismatchError, InvalidAckError
 from jetspark.jetstream import ConsumerConfig
-
-
-@pytest.fixture
-async def sieve(ground: Ground) -> AsyncIterator[Sieve]:
-    async with Sieve(ground.server.port) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-async def own(ground: Ground, sieve: Sieve) -> AsyncIterator[Side]:
-    """A connection through the sieve."""
-    async with side(ground, sieve.url) as own:
-        yield own
 
 
 @pytest.mark.conformance("GAP-01")

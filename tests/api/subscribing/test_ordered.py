@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -35,19 +34,6 @@ def numbers(messages: list[Msg]) -> list[int]:
 
 async def fill(ground: Ground, subject: str, first: int, last: int) -> None:
     await ground.fill(subject, *(b"%d" % number for number in range(first, last + 1)))
-
-
-@pytest.fixture
-async def sieve(ground: Ground) -> AsyncIterator[Sieve]:
-    async with Sieve(ground.server.port) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-async def own(ground: Ground, sieve: Sieve) -> AsyncIterator[Side]:
-    """A connection through the sieve."""
-    async with side(ground, sieve.url) as own:
-        yield own
 
 
 def loses_every(count: int, sieve: Sieve) -> None:
