@@ -67,6 +67,7 @@ class ConnectionCore:
         self._client.owner = self
         self._outbound = self._client.outbound
         self._scheduled = False
+        self._late: list[bytes] = []
         self._callbacks: set[asyncio.Task[None]] = set()
         self._subscriptions: weakref.WeakSet[Drainable] = weakref.WeakSet()
         self._publishers: weakref.WeakSet[Publisher] = weakref.WeakSet()  # of the contexts, for `drain`
@@ -154,6 +155,8 @@ class ConnectionCore:
 
     def _send_scheduled(self) -> None:
         self._scheduled = False
+        while self._late:
+            self._outbound.command(self._late.pop())
         if self._supervisor.link is not None:
             self._supervisor.link.flush()
 
@@ -162,6 +165,11 @@ class ConnectionCore:
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._send_scheduled)
+
+    def _send_late(self, command: bytes) -> None:
+        """Send a command at the end of the next turn of the event loop, together with what is sent until then."""
+        self._late.append(command)
+        self._send_soon()
 
     def _send_now(self) -> None:
         """Hand over what waits."""

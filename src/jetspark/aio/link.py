@@ -8,7 +8,7 @@ supervisor opens another one. There is no task of its own that could die unseen.
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Final, cast
 
 from jetspark.wire.client import Client
 from jetspark.wire.errors import DisconnectedError, Error, ProtocolError, StaleConnectionError
@@ -18,8 +18,11 @@ from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_se
 
 __all__ = ["Link", "open_link"]
 
+_READ_SIZE: Final = 120 << 10
+"""Most bytes of one read. There is a buffer for them, as asyncio would take memory anew for the most that may come."""
 
-class Link(asyncio.Protocol):
+
+class Link(asyncio.BufferedProtocol):
     """The protocol of one session.
 
     Attributes
@@ -42,6 +45,7 @@ class Link(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._paused = False
+        self._buffer = memoryview(bytearray(_READ_SIZE))
         self._news: asyncio.Future[None] | None = None  # somebody waits for a control frame
         self._room: asyncio.Future[None] | None = None  # somebody waits until the transport wants more
 
@@ -50,10 +54,14 @@ class Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (there is one)
+        return self._buffer  # asyncio's TLS slices it, so it must be a view
+
+    def buffer_updated(self, nbytes: int) -> None:
         client = self._client
         if self.lost.done():
             return
+        data = self._buffer[:nbytes].tobytes()
         client.pings.alive = True
         try:
             self._inbound.feed(data)

@@ -368,12 +368,7 @@ class Puller:
         route.wake = route.on_status = None
         self._on_news()
         if not route.ended:
-            # In the next turn, so that it goes out together with what the caller does next.
-            self._loop.call_soon(self._unsubscribe, self._client.routes.remove(route))
-
-    def _unsubscribe(self, frame: bytes) -> None:
-        self._client.outbound.command(frame)
-        self._connection._send_soon()
+            self._connection._send_late(self._client.routes.remove(route))  # together with what the caller does next
 
 
 def _pending(message: Message) -> tuple[int, int] | None:

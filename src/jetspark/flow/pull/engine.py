@@ -39,6 +39,8 @@ REMEMBERED: Final = 64
 MISSING_IS_GONE: Final = 3
 """So often in a row a server must say that there is no such consumer before it is believed after a reconnect."""
 FAR: Final = 1 << 62
+ROUNDING: Final = 1e-6
+"""Seconds by which a sum of times may be off."""
 
 
 class PullEngine:
@@ -353,13 +355,15 @@ class PullEngine:
         self._fresh = self._whole = False
         self._heard = now
         self._not_before = 0.0
-        request = replace(self._template, batch=batch, max_bytes=max_bytes, id=self._pins.get(self._template.group))
-        if self._until is not None and request.expires is not None:
-            left = timedelta(seconds=max(self._until - GRACE - now, 0.001))
-            if left < request.expires:  # the pull had to wait for a session
-                heartbeat = request.idle_heartbeat
-                fits = heartbeat is not None and 2 * heartbeat <= left
-                request = replace(request, expires=left, idle_heartbeat=heartbeat if fits else None)
+        request, pin_id = self._template, self._pins.get(self._template.group)
+        if batch != request.batch or max_bytes != request.max_bytes or pin_id is not None:
+            request = replace(request, batch=batch, max_bytes=max_bytes, id=pin_id)
+        if self._until is not None and self.options.expires is not None:
+            left = max(self._until - GRACE - now, 0.001)
+            if left < self.options.expires - ROUNDING:  # the pull had to wait for a session
+                expires, heartbeat = timedelta(seconds=left), request.idle_heartbeat
+                fits = heartbeat is not None and 2 * heartbeat <= expires
+                request = replace(request, expires=expires, idle_heartbeat=heartbeat if fits else None)
         self._actions.append(SendPull(self._token, request))
 
     def _reset(self, now: float) -> None:

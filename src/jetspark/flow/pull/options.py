@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import lru_cache
 from typing import Final, TypedDict, Unpack
 
 from jetspark.jetstream.api import PullRequest
@@ -136,20 +137,7 @@ class PullOptions:
         ConfigError, BadNameError
             The server would refuse it.
         """
-        place = self.priority
-        return PullRequest(
-            stream,
-            consumer,
-            batch=self.max_messages,
-            expires=None if self.expires is None else timedelta(seconds=self.expires),
-            no_wait=self.expires is None,
-            max_bytes=self.max_bytes,
-            idle_heartbeat=None if self.idle_heartbeat is None else timedelta(seconds=self.idle_heartbeat),
-            group=place.group,
-            min_pending=place.min_pending,
-            min_ack_pending=place.min_ack_pending,
-            priority=place.priority,
-        )
+        return _template(self, stream, consumer)
 
 
 def fetch_options(
@@ -275,6 +263,25 @@ def check_group(config: ConsumerConfig | None, priority: Priority) -> None:
     if priority.group is not None and priority.group not in groups:
         known = f"it has {', '.join(groups)}" if groups else "it has none"
         raise ConfigError(f"the consumer has no priority group {priority.group!r}; {known}")
+
+
+@lru_cache(maxsize=128)
+def _template(options: PullOptions, stream: str, consumer: str) -> PullRequest:
+    """Kept, as one call after the other is made with the same options."""
+    place = options.priority
+    return PullRequest(
+        stream,
+        consumer,
+        batch=options.max_messages,
+        expires=None if options.expires is None else timedelta(seconds=options.expires),
+        no_wait=options.expires is None,
+        max_bytes=options.max_bytes,
+        idle_heartbeat=None if options.idle_heartbeat is None else timedelta(seconds=options.idle_heartbeat),
+        group=place.group,
+        min_pending=place.min_pending,
+        min_ack_pending=place.min_ack_pending,
+        priority=place.priority,
+    )
 
 
 def _threshold(what: str, threshold: int | None, limit: int) -> int:

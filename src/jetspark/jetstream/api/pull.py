@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Final
 
 from jetspark.jetstream.api.base import body
@@ -80,15 +81,21 @@ class PullRequest:
 
     def payload(self) -> bytes:
         """Return the request as JSON; never empty, as an empty one would not be checked by the server."""
-        return body(
-            batch=self.batch,
-            expires=self.expires,
-            no_wait=self.no_wait,
-            max_bytes=self.max_bytes,
-            idle_heartbeat=self.idle_heartbeat,
-            group=self.group,
-            min_pending=self.min_pending,
-            min_ack_pending=self.min_ack_pending,
-            id=self.id,
-            priority=self.priority,
-        )
+        return _payload(self)
+
+
+@lru_cache(maxsize=128)
+def _payload(request: PullRequest) -> bytes:
+    """Kept, as the same pulls are sent again and again."""
+    return body(
+        batch=request.batch,
+        expires=request.expires,
+        no_wait=request.no_wait,
+        max_bytes=request.max_bytes,
+        idle_heartbeat=request.idle_heartbeat,
+        group=request.group,
+        min_pending=request.min_pending,
+        min_ack_pending=request.min_ack_pending,
+        id=request.id,
+        priority=request.priority,
+    )
