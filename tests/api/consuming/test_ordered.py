@@ -109,7 +109,6 @@ async def test_every_message_comes_once_and_in_order_although_deliveries_are_los
 
 
 @pytest.mark.conformance("ORD-04")
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 async def test_a_heartbeat_shows_that_the_last_delivery_was_lost(ground: Ground) -> None:
     stream = await filled(ground, 1)
     async with dropping(ground, lambda number: number == 1) as js:

@@ -95,7 +95,6 @@ async def test_an_update_changes_the_consumer_or_says_why_not(side: Side) -> Non
 
 
 @pytest.mark.conformance("MGT-08")
-@_ONE_SERVER
 async def test_a_bound_push_consumer_keeps_its_deliver_subject(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream()
     inbox = ground.admin.new_inbox()

@@ -297,7 +297,6 @@ async def test_the_last_messages_of_subjects_come_in_order(ground: Ground) -> No
 
 
 @pytest.mark.conformance("DIR-08")
-@_ONE_SERVER
 async def test_a_thousand_and_twenty_five_subjects_are_too_many(ground: Ground) -> None:
     stream = await direct_stream(ground, 1024, subjects=1024)
     assert len(await stream.get_last_many().all()) == 1024

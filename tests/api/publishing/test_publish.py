@@ -239,7 +239,6 @@ async def test_a_message_id_is_stored_once_within_the_window(ground: Ground, pub
         ({"expected_last_msg_id": "other"}, WrongLastMsgIdError, 10070),
     ],
 )
-@ONE_PROFILE
 async def test_expectations_that_do_not_hold_are_told_apart(
     ground: Ground, publish: Any, fields: dict[str, Any], error: type[APIError], number: int
 ) -> None:
