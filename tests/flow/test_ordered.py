@@ -263,7 +263,8 @@ def test_passing_failures_are_tried_again_after_ever_longer_waits(error: Request
         assert flow.take() == []
         now = flow.retry_at
         flow.tick(now)
-    assert waits == [1, 2, 4, 8, 10, 10]
+    for wait, longest in zip(waits, [1, 2, 4, 8, 10, 10], strict=True):
+        assert 0.75 * longest <= wait <= longest
 
 
 def test_other_failures_end_it() -> None:

@@ -298,15 +298,24 @@ def test_a_factor_below_one_is_refused() -> None:
 
 @pytest.mark.conformance("ORD-08")
 def test_waits_between_tries_double_from_one_second_to_ten_and_begin_anew_after_success() -> None:
-    backoff = ResetBackoff()
+    backoff = ResetBackoff(chance=lambda: 0.0)
     assert [backoff.failed() for _ in range(6)] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
     backoff.succeeded()
     assert backoff.failed() == 1.0
 
 
+def test_r14_readers_that_failed_together_do_not_try_again_together() -> None:
+    assert ResetBackoff(chance=lambda: 1.0).failed() == 0.75
+    readers = [ResetBackoff() for _ in range(100)]
+    for longest in (1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
+        waits = {reader.failed() or 0.0 for reader in readers}
+        assert len(waits) > 90
+        assert 0.75 * longest <= min(waits) < 0.85 * longest < 0.9 * longest < max(waits) <= longest
+
+
 @pytest.mark.conformance("ORD-08")
 def test_there_are_no_more_tries_than_allowed() -> None:
-    backoff = ResetBackoff(3)
+    backoff = ResetBackoff(3, chance=lambda: 0.0)
     assert [backoff.failed() for _ in range(3)] == [1.0, 2.0, None]
 
 
