@@ -18,6 +18,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from tests.spark.jvm import light_conf
 
 from jetspark.spark import JetStreamListener, QueryProgress, recommended_conf, release
 
@@ -59,11 +60,8 @@ class Job(TypedDict):
 
 def session(job: Job) -> SparkSession:
     """The Spark session."""
-    # A driver lives for a minute, so code is compiled quickly rather than well.
-    light = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    jvm = {"spark.driver.extraJavaOptions": light, "spark.executor.extraJavaOptions": light}
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    conf = {**recommended_conf(), **jvm, **quiet, "spark.sql.shuffle.partitions": "2", **job["conf"]}
+    conf = {**recommended_conf(), **light_conf(), **quiet, "spark.sql.shuffle.partitions": "2", **job["conf"]}
     builder = SparkSession.builder.master(job["master"]).appName("chaos")
     for key, value in conf.items():
         builder = builder.config(key, value)

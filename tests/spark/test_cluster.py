@@ -1,21 +1,25 @@
-"""Executors in processes of their own do what the local ones do, and no log of theirs holds a secret."""
+"""Executors that are sent interpreter and package, as `docs/clusters.md` says, and clients of Spark Connect."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
+import socket
 import subprocess
-import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.cluster_job import job
-from tests.spark.support import running
+from tests.spark.jvm import LIGHT, light_conf
+from tests.spark.shipping import Shipment, program_environment, spark_home
+from tests.spark.support import Nats, running
 
-JOB = Path(__file__).with_name("cluster_job.py")
+HERE = Path(__file__).parent
 SECRET = "geheim-4711"
+TIMEOUT = 300.0
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -31,45 +35,104 @@ appender.console.layout.pattern = %p %c: %m%n%ex
 """
 
 
-def spark_home(folder: Path) -> Path:
-    """A Spark home like the installed one, but that it logs everything, and holds the executors' logs."""
-    home = folder / "home"
-    (home / "conf").mkdir(parents=True)
-    (home / "conf" / "log4j2.properties").write_text(LOGGING)
-    for part in Path(pyspark.__file__).parent.iterdir():
-        if part.name != "conf":
-            (home / part.name).symlink_to(part)
-    return home
+@pytest.fixture(scope="module")
+def shipment(java: None, tmp_path_factory: pytest.TempPathFactory) -> Shipment:
+    return Shipment.made(tmp_path_factory.mktemp("shipment"))
 
 
-def run(master: str, folder: Path, *arguments: str) -> tuple[list[object], int, str]:
-    """What the job returned, the number of its processes, and everything that was logged."""
-    home = spark_home(folder)
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf")}
-    command = [sys.executable, str(JOB), master, *arguments]
+def submit(shipment: Shipment, folder: Path, *arguments: str) -> tuple[list[object], int, list[list[str]], str]:
+    """What the job returned, the number of its processes, where its tasks ran, and everything that was logged."""
+    home = spark_home(folder, LOGGING)
+    (folder / "environment").symlink_to(shipment.environment)  # the driver's own, beside it, as if unpacked there
+    environment = program_environment(home, PYSPARK_PYTHON="./environment/bin/python", PYTHONPATH=str(shipment.package))
+    conf = [part for name, value in light_conf().items() for part in ("--conf", f"{name}={value}")]
+    shipped = ["--archives", f"{shipment.archive}#environment", "--py-files", str(shipment.package)]
+    spark_submit = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
+    command = [*spark_submit, *conf, *shipped, str(HERE / "cluster_job.py"), *arguments]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, check=False, cwd=folder, env=environment
+        command, capture_output=True, text=True, timeout=TIMEOUT, check=False, cwd=folder, env=environment
     )
     assert done.returncode == 0, done.stderr[-5000:]
-    found, processes = json.loads(done.stdout.strip().splitlines()[-1])
+    found, processes, places = json.loads(done.stdout.strip().splitlines()[-1])
     logs = [file.read_text() for file in home.glob("work/*/*/std*")]
     assert len(logs) == 4  # two executors, two files each
-    return found, processes, done.stdout + done.stderr + "".join(logs)
+    return found, processes, places, done.stdout + done.stderr + "".join(logs)
 
 
-def test_a_local_cluster_gives_what_local_threads_give(session: SparkSession, tmp_path: Path) -> None:
+def test_executors_that_are_sent_interpreter_and_package_do_what_local_threads_do(
+    session: SparkSession, shipment: Shipment, tmp_path: Path
+) -> None:
+    """The same rows as here, and no log holds a secret."""
     login = {"user": "me", "password": SECRET}
     with running(login, config={"authorization": login}) as nats:
         source, one, two = nats.filled(1000, ("a", "b", "c")), nats.stream(), nats.stream()
         options = {**login, "servers": nats.url}
-        local = job(session, options, source, one)
-        cluster, processes, logged = run("local-cluster[2,1,1024]", tmp_path, json.dumps(options), source, two)
+        local = job(session, options, source, one, str(tmp_path / "one"))
+        arguments = (json.dumps(options), source, two, str(tmp_path / "two"))
+        cluster, processes, places, logged = submit(shipment, tmp_path, *arguments)
         assert local == cluster == [900, 495450, 2700, 3]
         assert processes == 3
+        assert len(places) == 2
+        for interpreter, package in places:
+            assert interpreter.startswith(f"{tmp_path}/home/work/")
+            assert package == "./jetspark.zip/jetspark/__init__.py"
         for target in (one, two):
             written = nats.rows(target, "subject", "data")
             assert sorted((str(row["subject"]), row["data"]) for row in written) == sorted(
-                (f"{target}.{number + 1}", b"%d" % number) for number in range(1000)
+                (subject, b"%d" % number)
+                for number in range(1000)
+                for subject in (f"{target}.{number + 1}", f"{target}.copy")
             )
     assert "INFO org.apache.spark" in logged
     assert SECRET not in logged
+
+
+@contextlib.contextmanager
+def connect_server(shipment: Shipment, folder: Path) -> Iterator[str]:
+    """The address of a Spark Connect server whose Python has the wheel."""
+    home = spark_home(folder, LOGGING)
+    environment = program_environment(home, PYSPARK_PYTHON=str(shipment.python), PYTHONPATH=str(shipment.package))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--driver-java-options", LIGHT]
+    for setting in ("spark.ui.enabled=false", f"spark.connect.grpc.binding.port={port}"):
+        command += ["--conf", setting]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment)
+    try:
+        deadline = time.monotonic() + TIMEOUT
+        while not reachable(port):
+            assert server.poll() is None, (folder / "log").read_text()[-5000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.1)  # it tells nobody
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(TIMEOUT)
+
+
+def reachable(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def test_a_client_of_spark_connect_needs_no_jetspark(shipment: Shipment, nats: Nats, tmp_path: Path) -> None:
+    source, target = nats.filled(1000), nats.stream()
+    with connect_server(shipment, tmp_path) as remote:
+        arguments = [remote, json.dumps({"servers": nats.url}), source, target, str(tmp_path / "checkpoint")]
+        done = subprocess.run(
+            [str(shipment.python), str(HERE / "connect_job.py"), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+            env=program_environment(tmp_path / "home"),
+        )
+    assert done.returncode == 0, done.stderr[-5000:]
+    assert json.loads(done.stdout) == [False, 100]
+    written = nats.rows(target, "subject", "data")
+    assert sorted((str(row["subject"]), row["data"]) for row in written) == sorted(
+        (f"{target}.{way}", b"%d" % number) for number in range(1000) for way in ("batch", "stream")
+    )

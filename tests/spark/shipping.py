@@ -1,0 +1,78 @@
+"""What a cluster is given: jetspark's wheel, and an interpreter that has everything this one has but jetspark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+__all__ = ["Shipment", "program_environment", "spark_home"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """See the module.
+
+    Attributes
+    ----------
+    package
+        The wheel, under the ending that Spark takes on the workers' path.
+    environment
+        A virtual environment. Its packages are links to ours, for the sake of time.
+    archive
+        The environment, packed.
+    """
+
+    package: Path
+    environment: Path
+    archive: Path
+
+    @property
+    def python(self) -> Path:
+        return self.environment / "bin" / "python"
+
+    @staticmethod
+    def made(folder: Path) -> Shipment:
+        """Build and pack, without the network."""
+        wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
+        subprocess.run([*wheel, "--wheel-dir", str(folder), str(ROOT)], check=True, timeout=120, capture_output=True)
+        (built,) = folder.glob("jetspark-*.whl")
+        package = built.rename(folder / "jetspark.zip")
+        environment = folder / "environment"
+        venv.create(environment, symlinks=True, with_pip=False)
+        ours = Path(sysconfig.get_path("purelib"))
+        theirs = environment / ours.relative_to(sys.prefix)
+        for part in ours.iterdir():
+            if "jetspark" not in part.name:
+                (theirs / part.name).symlink_to(part)
+        archive = folder / "environment.tar.gz"
+        with tarfile.open(archive, "w:gz") as packed:
+            packed.add(environment, ".")
+        return Shipment(package, environment, archive)
+
+
+def program_environment(home: Path, **variables: str) -> Mapping[str, str]:
+    """The variables of a program that finds Spark there, and of Python only what it is given."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "PYTHONPATH"))}
+    return {**inherited, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf"), **variables}
+
+
+def spark_home(folder: Path, logging: str) -> Path:
+    """A Spark home like the installed one, but with these settings for its log, and with the executors' folders."""
+    home = folder / "home"
+    (home / "conf").mkdir(parents=True)
+    (home / "conf" / "log4j2.properties").write_text(logging)
+    for part in Path(pyspark.__file__).parent.iterdir():
+        if part.name != "conf":
+            (home / part.name).symlink_to(part)
+    return home
