@@ -74,6 +74,11 @@ class Nats:
     def info(self, stream: str) -> StreamInfo:
         return self.connection.request(StreamInfoRequest(stream))
 
+    def subjects(self, stream: str) -> list[str]:
+        """Subjects of the messages that a stream holds."""
+        info = self.connection.request(StreamInfoRequest(stream, subjects_filter=">"))
+        return sorted(info.state.subjects or {})
+
     def consumers_left(self, stream: str) -> int:
         """Consumers of a stream; those that are being deleted, for which nobody waits, get a moment to go."""
         deadline = time.monotonic() + 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from jetspark.errors import ConfigError, PermissionsViolationError
 from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import StreamPurgeRequest
 from jetspark.jetstream.config import DiscardPolicy, PersistMode, StorageType
-from jetspark.spark.progress import BatchIsOverError
+from jetspark.spark.progress import BatchIsOverError, TaskName
 
 
 @pytest.mark.parametrize(
@@ -110,3 +111,33 @@ def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest
         blind.publish(task(), iter(batches("TARGET", range(10), size=7)))
         assert "what an earlier run has stored of TARGET.0 cannot be looked up" in caplog.text
         assert f"permission to publish to '{NAMES}'" in caplog.text
+
+
+def test_records_of_a_query_that_is_over_go_by_themselves_and_those_of_a_running_one_are_renewed(nats: Nats) -> None:
+    target = nats.stream()
+    options = {"progressStream": "AGEING", "progressRetention": "2s", "maxReplayDelay": "1s"}
+    over, runs = TaskName("over", 0, 0), [TaskName("runs", number, 0) for number in range(100)]
+    writer(nats, **options).publish(over, iter(batches(target, range(10))))
+    deadline = time.monotonic() + 20.0
+    for name in runs:
+        writer(nats, **options).publish(name, iter(batches(target, range(1))))
+        left = set(nats.subjects("AGEING"))
+        assert "$JETSPARK.AGEING.runs.0" in left
+        if len(left) == 1:
+            break
+        assert time.monotonic() < deadline
+        time.sleep(0.2)  # the server deletes by its clock
+    assert left == {"$JETSPARK.AGEING.runs.0"}
+    # Without its record the query begins anew, as one that was never seen: nothing of it is in the way.
+    done = writer(nats, **options).publish(over, iter(batches(target, range(10))))
+    assert (done.skipped, done.streams[target].duplicates) == (0, 10)
+    nats.delete("AGEING")
+
+
+def test_a_stream_of_records_that_takes_no_times_to_live_keeps_them(nats: Nats) -> None:
+    made = nats.stream("LASTING", subjects=["$JETSPARK.LASTING.>"], max_msgs_per_subject=1)
+    target = nats.stream()
+    writer(nats, progressStream=made, progressRetention="1h").publish(task(), iter(batches(target, range(3))))
+    (record,) = nats.rows(made, "headers")
+    assert "Nats-TTL" not in dict(record["headers"])  # type: ignore[call-overload]  # a list of pairs
+    nats.delete(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -22,7 +23,6 @@ from jetspark.errors import (
     ProtocolError,
     WrongStreamError,
 )
-from jetspark.spark import duplicate_window
 from jetspark.spark.published import PublishedRows, StreamRows
 from jetspark.spark.stream_write_options import stream_write_options
 from jetspark.spark.stream_writer import plan_stream_write
@@ -105,24 +105,26 @@ def test_a_task_without_rows_does_not_even_connect() -> None:
 # -- what is told, and what is refused -------------------------------------------------------------------------------
 
 
-def test_a_window_that_may_be_too_short_is_told_once_with_both_figures(
-    nats: Nats, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_a_window_that_may_be_too_short_is_told_once_in_each_run_of_a_query_with_both_figures(
+    nats: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(duplicate_window, "_checked", set())
     stream = nats.stream(duplicate_window=timedelta(minutes=5))
     said = f"stream {stream} recognises repeats for 5m0s (duplicate_window), and a micro-batch may be run again up to "
-    for options in ({"subject": f"{stream}.0"}, {"expectedStream": stream}):
-        for _ in range(2):
-            writer(nats, **options)
-        assert caplog.text.count(f"{said}1h0m0s later") == 1
+
+    def run_batch(run: str, number: int, **options: str) -> str:
+        """What the driver has said of a micro-batch of two tasks."""
         caplog.clear()
-    for _ in range(2):
-        writer(nats, maxReplayDelay="10m").publish(task(), iter(batches(stream, range(1))))
-    assert caplog.text.count(f"{said}10m0s later") == 1
-    caplog.clear()
-    for options in ({"maxReplayDelay": "5m"}, {"dedup": "off"}, {"progressStream": PROGRESS}):
-        writer(nats, expectedStream=stream, **options).publish(task(5), iter(batches(stream, range(1))))
-    assert caplog.text == ""
+        made = writer(nats, **options)
+        rows = [batches(stream, range(each, each + 1)) for each in range(2)]
+        done = [made.publish(task(number, each), iter(rows[each]), run) for each in range(2)]
+        made.commit([pickle.loads(pickle.dumps(each)) for each in done], number)
+        return caplog.text
+
+    for run, delay, in_words in (("one", "1h", "1h0m0s"), ("two", "10m", "10m0s")):  # the second one is a restart
+        assert run_batch(run, 0, maxReplayDelay=delay).count(f"{said}{in_words} later") == 1
+        assert run_batch(run, 1, maxReplayDelay=delay) == ""
+    for number, options in enumerate([{"maxReplayDelay": "5m"}, {"dedup": "off"}, {"progressStream": PROGRESS}]):
+        assert run_batch(f"other{number}", 5, **options) == ""
 
 
 def test_a_row_of_another_stream_is_refused(nats: Nats) -> None:
@@ -148,6 +150,12 @@ def test_a_row_that_cannot_be_sent_is_shown(nats: Nats) -> None:
         ({"progressStream": "a.b"}, "option progressStream is 'a.b'"),
         ({"expectedStream": "a b"}, "option expectedStream is 'a b'"),
         ({"maxReplayDelay": "soon"}, "option maxReplayDelay is 'soon'"),
+        ({"progressRetention": "30d"}, "option progressRetention needs option progressStream beside it"),
+        ({"progressStream": "P", "progressRetention": "10ms"}, "option progressRetention is '10ms'.*1.0 or more"),
+        (
+            {"progressStream": "P", "progressRetention": "1m"},
+            r"options progressRetention \(60 s\) and maxReplayDelay \(3600 s\) contradict each other",
+        ),
         ({"atomic": "yes"}, "option atomic is 'yes'"),
         ({"progresStream": "P"}, "there is no option 'progresStream'; did you mean progressStream?"),
         ({"subject": "a,b"}, "names 2 subjects"),
@@ -243,8 +251,10 @@ def test_a_user_who_may_not_is_told_what_to_grant(caplog: pytest.LogCaptureFixtu
     users = {"authorization": {"users": [admin, {**some, "permissions": may}]}}
     with running(admin, config=users) as nats:
         mine, other = nats.stream("MINE"), nats.stream("OTHER")
-        writer(nats, **some).publish(task(), iter(batches(mine, range(10))))
-        assert f"for how long {mine} recognises repeats is not known" in caplog.text
+        made = writer(nats, **some)
+        for number in range(2):
+            made.commit([made.publish(task(), iter(batches(mine, range(10))), "blind")], number)
+        assert caplog.text.count(f"for how long stream {mine} recognises repeats is not known") == 1
         assert f"grant the user the permission to publish to '$JS.API.STREAM.INFO.{mine}'" in caplog.text
         with pytest.raises(PermissionsViolationError, match=f"permission to publish to '{other}.0'"):
             writer(nats, **some).publish(task(), iter(batches(other, range(10))))

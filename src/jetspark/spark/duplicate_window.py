@@ -1,7 +1,8 @@
 """A word of warning where a stream forgets message ids sooner than a micro-batch may be run again.
 
-Said once for each stream and process: on the driver where the options tell the stream, else by the first task that has
-stored something there.
+The tasks know in which streams rows are stored, so they look, once for each run of a query in a process. What they find
+goes to the driver with their counts, which says it once for each run: in the log where a user looks first, and not as
+often as there are processes.
 """
 
 from __future__ import annotations
@@ -12,84 +13,89 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from jetspark.flow.ranges import is_passing
-from jetspark.jetstream.api import StreamInfoRequest, StreamNamesRequest
+from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.times import format_go_duration
+from jetspark.spark.published import PublishedRows
 from jetspark.spark.stream_write_options import StreamWriteOptions
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["WindowCheck"]
+__all__ = ["short_windows", "warn_once"]
 
 _log: Final = logging.getLogger(__name__)
 
-_checked: set[tuple[StreamWriteOptions, str]] = set()
 _SERVERS_DEFAULT: Final = timedelta(minutes=2)
+_MOST_REMEMBERED: Final = 10_000
+
+_looked_at: Final[set[tuple[str, str]]] = set()  # by a process of tasks: run and stream
+_told: Final[set[tuple[str, str]]] = set()  # by the driver's process
 
 
-class WindowCheck:
-    """Compares the duplicate window of streams with the option `maxReplayDelay`."""
+def short_windows(
+    connection: Connection, streams: Iterable[str], run: str, options: StreamWriteOptions
+) -> dict[str, str]:
+    """Compare the duplicate windows of streams with the option `maxReplayDelay`.
 
-    def __init__(self, options: StreamWriteOptions) -> None:
-        self._options = options
+    Parameters
+    ----------
+    connection
+        Asks for each stream that this process has not looked at in this run.
+    streams
+        Where rows are stored.
+    run
+        Id of the run of the query.
+    options
+        Those of the write.
 
-    def is_due(self) -> bool:
-        """Whether there is a stream to look at before a task runs, that was not looked at."""
-        return self._is_wanted() and self._target() is not None and (self._options, self._target()) not in _checked
-
-    def before(self, connection: Connection) -> None:
-        """Look at the stream that the options name, or that takes the subject they name."""
-        target = self._target()
-        if not self.is_due() or target is None:
-            return
-        if self._options.write.expected_stream is not None:
-            self.after(connection, [target])
-            return
-        _checked.add((self._options, target))
-        server = self._options.write.server
+    Returns
+    -------
+    dict[str, str]
+        What is to be told, by the stream's name.
+    """
+    found: dict[str, str] = {}
+    if not options.write.dedup or options.progress_stream is not None:
+        return found
+    server = options.write.server
+    for stream in streams:
+        if not _is_new(_looked_at, run, stream):
+            continue
         try:
-            request = StreamNamesRequest(subject_filter=target)
-            found = connection.request(request, timeout=server.request_timeout, prefix=server.api)
+            info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
         except Error as error:
-            self._unknown(target, error)
-        else:
-            self.after(connection, found.items)
-
-    def after(self, connection: Connection, streams: Iterable[str]) -> None:
-        """Look at streams that rows are stored in."""
-        for stream in streams if self._is_wanted() else ():
-            if (self._options, stream) in _checked:
-                continue
-            _checked.add((self._options, stream))
-            server = self._options.write.server
-            try:
-                info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
-            except Error as error:
-                self._unknown(stream, error)
+            if is_passing(error):
+                _looked_at.discard((run, stream))  # the next micro-batch asks again
             else:
-                self._compare(stream, info.config.duplicate_window or _SERVERS_DEFAULT)
-
-    def _is_wanted(self) -> bool:
-        return self._options.write.dedup and self._options.progress_stream is None
-
-    def _target(self) -> str | None:
-        return self._options.write.expected_stream or self._options.write.subject
-
-    def _compare(self, stream: str, window: timedelta) -> None:
-        delay = timedelta(seconds=self._options.max_replay_delay)
-        if window < delay:
-            _log.warning(
-                "stream %s recognises repeats for %s (duplicate_window), and a micro-batch may be run again up to %s "
-                "later (option maxReplayDelay): one that is run again later than the window stores rows twice. Set "
-                "option progressStream, or raise the stream's duplicate_window",
-                stream,
-                format_go_duration(window),
-                format_go_duration(delay),
-            )
-
-    def _unknown(self, what: str, error: Error) -> None:
-        if is_passing(error):  # the next micro-batch asks again
-            _checked.discard((self._options, what))
+                found[stream] = f"for how long stream {stream} recognises repeats is not known: {error}"
         else:
-            _log.warning("for how long %s recognises repeats is not known: %s", what, error)
+            window = info.config.duplicate_window or _SERVERS_DEFAULT
+            delay = timedelta(seconds=options.max_replay_delay)
+            if window < delay:
+                found[stream] = _too_short(stream, window, delay)
+    return found
+
+
+def warn_once(rows: PublishedRows) -> None:
+    """Say, on the driver, what the tasks of a micro-batch have found and what was not said in this run."""
+    for stream, text in sorted(rows.warnings.items()):
+        if _is_new(_told, rows.run or "", stream):
+            _log.warning("%s", text)
+
+
+def _is_new(remembered: set[tuple[str, str]], run: str, stream: str) -> bool:
+    """Remember a stream of a run; whether it was not remembered."""
+    if (run, stream) in remembered:
+        return False
+    if len(remembered) >= _MOST_REMEMBERED:  # a process that has seen so many queries
+        remembered.clear()
+    remembered.add((run, stream))
+    return True
+
+
+def _too_short(stream: str, window: timedelta, delay: timedelta) -> str:
+    return (
+        f"stream {stream} recognises repeats for {format_go_duration(window)} (duplicate_window), and a micro-batch "
+        f"may be run again up to {format_go_duration(delay)} later (option maxReplayDelay): one that is run again "
+        "later than the window stores rows twice. Set option progressStream, or raise the stream's duplicate_window"
+    )

@@ -300,7 +300,12 @@ ATOMIC: Final = Option[bool](
 PROGRESS_STREAM: Final = Option[str | None](
     "progressStream", "name", check_stream_name, None, NONE,
     "Stream that holds how far each task has come, made when it is not there. With it a micro-batch that is run again "
-    "stores no row twice, however late that is.", Use.WRITE_STREAM,
+    "stores no row twice, also behind the stream's duplicate window.", Use.WRITE_STREAM,
+)
+PROGRESS_RETENTION: Final = Option[float](
+    "progressRetention", "duration", at_least(1.0, read_duration), 90 * 86400.0, "90d",
+    "How long a record in `progressStream` stays after it was written last: longer than a query is ever down. Records "
+    "of queries that are over go by themselves then.", Use.WRITE_STREAM,
 )
 MAX_REPLAY_DELAY: Final = Option[float](
     "maxReplayDelay", "duration", read_duration, 3600.0, "1h",
@@ -317,7 +322,8 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     INCLUDE_HEADERS, FAIL_ON_DATA_LOSS, ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
     COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
-    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, ATOMIC, PROGRESS_STREAM, MAX_REPLAY_DELAY,
+    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, ATOMIC,
+    PROGRESS_STREAM, PROGRESS_RETENTION, MAX_REPLAY_DELAY,
 )
 """All options, in the order of the documentation."""
 # fmt: on

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|sec|m|min|h|hr|d|day)?", re.ASCII)
 _DURATION_UNITS: Final = {
@@ -182,10 +183,10 @@ def read_offsets(text: str) -> Position | dict[str, Position]:
     return {stream: _read_sequence(stream, value) for stream, value in _read_object(text, '{"ORDERS": 17}').items()}
 
 
-def at_least(least: int, read: Callable[[str], int]) -> Callable[[str], int]:
+def at_least(least: N, read: Callable[[str], N]) -> Callable[[str], N]:
     """Make a reader that takes no number below `least`."""
 
-    def bounded(text: str) -> int:
+    def bounded(text: str) -> N:
         value = read(text)
         if value < least:
             raise ValueError(f"it must be {least} or more")

@@ -9,10 +9,14 @@ its own may be there (`replay` looks for them), and where the earlier run was do
 Records are written with the sequence that they replace, so that two attempts of one task cannot overwrite one another
 unseen. A record of a later micro-batch means that this task's batch is over: such an attempt, which Spark has given up,
 ends with an error before its first row.
+
+Every record has a time to live, far beyond the longest time that a query is down. One that is running writes them anew,
+so what goes is what a query has left that is over.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -93,12 +97,15 @@ class ProgressStream:
         How to reach JetStream.
     retry_timeout
         Seconds to go on asking when the server is away.
+    retention
+        Seconds that a record is to live; None writes records that stay.
     """
 
-    def __init__(self, name: str, server: ServerOptions, retry_timeout: float) -> None:
+    def __init__(self, name: str, server: ServerOptions, retry_timeout: float, retention: float | None = None) -> None:
         self.name = name
         self.server = server
         self.retry_timeout = retry_timeout
+        self.retention = retention
 
     def subject(self, task: TaskName) -> str:
         """Subject of a task's record."""
@@ -108,8 +115,8 @@ class ProgressStream:
         """Filter for the subjects of all records of a query."""
         return f"{_SUBJECTS}.{self.name}.{query}.>"
 
-    def prepare(self, connection: Connection) -> None:
-        """See that the stream is there, and fit for it.
+    def prepare(self, connection: Connection) -> bool:
+        """See that the stream is there, and fit for it; returns whether its messages may have a time to live.
 
         Raises
         ------
@@ -119,8 +126,7 @@ class ProgressStream:
         try:
             config = self._ask(connection, StreamInfoRequest(self.name)).config
         except StreamNotFoundError:
-            self._make(connection)
-            return
+            config = self._make(connection)
         wanted = _wanted(config)
         if wanted:
             raise ConfigError(
@@ -128,8 +134,9 @@ class ProgressStream:
                 f"{', '.join(wanted)}, so that the last record of each task stays. Change it, or name a stream that is "
                 "not there: it is made"
             )
+        return bool(config.allow_msg_ttl)
 
-    def _make(self, connection: Connection) -> None:
+    def _make(self, connection: Connection) -> StreamConfig:
         config = StreamConfig(
             name=self.name,
             description="how far the tasks of streaming queries have come",
@@ -137,15 +144,16 @@ class ProgressStream:
             max_msgs_per_subject=1,
             storage=StorageType.FILE,
             allow_direct=True,
+            allow_msg_ttl=True,
             num_replicas=_REPLICAS if connection.server_info.cluster else 1,
         )
         try:
-            self._ask(connection, StreamCreateRequest(config))
+            return self._ask(connection, StreamCreateRequest(config)).config
         except APIError:
             if config.num_replicas == 1:
                 raise
             config.num_replicas = 1  # the cluster has not as many servers to spare
-            self._ask(connection, StreamCreateRequest(config))
+            return self._ask(connection, StreamCreateRequest(config)).config
 
     def _ask(self, connection: Connection, request: Request[R]) -> R:
         from jetspark.bulk import patiently
@@ -247,8 +255,10 @@ class TaskRecord:
 
         payload = msgspec.json.encode(record)
         for _ in range(_MOST_TRIES):
-            expected = [(names.EXPECTED_LAST_SUBJECT_SEQUENCE, str(self._sequence))]
-            headers = pa.array([expected], pa.map_(pa.string(), pa.string()))
+            given = [(names.EXPECTED_LAST_SUBJECT_SEQUENCE, str(self._sequence))]
+            if self._stream.retention is not None:
+                given.append((names.TTL, f"{math.ceil(self._stream.retention)}s"))
+            headers = pa.array([given], pa.map_(pa.string(), pa.string()))
             row = pa.record_batch({"data": [payload], "headers": headers})
             try:
                 report = publish(

@@ -59,6 +59,10 @@ class PublishedRows(WriterCommitMessage):
         Rows that were sent again, because the connection was lost or nobody answered for a moment.
     skipped
         Rows that were not sent, because an earlier run of the task had stored them.
+    run
+        Id of the run of the query, which is another one each time it is started; None outside of a query.
+    warnings
+        By the stream's name, what the driver is to warn of, once in a run.
     """
 
     partition: int
@@ -66,6 +70,8 @@ class PublishedRows(WriterCommitMessage):
     streams: dict[str, StreamRows] = field(default_factory=dict)
     retries: int = 0
     skipped: int = 0
+    run: str | None = None
+    warnings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, partition: int, report: PublishReport, skipped: int = 0) -> PublishedRows:
@@ -81,6 +87,8 @@ class PublishedRows(WriterCommitMessage):
         self.bytes += other.bytes
         self.retries += other.retries
         self.skipped += other.skipped
+        self.run = self.run or other.run
+        self.warnings |= other.warnings
         for stream, rows in other.streams.items():
             self.streams.setdefault(stream, StreamRows(0, 0, None, None)).add(rows)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jetspark.jetstream.errors import ConfigError
 from jetspark.spark import option_table as table
 from jetspark.spark.given import Given, contradiction
 from jetspark.spark.option_table import Use
@@ -23,12 +24,15 @@ class StreamWriteOptions:
         What it has in common with a batch write.
     progress_stream
         Stream that holds how far each task has come; None for none.
+    progress_retention
+        Seconds for which it holds that of a task that does not run again.
     max_replay_delay
         Seconds after which a micro-batch may be run again.
     """
 
     write: WriteOptions
     progress_stream: str | None
+    progress_retention: float
     max_replay_delay: float
 
 
@@ -39,4 +43,15 @@ def stream_write_options(options: Mapping[str, str]) -> StreamWriteOptions:
     progress = given[table.PROGRESS_STREAM]
     if progress is not None and not write.dedup:
         raise contradiction(table.PROGRESS_STREAM, table.DEDUP, " = off")
-    return StreamWriteOptions(write, progress, given[table.MAX_REPLAY_DELAY])
+    retention, delay = given[table.PROGRESS_RETENTION], given[table.MAX_REPLAY_DELAY]
+    if progress is None and table.PROGRESS_RETENTION in given:
+        raise ConfigError(
+            f"option {table.PROGRESS_RETENTION.name} needs option {table.PROGRESS_STREAM.name} beside it: the stream "
+            "of the records"
+        )
+    if progress is not None and retention < delay:
+        raise ConfigError(
+            f"options {table.PROGRESS_RETENTION.name} ({retention:g} s) and {table.MAX_REPLAY_DELAY.name} ({delay:g} "
+            "s) contradict each other: a record would go while its micro-batch may still be run again"
+        )
+    return StreamWriteOptions(write, progress, retention, delay)

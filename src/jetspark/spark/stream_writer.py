@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from jetspark.jetstream.errors import ConfigError, ProtocolError
 from jetspark.spark.connections import lend
-from jetspark.spark.duplicate_window import WindowCheck
+from jetspark.spark.duplicate_window import short_windows, warn_once
 from jetspark.spark.progress import ProgressStream, TaskName, TaskRecord
 from jetspark.spark.published import PublishedRows, told, total
 from jetspark.spark.publishing import publish_rows, written_rows
@@ -40,6 +40,7 @@ _log: Final = logging.getLogger(__name__)
 
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
+_RUN: Final = "spark.jobGroup.id"
 
 
 def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite: bool) -> JetStreamStreamWriter:
@@ -58,28 +59,30 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
             "from foreachBatch"
         )
     columns = write_columns(schema, options.write.subject)
-    write, check = options.write, WindowCheck(options)
-    if options.progress_stream is not None or check.is_due():
+    write, records = options.write, None
+    if options.progress_stream is not None:
+        records = ProgressStream(options.progress_stream, write.server, write.retry_timeout)
         with lend(write.server.connect, write.retry_timeout) as connection:
-            if options.progress_stream is not None:
-                ProgressStream(options.progress_stream, write.server, write.retry_timeout).prepare(connection)
-            check.before(connection)
-    return JetStreamStreamWriter(options, columns)
+            if records.prepare(connection):
+                records.retention = options.progress_retention
+    return JetStreamStreamWriter(options, columns, records)
 
 
 class JetStreamStreamWriter(DataSourceStreamArrowWriter):
     """Publishes the rows of a micro-batch. Made on the driver for each of them, and sent to every task."""
 
-    def __init__(self, options: StreamWriteOptions, columns: WriteColumns) -> None:
+    def __init__(self, options: StreamWriteOptions, columns: WriteColumns, records: ProgressStream | None) -> None:
         self._options = options
         self._columns = columns
+        self._records = records
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> PublishedRows:
         """Publish the rows of a task and return what was stored."""
-        return self.publish(_current_task(), iterator)
+        task, run = _current_task()
+        return self.publish(task, iterator, run)
 
-    def publish(self, task: TaskName, batches: Iterator[pa.RecordBatch]) -> PublishedRows:
-        """Publish the rows of a task that has this name.
+    def publish(self, task: TaskName, batches: Iterator[pa.RecordBatch], run: str = "") -> PublishedRows:
+        """Publish the rows of a task that has this name, in this run of its query.
 
         Raises
         ------
@@ -92,23 +95,20 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         write = self._options.write
         rows = written_rows(_chain(first, batches), self._columns, write, str(task), lasting=True)
         with lend(write.server.connect, write.retry_timeout) as connection:
-            if self._options.progress_stream is None:
+            if self._records is None:
                 done = PublishedRows.of(task.partition, publish_rows(connection, rows, self._columns, write))
-                WindowCheck(self._options).after(connection, done.streams)
+                done.run, done.warnings = run, short_windows(connection, done.streams, run, self._options)
             else:
-                done = self._publish_recorded(connection, task, rows)
+                done = self._publish_recorded(connection, TaskRecord(self._records, task), task, rows)
         log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, told(done))
         return done
 
     def _publish_recorded(
-        self, connection: Connection, task: TaskName, rows: Iterator[pa.RecordBatch]
+        self, connection: Connection, record: TaskRecord, task: TaskName, rows: Iterator[pa.RecordBatch]
     ) -> PublishedRows:
         from jetspark.spark.replay import Replay
 
         write = self._options.write
-        assert self._options.progress_stream is not None
-        stream = ProgressStream(self._options.progress_stream, write.server, write.retry_timeout)
-        record = TaskRecord(stream, task)
         record.begin(connection)
         own_ids = "msg_id" in self._columns or "headers" in self._columns  # a row's headers may hold one
         replay = Replay(write, None if own_ids else str(task), record.since_ns, record.marks)
@@ -117,8 +117,10 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         return PublishedRows.of(task.partition, report, replay.skipped)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Tell what the micro-batch has stored."""
-        _log.info("batch %d done: %s", batchId, told(total(messages)))
+        """Tell what the micro-batch has stored, and once in a run what may store it twice."""
+        stored = total(messages)
+        _log.info("batch %d done: %s", batchId, told(stored))
+        warn_once(stored)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Tell what stays of a micro-batch that failed: a stream takes nothing back."""
@@ -133,14 +135,15 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         )
 
 
-def _current_task() -> TaskName:
+def _current_task() -> tuple[TaskName, str]:
+    """The name of the task, and the run of its query: Spark gives a run's jobs its id as their group."""
     context = TaskContext.get()
     if context is None:
         raise ConfigError("a streaming write runs in a task of Spark only")
     query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
     if query is None or batch is None:
         raise ProtocolError(f"Spark does not say which micro-batch this is: {_QUERY} {query}, {_BATCH} {batch}")
-    return TaskName(query, int(batch), context.partitionId())
+    return TaskName(query, int(batch), context.partitionId()), context.getLocalProperty(_RUN) or query
 
 
 def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
