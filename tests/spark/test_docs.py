@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -14,6 +15,7 @@ from tests.spark.support import running
 
 from jetspark.jetstream import RetentionPolicy
 from jetspark.spark.option_table import OPTIONS, markdown_table
+from jetspark.spark.stream_offsets import read_offset, write_offset
 
 PAGE = DOCS / "spark.md"
 PAGES = (PAGE, DOCS / "reading.md", DOCS / "writing.md")
@@ -37,6 +39,33 @@ def test_options_that_the_page_speaks_of_exist() -> None:
     given = re.findall(r'\.option\(\s*"(\w+)"', text)
     assert given
     assert set(given) <= {option.name for option in OPTIONS} | SPARKS_OWN
+
+
+def test_the_offset_that_is_shown_is_one_that_is_written() -> None:
+    """Read and written again it is the same, keys and order included."""
+    shown = re.search(r"```json\n(.*?)```", (DOCS / "reading.md").read_text(), re.DOTALL)
+    assert shown is not None
+    document = json.loads(shown[1])
+    assert json.dumps(write_offset(read_offset(document, ["ORDERS"]))) == json.dumps(document)
+
+
+@pytest.mark.spark
+def test_the_sql_runs(spark: SparkSession) -> None:
+    found = re.search(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    with running() as nats:
+        nats.stream("ORDERS", subjects=["orders.>"])
+        nats.stream("DELAYS", subjects=["delays.>"])
+        nats.publish(["orders.eu", "orders.us", "orders.eu"], [b"{}"] * 3)
+        statements = found[1].replace("nats://localhost:4222", nats.url).split(";")[:-1]
+        try:
+            view, counts, table, insert, rows = (spark.sql(each).collect() for each in statements)
+        finally:
+            spark.sql("DROP VIEW IF EXISTS orders")
+            spark.sql("DROP TABLE IF EXISTS delays")
+    assert (view, table, insert) == ([], [], [])
+    assert {row[0]: row[1] for row in counts} == {"orders.eu": 2, "orders.us": 1}
+    assert [tuple(row) for row in rows] == [("delays.UA", "{}")]
 
 
 @pytest.mark.spark
