@@ -29,6 +29,7 @@ __all__ = [
     "Parser",
     "Ping",
     "Pong",
+    "Tail",
     "parse_control",
     "parse_message_line",
     "pub",
@@ -164,7 +165,31 @@ def parse_control(line: bytes) -> Control:
     raise ProtocolError(f"unknown control line {_shown(line)}")
 
 
-class Parser:
+class Tail:
+    """Bytes that came and wait for the rest of their frame."""
+
+    __slots__ = ("_limits", "_seen", "_tail", "_wanted")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._tail = bytearray()  # begins with a frame's start
+        self._wanted = 0  # bytes that the frame at the head of the tail needs, 0 when not known
+        self._seen = 0  # bytes of the tail that hold no line feed
+
+    def _is_complete(self) -> bool:
+        """Whether the tail may hold a whole frame. Looks at each byte once, however small the pieces are."""
+        tail = self._tail
+        if self._wanted:
+            return len(tail) >= self._wanted
+        if tail.find(b"\n", self._seen) >= 0:
+            return True
+        self._seen = len(tail)
+        if self._seen > self._limits.line + 1:  # one may be the carriage return
+            raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
+        return False
+
+
+class Parser(Tail):
     """Bytes in, frames out.
 
     Parameters
@@ -173,15 +198,12 @@ class Parser:
         What is taken for possible; over it the stream of bytes is broken.
     """
 
-    __slots__ = ("_at", "_buffer", "_limits", "_seen", "_tail", "_wanted")
+    __slots__ = ("_at", "_buffer")
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 (immutable)
-        self._limits = limits
-        self._buffer = b""  # what `_frames` is reading, from `_at` on
+        super().__init__(limits)
+        self._buffer = b""  # what `_frames` is reading, from `_at` on; the tail follows it
         self._at = 0
-        self._tail = bytearray()  # what follows the buffer; begins with a frame's start when the buffer is used up
-        self._wanted = 0  # bytes the frame at the head of the tail needs, 0 when not known
-        self._seen = 0  # bytes of the tail that hold no line feed
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[Frame]:
         """Give the frames that `data` completes. Those that are not taken are given by the next call's iterator.
@@ -233,18 +255,6 @@ class Parser:
         self._tail[:0] = memoryview(buffer)[at:]
         self._buffer, self._at = b"", 0
         self._is_complete()
-
-    def _is_complete(self) -> bool:
-        """Whether the tail may hold a whole frame. Looks at each byte once, however small the pieces are."""
-        tail = self._tail
-        if self._wanted:
-            return len(tail) >= self._wanted
-        if tail.find(b"\n", self._seen) >= 0:
-            return True
-        self._seen = len(tail)
-        if self._seen > self._limits.line + 1:  # one may be the carriage return
-            raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
-        return False
 
     def _line(self, buffer: bytes, at: int, feed: int) -> bytes:
         """The control line between its start and its line feed."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from jetspark.wire.errors import ProtocolError
-from jetspark.wire.frames import Control, Limits, parse_control, parse_message_line
+from jetspark.wire.frames import Control, Limits, Tail, parse_control, parse_message_line
 from jetspark.wire.messages import Message
 from jetspark.wire.routes import Route
 
@@ -25,7 +25,7 @@ _REMEMBERED: Final = 1024
 _MESSAGE_VERBS: Final = frozenset({b"MSG", b"HMSG"})
 
 
-class Inbound:
+class Inbound(Tail):
     """Reads what one session of a connection receives.
 
     Parameters
@@ -45,16 +45,12 @@ class Inbound:
     """
 
     __slots__ = (
-        "_limits",
         "_message_type",
         "_on_control",
         "_on_full",
         "_on_last",
         "_routes",
-        "_seen",
         "_sizes",
-        "_tail",
-        "_wanted",
     )
 
     def __init__(
@@ -67,16 +63,13 @@ class Inbound:
         message_type: type[Message] = Message,
         limits: Limits = Limits(),  # noqa: B008 (immutable)
     ) -> None:
+        super().__init__(limits)
         self._routes = routes
         self._on_control = on_control
         self._on_full = on_full
         self._on_last = on_last
         self._message_type = message_type
-        self._limits = limits
         self._sizes: dict[bytes, int] = {}
-        self._tail = bytearray()  # begins with a frame's start
-        self._wanted = 0  # bytes that the frame at the head of the tail needs, 0 when not known
-        self._seen = 0  # bytes of the tail that hold no line feed
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they come, cut anywhere.
@@ -230,18 +223,6 @@ class Inbound:
             self._sizes.clear()
         self._sizes[digits] = size
         return size
-
-    def _is_complete(self) -> bool:
-        """Whether the tail may hold a whole frame. Looks at each byte once, however small the pieces are."""
-        tail = self._tail
-        if self._wanted:
-            return len(tail) >= self._wanted
-        if tail.find(b"\n", self._seen) >= 0:
-            return True
-        self._seen = len(tail)
-        if self._seen > self._limits.line + 1:  # one may be the carriage return
-            raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
-        return False
 
 
 def _broken_line(line: bytes, limit: int) -> str:
