@@ -68,4 +68,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_NAMES, *_MODULES])
+    return sorted({"__version__", *_NAMES, *_MODULES})

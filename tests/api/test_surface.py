@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 from tests.fronts import PROFILES, Profile
 
+import jetspark
 from jetspark import aio, sync
 from jetspark.aio import jetstream as aio_jetstream
 from jetspark.jetstream import AckPolicy
@@ -79,6 +80,15 @@ def test_both_fronts_take_the_same_parameters(name: str) -> None:
         assert inspect.isfunction(call) == inspect.isfunction(counterpart), f"{name}.{each}"
         if inspect.isfunction(call):
             assert parameters(call) == parameters(counterpart), f"{name}.{each}"
+
+
+def test_the_package_shows_its_names_and_its_parts() -> None:
+    """And each of them is there."""
+    names = "ConnectOptions Connection Consumer ConsumerConfig Headers JetStream Msg Stream StreamConfig Subscription "
+    parts = "aio errors events jetstream sync connect load_context options_from_environment"
+    assert public(jetspark) == set(f"{names} TLSOptions {parts}".split())
+    for name in dir(jetspark):
+        assert getattr(jetspark, name) is not None
 
 
 def test_both_fronts_export_the_same_names() -> None:

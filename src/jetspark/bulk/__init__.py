@@ -13,7 +13,6 @@ from jetspark.bulk.batches import FetchedBatches, ScannedBatches
 from jetspark.bulk.connection import Connection, connect
 from jetspark.bulk.fetch import Fetch, fetch
 from jetspark.bulk.last_per_subject import Snapshot, last_per_subject
-from jetspark.bulk.patience import patiently
 from jetspark.bulk.publish import publish
 from jetspark.bulk.publishing import PublishRefusedError, PublishReport
 from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
@@ -34,7 +33,6 @@ __all__ = [
     "fetch",
     "first_sequence_at",
     "last_per_subject",
-    "patiently",
     "publish",
     "publish_atomic",
     "scan",

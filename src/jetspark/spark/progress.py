@@ -156,7 +156,7 @@ class ProgressStream:
             return self._ask(connection, StreamCreateRequest(config)).config
 
     def _ask(self, connection: Connection, request: Request[R]) -> R:
-        from jetspark.bulk import patiently
+        from jetspark.bulk.patience import patiently
 
         def asked() -> R:
             return connection.request(request, timeout=self.server.request_timeout, prefix=self.server.api)

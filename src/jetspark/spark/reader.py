@@ -71,7 +71,8 @@ class JetStreamReader(DataSourceReader):
             yield from self._ranges.read(partition)
 
     def _plan_stream(self, connection: Connection, stream: str) -> tuple[StreamRange, Held]:
-        from jetspark.bulk import first_sequence_at, patiently
+        from jetspark.bulk import first_sequence_at
+        from jetspark.bulk.patience import patiently
 
         server, options = self._options.server, self._options
 

@@ -31,7 +31,7 @@ _log: Final = logging.getLogger(__name__)
 
 def asking(options: StreamReadOptions, ask: Callable[[Connection], T], retry_timeout: float) -> T:
     """Return what a question gives that may be repeated; it is, on new connections, for so many seconds."""
-    from jetspark.bulk import patiently
+    from jetspark.bulk.patience import patiently
 
     with lend(options.read.server.connect, retry_timeout) as connection:
         return patiently(connection, lambda: ask(connection), retry_timeout)
