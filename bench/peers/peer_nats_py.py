@@ -1,9 +1,11 @@
 """nats-py: pull subscription with fetch; ordered push subscription; publish_async."""
 
+import contextlib
 import time
 
 import nats
-from common import ACK_PENDING, WINDOW, check, main, median, payload
+from common import ACK_PENDING, WINDOW, arrived, check, main, median, payload
+from nats.errors import Error
 from nats.js.api import AckPolicy, ConsumerConfig
 
 BATCH = 5_000
@@ -76,6 +78,20 @@ async def next_message(url: str, stream: str, count: int) -> float:
     return seconds
 
 
+async def recover(url: str, stream: str, count: int) -> float:
+    """When the message behind a change of the leader arrives; a fetch sits out its time, 5 s by default, then."""
+    connection = await nats.connect(url)
+    subscription = await connection.jetstream().pull_subscribe_bind("recover", stream)
+    while count:
+        with contextlib.suppress(TimeoutError, Error):
+            for message in await subscription.fetch(1):
+                await message.ack()
+                arrived()
+                count -= 1
+    await connection.close()
+    return 0.0
+
+
 async def publish_async(url: str, subject: str, count: int) -> float:
     """publish_async with its window, every future checked."""
     connection = await nats.connect(url)
@@ -105,6 +121,7 @@ if __name__ == "__main__":
             "fetch": fetch,
             "consume_ack": consume_ack,
             "next": next_message,
+            "recover": recover,
             "push": push,
             "publish_async": publish_async,
             "latency": latency,
