@@ -303,6 +303,43 @@ def test_a_first_micro_batch_that_is_repeated_is_still_held(nats: Nats) -> None:
     assert kept(nats, stream) == []
 
 
+def test_a_follower_that_is_deleted_before_the_first_micro_batch_is_repeated_is_told(
+    nats: Nats, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark asks where the query begins as if it were a new one, and the stream still starts where it did."""
+    stream = with_another(nats, filter_subject="*.b")
+    made = reader(nats, stream, FOLLOW)
+    start = made.initialOffset()
+    nats.publish([f"{stream}.{token}" for token in "baa"])
+    end = made.latestOffset(start, made.getDefaultReadLimit())
+    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
+    nats.publish([f"{stream}.{token}" for token in "ab"])  # 4 is dropped, as the two before it may be by now
+    text = f"stream {stream}: consumer spark.*was deleted and made again; of sequences 1 to 5 the stream has dropped"
+    for _ in range(2):  # also when the run that made the follower again ends before anything is read
+        again = reader(nats, stream, FOLLOW)
+        begin = again.initialOffset()
+        with pytest.raises(DataLossError, match=text):
+            again.partitions(begin, end)
+    again = reader(nats, stream, {**FOLLOW, "failOnDataLoss": "false"})
+    assert 1 in sequences(again, again.initialOffset(), end)
+    assert "of sequences 1 to 5 the stream has dropped" in caplog.text
+    more = again.latestOffset(end, again.getDefaultReadLimit())
+    again.commit(end)
+    assert sequences(again, end, more) == [5]
+
+
+def test_a_run_that_ends_before_anything_is_planned_leaves_a_follower_for_the_next(nats: Nats) -> None:
+    stream = nats.stream(**INTEREST)
+    reader(nats, stream, FOLLOW).initialOffset()
+    nats.publish([f"{stream}.a"] * 3)
+    made = reader(nats, stream, FOLLOW)
+    start = made.initialOffset()
+    end = made.latestOffset(start, made.getDefaultReadLimit())
+    assert sequences(made, start, end) == [1, 2, 3]
+    made.commit(end)
+    assert kept(nats, stream) == []
+
+
 def test_a_consumer_that_is_no_follower_of_this_query_is_not_moved(nats: Nats) -> None:
     stream = nats.filled(10)
     config = ConsumerConfig(durable_name="spark", ack_policy=AckPolicy.EXPLICIT)

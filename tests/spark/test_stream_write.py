@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.types import StructType
 from tests.spark.support import Nats
+
+from jetspark.spark.published import total
+from jetspark.spark.source import JetStreamDataSource
+from jetspark.spark.stream_writer import JetStreamStreamWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -64,6 +71,44 @@ def test_a_first_batch_is_cut_as_it_was_when_half_of_it_is_gone_at_its_repetitio
     nats.purge(origin, before=501)
     assert run(frame, nats, tmp_path, subject=f"{target}.copy") == [0]
     assert data(nats, target) == list(range(1000))
+
+
+def test_the_tasks_of_each_run_of_a_query_say_which_one_it_is_and_find_a_window_that_is_too_short(
+    spark: SparkSession, nats: Nats, tmp_path: Path
+) -> None:
+    origin, target = nats.filled(2000), nats.stream(duplicate_window=timedelta(minutes=7))
+    heard = tmp_path / "heard"
+
+    class Hearing(JetStreamStreamWriter):
+        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+            stored = total(messages)
+            with heard.open("a") as file:
+                file.write(json.dumps([batchId, stored.run, stored.warnings]) + "\n")
+            super().commit(messages, batchId)
+
+    class HearingSource(JetStreamDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "hearing"
+
+        def streamWriter(self, schema: StructType, overwrite: bool) -> JetStreamStreamWriter:  # noqa: N802
+            made = super().streamWriter(schema, overwrite)
+            made.__class__ = Hearing
+            return made
+
+    spark.dataSource.register(HearingSource)
+    runs = []
+    for _ in range(2):
+        writer = source(spark, nats, origin).writeStream.format("hearing").trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).option("servers", nats.url)
+        query = writer.option("subject", f"{target}.copy").start()
+        query.awaitTermination()
+        runs += [query.runId] * 2
+        nats.publish([f"{origin}.a"] * 2000)
+    told = [json.loads(line) for line in heard.read_text().splitlines()]
+    assert [(batch, run) for batch, run, _ in told] == list(enumerate(runs))
+    for first in (0, 2):
+        assert f"stream {target} recognises repeats for 7m0s" in told[first][2][target]
 
 
 def test_a_mode_that_is_not_append_is_refused(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:

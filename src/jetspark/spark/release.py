@@ -85,6 +85,7 @@ class Releaser:
         self._done: dict[str, StreamOffset] = {}
         self._since: dict[str, int | None] = {}  # by stream, from where on its follower holds all; None: not said yet
         self._interest: frozenset[str] = frozenset()
+        self._starts: dict[str, StreamOffset] = {}  # of a new query, where its followers have not begun yet
 
     def prepare(self, infos: Mapping[str, StreamInfo]) -> None:
         """Refuse what does not go with a stream, and make the followers, so that an interest stream keeps what comes.
@@ -102,10 +103,19 @@ class Releaser:
                 self._ask(partial(self._follower, stream))
 
     def start_at(self, start: Mapping[str, StreamOffset]) -> None:
-        """Let the followers of a new query begin where it begins."""
+        """Note where a query begins.
+
+        Spark also asks for that when it is to repeat a first micro-batch. The followers have begun then; if they are
+        gone, nobody knows what they would still hold. So they do not begin here, but when something is planned.
+        """
         if self._release.mode is CommitMode.CONSUMER:
-            for stream, offset in start.items():
-                self._ask(partial(self._begin, stream, offset))
+            self._starts = dict(start)
+
+    def begin(self) -> None:
+        """Let the followers of a new query begin where it begins: its first micro-batch is about to be planned."""
+        for stream, offset in self._starts.items():
+            self._ask(partial(self._begin, stream, offset))
+        self._starts = {}
 
     def may_be_gone(self, stream: str, at: StreamOffset) -> list[Loss]:
         """What an interest stream may have dropped at a place, because the follower was not there."""
@@ -153,10 +163,7 @@ class Releaser:
                 _log.info("stream %s: purged %d messages before %d", stream, gone, committed.next)
 
     def _begin(self, stream: str, start: StreamOffset, connection: Connection) -> None:
-        """Let a new follower begin at a place; one that has begun stays where it is.
-
-        Spark asks where a query begins once more when it repeats the first micro-batch, which has still to be read.
-        """
+        """Let a new follower begin at a place; one that has begun stays where it is."""
         info = self._follower(stream, connection)
         if self._since[stream] is None:
             self._move(stream, info, start, connection)

@@ -93,6 +93,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         time.sleep(self._poll.wait(time.monotonic()))  # Spark asks again at once; the server is asked seldom
         self._planned = True
         held = self._look(begin)
+        self._releaser.begin()
         end = self._end_of_batch(begin, held, limit, time.monotonic())
         self._poll.asked(time.monotonic(), found=end != begin)
         return start if end == begin else write_offset(end)
