@@ -102,9 +102,9 @@ def test_forms_are_kept_up_to_a_bound() -> None:
 
 
 class _Publish(PendingPublish, gc=False, eq=False):
-    def wake(self) -> None:
-        assert isinstance(self.waiter, list)
-        self.waiter.append("woken")
+    def _wake(self) -> None:
+        assert isinstance(self._waiter, list)
+        self._waiter.append("woken")
 
 
 def _window(with_runs: bool) -> tuple[PublishWindow[_Publish], Route, list[_Publish]]:
@@ -125,7 +125,7 @@ def _window(with_runs: bool) -> tuple[PublishWindow[_Publish], Route, list[_Publ
 def _fed(data: bytes, cuts: list[int], with_runs: bool) -> object:
     window, route, publishes = _window(with_runs)
     for publish in publishes[::7]:
-        publish.waiter = []
+        publish._waiter = []
     relaxed: list[int] = []
     window.wake_at = 30
     window.on_relaxed = lambda: relaxed.append(1)
@@ -136,7 +136,7 @@ def _fed(data: bytes, cuts: list[int], with_runs: bool) -> object:
     places = [0, *sorted({cut % (len(data) + 1) for cut in cuts}), len(data)]
     for begin, end in itertools.pairwise(places):
         inbound.feed(data[begin:end])
-    outcomes = [(each.reply, str(each.error), each.frame, each.waiter) for each in publishes]
+    outcomes = [(each._reply, str(each._error), each._frame, each._waiter) for each in publishes]
     return outcomes, window.stats, controls, route.received, bool(relaxed)
 
 
@@ -161,7 +161,7 @@ def test_with_and_without_runs_the_outcome_is_the_same(answers: list[tuple[int, 
 
 def test_who_waits_is_woken_and_strays_are_counted_in_a_run() -> None:
     window, route, publishes = _window(with_runs=True)
-    publishes[5].waiter = []
+    publishes[5]._waiter = []
     told: list[str] = []
     window.on_relaxed = lambda: told.append("relaxed")
     window.wake_at = 40
@@ -169,7 +169,7 @@ def test_who_waits_is_woken_and_strays_are_counted_in_a_run() -> None:
         {b"%d" % SID: route}, on_control=lambda frame: None, on_full=lambda route: True, on_last=lambda route: None
     ).feed
     inbound(b"".join(_frame(b"%d" % token, _ack(token + 100)) for token in (*range(1, 31), 3, 999)))
-    assert publishes[5].waiter == ["woken"]
+    assert publishes[5]._waiter == ["woken"]
     assert told == ["relaxed"]
     stats = window.stats
     assert (stats.acknowledged, stats.pending, stats.strays) == (30, 30, 2)

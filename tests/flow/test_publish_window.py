@@ -28,9 +28,9 @@ NOBODY = b"NATS/1.0 503\r\n\r\n"
 class Publish(PendingPublish, gc=False, eq=False):
     """What the window makes here; `waiter` is a list that counts."""
 
-    def wake(self) -> None:
-        assert isinstance(self.waiter, list)
-        self.waiter.append("woken")
+    def _wake(self) -> None:
+        assert isinstance(self._waiter, list)
+        self._waiter.append("woken")
 
     def outcome(self) -> PubAck:
         return self._outcome()
@@ -57,12 +57,12 @@ class Ground:
         return self.window.add(subject, token, b"PUB %b" % token, self.now, self)
 
     def answer(self, publish: Publish, payload: bytes = b"", header: bytes = b"") -> None:
-        self.window.deliver(Message(self.window.prefix + publish.token, b"", header, payload, None))
+        self.window.deliver(Message(self.window.prefix + publish._token, b"", header, payload, None))
 
 
 def test_each_publish_has_a_token_of_its_own_below_one_inbox() -> None:
     ground = Ground()
-    tokens = [ground.send().token for _ in range(5)]
+    tokens = [ground.send()._token for _ in range(5)]
     assert len(set(tokens)) == 5
     assert ground.window.prefix == b"_IN."
 
@@ -78,7 +78,7 @@ def test_acknowledgements_find_their_publishes_in_any_order() -> None:
     for at, seq in ((2, 1), (0, 2), (3, 3), (1, 4)):
         ground.answer(publishes[at], PLAIN % seq)
     assert [publish.outcome().seq for publish in publishes] == [2, 4, 1, 3]
-    assert all(publish.done() and publish.frame == b"" for publish in publishes)
+    assert all(publish.done() and publish._frame == b"" for publish in publishes)
     stats = ground.window.stats
     assert (stats.published, stats.pending, stats.acknowledged, stats.failed) == (4, 0, 4, 0)
 
@@ -174,13 +174,13 @@ def test_who_waits_is_woken_once() -> None:
     ground = Ground()
     publishes = [ground.send() for _ in range(4)]
     for publish in publishes:
-        publish.waiter = []
+        publish._waiter = []
     ground.answer(publishes[0], PLAIN % 1)
     ground.answer(publishes[1], PLAIN % 2)
     ground.answer(publishes[2], WRONG)
     ground.window.fail(DisconnectedError("gone"))
-    assert [publish.waiter for publish in publishes] == [["woken"]] * 4
-    PendingPublish("a", b"1", b"", 0.0, None).wake()  # a front that does not wait needs no waking
+    assert [publish._waiter for publish in publishes] == [["woken"]] * 4
+    PendingPublish("a", b"1", b"", 0.0, None)._wake()  # a front that does not wait needs no waking
 
 
 def test_the_window_is_full_at_its_limit() -> None:
@@ -212,7 +212,7 @@ def test_room_is_told_once_when_few_enough_are_under_way(answer: bytes) -> None:
 def test_a_503_is_tried_again_as_often_as_planned() -> None:
     ground = Ground(retry=RetryPlan(attempts=2, wait=0.25))
     publish = ground.send("nobody")
-    frame = publish.frame
+    frame = publish._frame
     for retry in (1, 2):
         ground.answer(publish, header=NOBODY)
         assert not publish.done()
@@ -220,7 +220,7 @@ def test_a_503_is_tried_again_as_often_as_planned() -> None:
         assert ground.window.next_wakeup() == ground.now + 0.25
         ground.now += 0.25
         assert list(ground.window.again(ground.now)) == [frame]
-        assert (publish.tries, ground.window.stats.retried) == (retry, retry)
+        assert (publish._tries, ground.window.stats.retried) == (retry, retry)
     ground.answer(publish, header=NOBODY)
     assert isinstance(publish.failure(), NoStreamResponseError)
     assert "not after 2 retries" in str(publish.failure())
@@ -254,7 +254,7 @@ def test_another_status_is_told_as_it_is() -> None:
 def test_those_whose_time_has_passed_are_given_up_with_their_frames() -> None:
     ground = Ground(ack_timeout=2.0)
     first = ground.send("first")
-    frame = first.frame
+    frame = first._frame
     ground.now += 1
     second = ground.send("second")
     assert ground.window.next_wakeup() == 102.0
@@ -279,7 +279,7 @@ def test_without_a_time_out_there_is_nothing_to_wake_up_for() -> None:
 def test_all_that_is_under_way_fails_with_the_session() -> None:
     ground = Ground()
     publishes = [ground.send() for _ in range(3)]
-    frames = [publish.frame for publish in publishes]
+    frames = [publish._frame for publish in publishes]
     lost = DisconnectedError("gone")
     assert ground.window.fail(lost) == list(zip(publishes, frames, strict=True))
     assert {type(publish.failure()) for publish in publishes} == {DisconnectedError}

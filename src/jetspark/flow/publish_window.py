@@ -102,50 +102,34 @@ class PendingPublish(msgspec.Struct, gc=False, eq=False):
     ----------
     subject
         What it was published to.
-    token
-        Last token of its reply subject.
-    frame
-        What was sent, for another try; empty once it is settled.
-    deadline
-        When it is given up, on the clock of the caller.
-    owner
-        Who has to live for it to be settled.
-    reply
-        Its acknowledgement as it came.
-    error
-        Why it failed.
-    tries
-        How often it was sent again.
-    waiter
-        Set while somebody waits, who is then woken.
     """
 
     subject: str
-    token: bytes
-    frame: bytes
-    deadline: float
-    owner: object
-    reply: bytes | None = None
-    error: Error | None = None
-    tries: int = 0
-    waiter: object = None
+    _token: bytes  # the last one of its reply subject
+    _frame: bytes  # what was sent, for another try; empty once it is settled
+    _deadline: float  # when it is given up, on the clock of the caller
+    _owner: object  # who has to live for it to be settled
+    _reply: bytes | None = None  # its acknowledgement as it came
+    _error: Error | None = None  # why it failed
+    _tries: int = 0  # how often it was sent again
+    _waiter: object = None  # set while somebody waits, who is then woken
 
     def __repr__(self) -> str:  # not the payload
-        state = "pending" if not self.done() else "acknowledged" if self.error is None else f"failed: {self.error}"
+        state = "pending" if not self.done() else "acknowledged" if self._error is None else f"failed: {self._error}"
         return f"<{type(self).__name__} {self.subject!r} {state}>"
 
     def done(self) -> bool:
         """Whether it is acknowledged, or has failed."""
-        return self.reply is not None or self.error is not None
+        return self._reply is not None or self._error is not None
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """It is settled: wake who waits."""
 
     def _outcome(self) -> PubAck:
-        if self.error is not None:
-            raise copy.copy(self.error)
-        assert self.reply is not None
-        return read_pub_ack(self.reply, self.subject)
+        if self._error is not None:
+            raise copy.copy(self._error)
+        assert self._reply is not None
+        return read_pub_ack(self._reply, self.subject)
 
     def _failure(self) -> Error | None:
         try:
@@ -269,10 +253,10 @@ class PublishWindow(Generic[P]):
             if publish is None:
                 self._strays += 1
                 continue
-            publish.frame = b""
-            publish.reply = payload
-            if publish.waiter is not None:
-                publish.wake()
+            publish._frame = b""
+            publish._reply = payload
+            if publish._waiter is not None:
+                publish._wake()
         if len(self.pending) <= self.wake_at:
             self._relax()
         return end, len(found)
@@ -285,10 +269,10 @@ class PublishWindow(Generic[P]):
             self._strays += 1
         elif message.payload.startswith(self._plain):
             del self.pending[token]
-            publish.frame = b""
-            publish.reply = message.payload
-            if publish.waiter is not None:
-                publish.wake()
+            publish._frame = b""
+            publish._reply = message.payload
+            if publish._waiter is not None:
+                publish._wake()
             if self._runs is not None:
                 self._runs.learn(message.payload)
             if len(self.pending) <= self.wake_at:
@@ -303,12 +287,12 @@ class PublishWindow(Generic[P]):
             return self._read_ack(publish, message.payload)
         if status.code != _NO_RESPONDERS:
             return self._fail(publish, StatusError(status.code, status.description, where=publish.subject))
-        delay = self._retry.delay(publish.tries, publish.deadline - now)
+        delay = self._retry.delay(publish._tries, publish._deadline - now)
         if delay is None:
-            return self._fail(publish, no_stream(publish.subject, publish.tries))
-        publish.tries += 1
+            return self._fail(publish, no_stream(publish.subject, publish._tries))
+        publish._tries += 1
         self._retried += 1
-        self._again.append((now + delay, publish.token))
+        self._again.append((now + delay, publish._token))
         return True
 
     def _read_ack(self, publish: P, payload: bytes) -> bool:
@@ -319,7 +303,7 @@ class PublishWindow(Generic[P]):
         prefix = before_sequence(payload)
         if prefix is not None and len(self._plain) < MOST_PREFIXES:
             self._plain = (*self._plain, prefix)
-        publish.reply = payload
+        publish._reply = payload
         self._settle(publish)
         return True
 
@@ -327,7 +311,7 @@ class PublishWindow(Generic[P]):
 
     def next_wakeup(self) -> float | None:
         """When `again` or `expire` has something to do at the earliest; None for as long as nothing is sent."""
-        times = [publish.deadline for publish in list(self.pending.values())]
+        times = [publish._deadline for publish in list(self.pending.values())]
         if self._again:
             times.append(self._again[0][0])
         earliest = min(times, default=float("inf"))
@@ -338,11 +322,11 @@ class PublishWindow(Generic[P]):
         while self._again and self._again[0][0] <= now:
             publish = self.pending.get(self._again.popleft()[1])
             if publish is not None:
-                yield publish.frame
+                yield publish._frame
 
     def expire(self, now: float) -> list[tuple[P, bytes]]:
         """Give up those whose time has passed; returns them with their frames, which must not be sent any more."""
-        late = [publish for publish in list(self.pending.values()) if publish.deadline <= now]
+        late = [publish for publish in list(self.pending.values()) if publish._deadline <= now]
         return [(publish, self._cut_off(publish, self._late(publish))) for publish in late]
 
     def fail(self, error: Error, subject: str | None = None) -> list[tuple[P, bytes]]:
@@ -356,21 +340,21 @@ class PublishWindow(Generic[P]):
         )
 
     def _cut_off(self, publish: P, error: Error) -> bytes:
-        frame = publish.frame
+        frame = publish._frame
         self._fail(publish, error)
         return frame
 
     def _fail(self, publish: P, error: Error) -> bool:
         self._failed += 1
-        publish.error = error
+        publish._error = error
         self._settle(publish)
         return False
 
     def _settle(self, publish: P) -> None:
-        self.pending.pop(publish.token, None)
-        publish.frame = b""
-        if publish.waiter is not None:
-            publish.wake()
+        self.pending.pop(publish._token, None)
+        publish._frame = b""
+        if publish._waiter is not None:
+            publish._wake()
         if len(self.pending) <= self.wake_at:
             self._relax()
 

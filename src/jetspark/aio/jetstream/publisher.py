@@ -52,7 +52,7 @@ class PubAckFuture(PendingPublish, gc=False, eq=False):
         APIError, NoStreamResponseError, PublishTimeoutError, DisconnectedError
             Why the publish failed.
         """
-        if self.reply is None and self.error is None:
+        if self._reply is None and self._error is None:
             raise asyncio.InvalidStateError(f"the publish to {self.subject!r} is not acknowledged yet")
         return self._outcome()
 
@@ -69,16 +69,16 @@ class PubAckFuture(PendingPublish, gc=False, eq=False):
         else:
             self._future().add_done_callback(lambda _: callback(self))
 
-    def wake(self) -> None:
-        waiter = cast("asyncio.Future[None]", self.waiter)
-        self.waiter = None
+    def _wake(self) -> None:
+        waiter = cast("asyncio.Future[None]", self._waiter)
+        self._waiter = None
         if not waiter.done():
             waiter.set_result(None)
 
     def _future(self) -> asyncio.Future[None]:
-        if self.waiter is None:
-            self.waiter = asyncio.get_running_loop().create_future()
-        return cast("asyncio.Future[None]", self.waiter)
+        if self._waiter is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+        return cast("asyncio.Future[None]", self._waiter)
 
 
 class Publisher:
@@ -142,7 +142,7 @@ class Publisher:
         self._connection._post(frame)
         future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
         if self._timer is None:
-            self._wake_at(future.deadline)
+            self._wake_at(future._deadline)
         if self._route.ended:  # while it waited
             self._ended()
         return future

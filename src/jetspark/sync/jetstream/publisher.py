@@ -59,16 +59,16 @@ class PubAckFuture(PendingPublish, gc=False, eq=False):
         self._wait(timeout)
         return self._failure()
 
-    def wake(self) -> None:
-        cast("threading.Event", self.waiter).set()
+    def _wake(self) -> None:
+        cast("threading.Event", self._waiter).set()
 
     def _wait(self, timeout: float | None) -> None:
         if self.done():
             return
         with _events:
-            if self.waiter is None:
-                self.waiter = threading.Event()
-        if not self.done() and not cast("threading.Event", self.waiter).wait(timeout):
+            if self._waiter is None:
+                self._waiter = threading.Event()
+        if not self.done() and not cast("threading.Event", self._waiter).wait(timeout):
             raise PublishTimeoutError(f"{self.subject}: no acknowledgement within {timeout:g} s; it stays under way")
 
 
