@@ -140,7 +140,7 @@ def run(
         targets = [TARGETS[leg["name"]] for leg in legs if leg["sink"]]
         job = Job(master="local-cluster[1,2,1024]", conf=CONF, legs=legs)
         for leg in legs:
-            leg["options"]["maxOffsetsPerTrigger"] = str(max(campaign.numbers // campaign.faults, 100))
+            leg["options"]["maxOffsetsPerTrigger"] = str(max(campaign.numbers // (2 * campaign.faults), 100))
         driver = Driver(folder, job)
         publisher = Publisher(world.servers, streams, campaign.numbers)
         try:
@@ -148,11 +148,12 @@ def run(
             _await_followers(world, streams, driver)
             publisher.start()
             for done, fault in enumerate(_faults(world, campaign, chance), 1):
+                publisher.allow(campaign.numbers * (2 * done - 1) // (2 * campaign.faults))
+                driver.await_batches(campaign.legs, BATCH_TIMEOUT)
                 publisher.allow(campaign.numbers * done // campaign.faults)
-                driver.await_batch(driver.batches(), BATCH_TIMEOUT)
-                time.sleep(chance.uniform(0.0, 1.0))  # somewhere within the work that follows
+                time.sleep(chance.uniform(0.0, 1.0))  # somewhere within the work that follows, of each leg
                 tell(f"{done}/{campaign.faults} {fault}, {publisher.done} of {campaign.numbers} published")
-                _do(world, driver, fault, chance.choice([*streams, *targets]))
+                _do(world, driver, campaign.legs, fault, chance.choice([*streams, *targets]))
                 verdict.faults[fault] += 1
             publisher.finish(PUBLISH_TIMEOUT)
         finally:
@@ -218,16 +219,16 @@ def _faults(world: World, campaign: Campaign, chance: random.Random) -> Iterator
     yield from rest
 
 
-def _do(world: World, driver: Driver, fault: str, stream: str) -> None:
+def _do(world: World, driver: Driver, legs: Sequence[str], fault: str, stream: str) -> None:
     """Do it, if need be in several tries: there may be no executor, or no leader, at the moment."""
     deadline = time.monotonic() + FAULT_TIMEOUT
-    while not _try(world, driver, fault, stream):
+    while not _try(world, driver, legs, fault, stream):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{fault} could not be done: {driver.log()}")
         time.sleep(0.05)  # nobody tells when there is one
 
 
-def _try(world: World, driver: Driver, fault: str, stream: str) -> bool:
+def _try(world: World, driver: Driver, legs: Sequence[str], fault: str, stream: str) -> bool:
     if fault == KILL_EXECUTOR:
         return driver.kill_executor()
     if fault not in {KILL_DRIVER, ORPHAN}:
@@ -236,8 +237,8 @@ def _try(world: World, driver: Driver, fault: str, stream: str) -> bool:
     if not driver.running:
         driver.start()
     if fault == ORPHAN and done:
-        with contextlib.suppress(DriverError):  # there may be nothing new to read
-            driver.await_batch(0, ORPHAN_TIMEOUT)
+        with contextlib.suppress(DriverError):  # there may be nothing new to read for one of them
+            driver.await_batches(legs, ORPHAN_TIMEOUT)
         driver.wake()
     return done
 

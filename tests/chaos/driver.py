@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-import pyspark
 from tests.chaos import job as job_module
 from tests.chaos.job import Found, Job
+from tests.spark.home import spark_home
 
 __all__ = ["Driver", "DriverError", "command_line", "descendants"]
 
@@ -34,7 +34,7 @@ class Driver:
         self._folder = folder
         self._job = folder / "job.json"
         self._job.write_text(json.dumps(job))
-        self._home = _spark_home(folder)
+        self._home = spark_home(folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._output = folder / "stdout"
         self._orphans: list[int] = []
@@ -66,19 +66,17 @@ class Driver:
         found: dict[str, Found] = self._lines()[-1]["found"]  # type: ignore[assignment]  # as `job.drain` writes it
         return found
 
-    def batches(self) -> int:
-        """Micro-batches that this driver has told of so far."""
-        return sum("batch" in line for line in self._lines())
-
-    def await_batch(self, after: int, timeout: float) -> None:
-        """Wait until there are more micro-batches than that; a driver that ends meanwhile is started again."""
+    def await_batches(self, legs: Collection[str], timeout: float) -> None:
+        """Wait until each leg has had a micro-batch since; a driver that ends meanwhile is started again."""
         deadline = time.monotonic() + timeout
-        while self.batches() <= after:
+        before, missing = len(self._lines()), set(legs)
+        while missing:
             if not self.running:
                 self.start()
-                after = 0
+                before = 0
+            missing -= {line["leg"] for line in self._lines()[before:] if line.get("rows")}
             if time.monotonic() > deadline:
-                raise DriverError(f"no micro-batch in {timeout:g} s: {self.log()}")
+                raise DriverError(f"no micro-batch of {', '.join(sorted(missing))} in {timeout:g} s: {self.log()}")
             time.sleep(0.05)  # another process: its output is all there is to wait for
 
     def kill(self) -> bool:
@@ -174,16 +172,6 @@ def _await_gone(processes: Sequence[int]) -> None:
     for pid in processes:
         if _alive(pid):
             _signal(pid)
-
-
-def _spark_home(folder: Path) -> Path:
-    """A Spark home like the installed one, whose executors' folders are ours."""
-    home = folder / "home"
-    if not home.exists():
-        home.mkdir(parents=True)
-        for part in Path(pyspark.__file__).parent.iterdir():
-            (home / part.name).symlink_to(part)
-    return home
 
 
 def descendants(pid: int) -> Iterator[int]:

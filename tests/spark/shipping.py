@@ -12,9 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
-
-__all__ = ["Shipment", "program_environment", "spark_home"]
+__all__ = ["Shipment", "program_environment"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,14 +63,3 @@ def program_environment(home: Path, **variables: str) -> Mapping[str, str]:
     """The variables of a program that finds Spark there, and of Python only what it is given."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "PYTHONPATH"))}
     return {**inherited, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf"), **variables}
-
-
-def spark_home(folder: Path, logging: str) -> Path:
-    """A Spark home like the installed one, but with these settings for its log, and with the executors' folders."""
-    home = folder / "home"
-    (home / "conf").mkdir(parents=True)
-    (home / "conf" / "log4j2.properties").write_text(logging)
-    for part in Path(pyspark.__file__).parent.iterdir():
-        if part.name != "conf":
-            (home / part.name).symlink_to(part)
-    return home

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.cluster_job import job
+from tests.spark.home import spark_home
 from tests.spark.jvm import LIGHT, light_conf
-from tests.spark.shipping import Shipment, program_environment, spark_home
+from tests.spark.shipping import Shipment, program_environment
 from tests.spark.support import Nats, running
 
 HERE = Path(__file__).parent
