@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from pyspark.sql.datasource import InputPartition
 from tests.spark.support import Nats, running
 
 from jetspark import bulk
@@ -219,9 +221,13 @@ def with_another(nats: Nats, **config: object) -> str:
     return stream
 
 
+def read_of(made: JetStreamStreamReader, part: InputPartition) -> list[object]:
+    """The sequences that a task reads."""
+    return [each for batch in made.read(part) for each in batch.column("sequence").to_pylist()]
+
+
 def sequences(made: JetStreamStreamReader, start: dict[str, object], end: dict[str, object]) -> list[object]:
-    parts = made.partitions(start, end)
-    return [each for part in parts for batch in made.read(part) for each in batch.column("sequence").to_pylist()]
+    return [each for part in made.partitions(start, end) for each in read_of(made, part)]
 
 
 def test_a_follower_that_is_deleted_while_the_query_is_stopped_is_told(
@@ -326,6 +332,29 @@ def test_a_follower_that_is_deleted_before_the_first_micro_batch_is_repeated_is_
     more = again.latestOffset(end, again.getDefaultReadLimit())
     again.commit(end)
     assert sequences(again, end, more) == [5]
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_follower_that_is_deleted_before_the_tasks_of_a_micro_batch_read_is_told(
+    nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The stream starts where it did, and what it has dropped is not there to be counted."""
+    stream = with_another(nats, filter_subject="*.b")
+    made = reader(nats, stream, {**FOLLOW, "failOnDataLoss": fail, "minPartitions": "2"})
+    start = made.initialOffset()
+    nats.publish([f"{stream}.{token}" for token in "baaa"])
+    end = made.latestOffset(start, made.getDefaultReadLimit())
+    one, two = made.partitions(start, end)
+    assert read_of(made, one) == [1, 2]
+    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))  # with it go 2, 3 and 4
+    assert kept(nats, stream) == [1]
+    text = f"stream {stream}: consumer spark.* was deleted while sequences 3 to 4 were read"
+    if fail == "true":
+        with pytest.raises(DataLossError, match=text):
+            read_of(made, two)
+        return
+    assert read_of(made, two) == []
+    assert re.search(text, caplog.text)
 
 
 def test_a_run_that_ends_before_anything_is_planned_leaves_a_follower_for_the_next(nats: Nats) -> None:

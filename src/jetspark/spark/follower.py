@@ -13,7 +13,15 @@ from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, StreamS
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.offsets import Loss
 
-__all__ = ["check_follower", "check_version", "follower_config", "holds_since", "may_be_gone", "whole_since"]
+__all__ = [
+    "check_follower",
+    "check_version",
+    "follower_config",
+    "holds_since",
+    "let_go",
+    "may_be_gone",
+    "whole_since",
+]
 
 _MARK: Final = "jetspark.follows"
 _SINCE: Final = "jetspark.since"
@@ -81,5 +89,27 @@ def may_be_gone(stream: str, name: str, at: int, since: int) -> list[Loss]:
     reason = (
         f"consumer {name}, for which the stream keeps its messages, was deleted and made again; of sequences {at} to "
         f"{since - 1} the stream has dropped what no other consumer had to read"
+    )
+    return [Loss(stream, None, None, reason)]
+
+
+def let_go(stream: str, name: str, first: int, last: int, found: ConsumerConfig | None) -> list[Loss]:
+    """What of a range that was just read the stream may have dropped before, by the follower that is there afterwards.
+
+    Parameters
+    ----------
+    stream, name
+        The stream, and the consumer that is to have held the range.
+    first, last
+        First and last sequence of the range.
+    found
+        That consumer's configuration, None when it is gone.
+    """
+    since = None if found is None else holds_since(found)
+    if since is not None and since <= first:
+        return []
+    reason = (
+        f"consumer {name}, for which the stream keeps its messages, was deleted while sequences {first} to {last} were "
+        "read; of them the stream may have dropped before what no other consumer had to read"
     )
     return [Loss(stream, None, None, reason)]

@@ -42,6 +42,8 @@ class StreamPartition(InputPartition):
         Messages of the stream go one by one as a matter of course, so that a gap is no loss.
     replicated
         The stream has replicas, so that a leader that was just elected may not know of everything yet.
+    follower
+        Consumer that keeps the stream from dropping any of it while it is read; None where it needs none.
     """
 
     stream: str
@@ -50,6 +52,7 @@ class StreamPartition(InputPartition):
     end: int
     thins: bool = False
     replicated: bool = False
+    follower: str | None = None
 
     def within(self, first: int, behind: int) -> StreamPartition:
         """What of it lies between two sequences, the second one excluded; empty where nothing does."""

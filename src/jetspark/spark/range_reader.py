@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
-from jetspark.jetstream.errors import DataLossError, StreamNotFoundError
+from jetspark.jetstream import ConsumerConfig
+from jetspark.jetstream.api import ConsumerInfoRequest
+from jetspark.jetstream.errors import ConsumerNotFoundError, DataLossError, StreamNotFoundError
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import lend
+from jetspark.spark.follower import let_go
 from jetspark.spark.offsets import Loss
 from jetspark.spark.options import ReadOptions
 from jetspark.spark.planning import StreamPartition
@@ -80,6 +83,8 @@ class RangeReader:
             done = False
             while not done:
                 done = yield from self._try(connection, part, patience)
+            if part.follower is not None:
+                self._was_held(connection, part, part.follower)
 
     def _try(
         self, connection: Connection, part: StreamPartition, patience: Patience
@@ -98,6 +103,23 @@ class RangeReader:
                 tell_loss(Loss(part.stream, first, part.end - 1, str(error)), self.options)
             _tell_counts(part, batches.report, time.monotonic() - begin)
         return True
+
+    def _was_held(self, connection: Connection, part: StreamPartition, follower: str) -> None:
+        """See that the stream kept the range to the end: before it was read, nobody else could have noticed."""
+        from jetspark.bulk.patience import patiently
+
+        server = self.options.server
+
+        def ask() -> ConsumerConfig | None:
+            try:
+                request = ConsumerInfoRequest(part.stream, follower)
+                return connection.request(request, timeout=server.request_timeout, prefix=server.api).config
+            except ConsumerNotFoundError:
+                return None
+
+        found = patiently(connection, ask, self.options.retry_timeout)
+        for loss in let_go(part.stream, follower, part.start, part.end - 1, found):
+            tell_loss(loss, self.options)
 
     def _scan(self, connection: Connection, part: StreamPartition) -> Scan:
         from jetspark.bulk import scan

@@ -125,6 +125,11 @@ class Releaser:
             self._ask(partial(self._settle, stream))
         return may_be_gone(stream, self._release.consumer, at.next, self._since[stream] or 0)
 
+    def holder(self, stream: str, sequence: int) -> str | None:
+        """Name of the follower that keeps a stream of interest whole from a sequence on; None where none does."""
+        since = self._since.get(stream)  # nothing where there are no followers
+        return self._release.consumer if stream in self._interest and since is not None and since <= sequence else None
+
     def release(self, committed: Mapping[str, StreamOffset], strict: bool = False) -> None:
         """Let the streams release what lies before these offsets.
 

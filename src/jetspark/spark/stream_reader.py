@@ -123,7 +123,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             batch = _batch(begins[stream], ends[stream])
             there[stream] = self._still_there(batch, ends[stream], held[stream])
             ranges.append(StreamRange(stream, batch.next, ends[stream].next))
-        return [part.within(*there[part.stream]) for part in plan_partitions(ranges, held, self._options.read)]
+        parts = [part.within(*there[part.stream]) for part in plan_partitions(ranges, held, self._options.read)]
+        return [replace(part, follower=self._releaser.holder(part.stream, part.start)) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a partition; see `RangeReader.read`."""
