@@ -8,15 +8,21 @@
 - `publish_atomic`: the same in atomic batches.
 """
 
-from jetspark.bulk.atomic import publish_atomic
-from jetspark.bulk.batches import FetchedBatches, ScannedBatches
-from jetspark.bulk.connection import Connection, connect
-from jetspark.bulk.fetch import Fetch, fetch
-from jetspark.bulk.last_per_subject import Snapshot, last_per_subject
-from jetspark.bulk.publish import publish
-from jetspark.bulk.publishing import PublishRefusedError, PublishReport
-from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
-from jetspark.bulk.source import ReadBy
+try:
+    from jetspark.bulk.atomic import publish_atomic
+    from jetspark.bulk.batches import FetchedBatches, ScannedBatches
+    from jetspark.bulk.connection import Connection, connect
+    from jetspark.bulk.fetch import Fetch, fetch
+    from jetspark.bulk.last_per_subject import Snapshot, last_per_subject
+    from jetspark.bulk.publish import publish
+    from jetspark.bulk.publishing import PublishRefusedError, PublishReport
+    from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
+    from jetspark.bulk.source import ReadBy
+except ModuleNotFoundError as error:
+    if error.name not in {"numpy", "pyarrow"}:
+        raise
+    problem = f"jetspark.bulk, and what reads into columns, needs {error.name}: pip install 'jetspark[arrow]'"
+    raise ModuleNotFoundError(problem, name=error.name) from None
 
 __all__ = [
     "Connection",

@@ -9,7 +9,7 @@ Spark finds the format by itself once this distribution is installed (`pyspark_j
 
 - `option_table`, `option_values`, `given`, `options`, `server_options`: the options, one table; how they are read; what
   contradicts what;
-- `schema`: columns of reads and writes; `filters`, `subjects`: Spark's filters at the server;
+- `schema`: columns of reads and writes; `filters`: Spark's filters at the server;
 - `offsets`, `planning`: positions to sequences, sequences to partitions;
 - `connections`, `reader`, `range_reader`, `snapshot`, `source`: what runs in Spark's processes to read;
 - `writer`, `message_ids`, `publishing`, `published`: and to write;
@@ -20,11 +20,17 @@ Spark finds the format by itself once this distribution is installed (`pyspark_j
 - `release`, `checkpoint`: what a stream is told after Spark's commit; `listener`: how far a query is.
 """
 
-from jetspark.spark.checkpoint import release
-from jetspark.spark.conf import recommended_conf
-from jetspark.spark.listener import JetStreamListener, QueryProgress, StreamProgress
-from jetspark.spark.registration import register
-from jetspark.spark.source import JetStreamDataSource
+try:
+    from jetspark.spark.checkpoint import release
+    from jetspark.spark.conf import recommended_conf
+    from jetspark.spark.listener import JetStreamListener, QueryProgress, StreamProgress
+    from jetspark.spark.registration import register
+    from jetspark.spark.source import JetStreamDataSource
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] != "pyspark":
+        raise
+    problem = "jetspark.spark needs pyspark 4.2 or newer: pip install 'jetspark[spark]'"
+    raise ModuleNotFoundError(problem, name=error.name) from None
 
 __all__ = [
     "JetStreamDataSource",
