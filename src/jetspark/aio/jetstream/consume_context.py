@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from jetspark.aio.jetstream.puller import message_size
 from jetspark.aio.message import Msg
+from jetspark.flow.pull import Progress
+from jetspark.jetstream.ack import IN_PROGRESS
 from jetspark.jetstream.errors import DrainTimeoutError, Error
 from jetspark.wire.events import ErrorOccurred
 
@@ -79,12 +82,14 @@ class ConsumeContext:
         self._reports: set[asyncio.Task[None]] = set()
         self._watcher: Callable[[], None] | None = None
         self._overdue: asyncio.TimerHandle | None = None  # for the end of a drain
+        self._progress: Progress | None = None
 
     def _start(
         self,
         make: Callable[[Callable[[], None], Callable[[Error], None]], MessageSource],
         callback: Callback | None,
         on_error: ErrorHandler | None,
+        progress: Progress | None = None,
     ) -> Self:
         """Begin; `consume` calls it. `make` makes the source with what it calls: for news, and for warnings."""
         self._connection._check_loop()
@@ -96,20 +101,29 @@ class ConsumeContext:
         self._sizes = self._puller.counts_bytes
         self._puller.start()
         loop = asyncio.get_running_loop()
+        if progress is not None:
+            self._progress = progress
+            loop.call_later(progress.interval, _again, weakref.WeakMethod(self._say_progress))
         weakref.finalize(self, _forgotten, loop, self._puller).atexit = False
         self._connection._enlist(self)
         if callback is not None:
             self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
             self._connection._adopt(self._task)
+            if progress is not None:
+                progress.handler = self._task
         return self
 
     def __repr__(self) -> str:
         return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
 
-    def _watch(self, watcher: Callable[[], None]) -> None:
-        """Let somebody else take the messages, and be called when there are some; for the blocking front."""
+    def _watch(self, watcher: Callable[[], None]) -> Progress | None:
+        """Let somebody else take the messages, and be called when there are some; for the blocking front.
+
+        Returns what wants to be told who is at which message.
+        """
         self._watcher = watcher
         watcher()
+        return self._progress
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -149,11 +163,16 @@ class ConsumeContext:
         self._left = puller.until_pull
         if puller.ended:
             self._wake()
+        if self._progress is not None:
+            self._progress.began(asyncio.current_task(), message)
+            self._left = 1  # to be told of each message
 
     async def _next(self) -> Msg:
         """Wait for a message."""
         puller = self._puller
         self._connection._check_loop()
+        if self._progress is not None:
+            self._progress.ended(asyncio.current_task())
         puller.report()
         while not puller.ready:
             if puller.ended:
@@ -201,6 +220,8 @@ class ConsumeContext:
         self._connection._check_loop()
         self._puller.stop()
         self._puller.ready.clear()
+        if self._progress is not None:
+            self._progress.stopped()
         self._wake()
         if self._task is not None and self._task is not asyncio.current_task():
             await asyncio.wait([self._task])
@@ -254,6 +275,16 @@ class ConsumeContext:
             return
         while not self.closed:
             await self._wait()
+
+    def _say_progress(self) -> None:
+        """Say of what waits and of what is worked on that it is in progress, and once more after a while."""
+        progress = self._progress
+        if progress is None or (self.closed and progress.idle):
+            return
+        if self._connection.connected:  # else it would wait, and be old when it is sent
+            for message in progress.due(list(self._ready), _is_over):
+                self._connection._answer(message.raw_reply, IN_PROGRESS)
+        asyncio.get_running_loop().call_later(progress.interval, _again, weakref.WeakMethod(self._say_progress))
 
     # -- callback ------------------------------------------------------------------------------------------------
 
@@ -316,6 +347,18 @@ def not_drained(who: str, seconds: float, left: int) -> DrainTimeoutError:
 def _overdue(source: MessageSource, who: str, seconds: float) -> None:
     """The server has not confirmed that nothing more is under way."""
     source.stop(not_drained(who, seconds, len(source.ready)))
+
+
+def _again(method: weakref.WeakMethod[Callable[[], None]]) -> None:
+    """Call it, unless nobody holds the handle any more."""
+    if (call := method()) is not None:
+        call()
+
+
+def _is_over(worker: object) -> bool:
+    if isinstance(worker, asyncio.Task):
+        return worker.done()
+    return isinstance(worker, threading.Thread) and not worker.is_alive()
 
 
 def _forgotten(loop: asyncio.AbstractEventLoop, puller: MessageSource) -> None:

@@ -19,6 +19,7 @@ from jetspark.flow.pull import (
     ConsumeFields,
     PinIds,
     PriorityFields,
+    Progress,
     PullOptions,
     check_group,
     consume_options,
@@ -171,7 +172,7 @@ class Consuming:
             Told each warning. By default the connection's event handler is, by `ErrorOccurred`.
         options
             `max_messages` or `max_bytes`, `expires`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
-            `verify_on_reconnect`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
+            `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
             `jetspark.flow.pull.consume_options`.
 
         Raises
@@ -193,7 +194,8 @@ class Consuming:
             return puller
 
         try:
-            return ConsumeContext(self._js.connection, where)._start(make, callback, on_error)
+            progress = Progress.of(self._info.config) if wanted.auto_in_progress else None
+            return ConsumeContext(self._js.connection, where)._start(make, callback, on_error, progress)
         except BaseException:
             if puller is not None:
                 self._left.leave(puller)

@@ -3,7 +3,8 @@
 - `options`: what may be asked for;
 - `engine`: the state machine, with its `actions`;
 - `batch`: what a fetch brings;
-- `pins`, `pacing`: ids of pinned clients, and how long to wait where a pull would be answered at once.
+- `pins`, `pacing`: ids of pinned clients, and how long to wait where a pull would be answered at once;
+- `progress`: which messages to report as in progress.
 """
 
 from jetspark.flow.pull.actions import Action, End, LookUp, SendPull, Warn
@@ -20,6 +21,7 @@ from jetspark.flow.pull.options import (
     fetch_options,
 )
 from jetspark.flow.pull.pins import PinIds
+from jetspark.flow.pull.progress import Progress
 
 __all__ = [
     "MAX_BATCH",
@@ -31,6 +33,7 @@ __all__ = [
     "PinIds",
     "Priority",
     "PriorityFields",
+    "Progress",
     "PullEngine",
     "PullOptions",
     "SendPull",

@@ -61,6 +61,7 @@ class ConsumeFields(PriorityFields, total=False):
     threshold_messages: int | None
     threshold_bytes: int | None
     verify_on_reconnect: bool
+    auto_in_progress: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,8 @@ class PullOptions:
     """Place within a priority group."""
     verify_on_reconnect: bool = False
     """Look the consumer up after a reconnect (revision 1 of ADR-37)."""
+    auto_in_progress: bool = False
+    """Report what waits in the buffer, and what is worked on, as in progress."""
 
     @property
     def patience(self) -> float | None:
@@ -188,6 +191,7 @@ def consume_options(
     threshold_messages: int | None = None,
     threshold_bytes: int | None = None,
     verify_on_reconnect: bool = False,
+    auto_in_progress: bool = False,
     **priority: Unpack[PriorityFields],
 ) -> PullOptions:
     """Options of `consume` (CNS-01 to CNS-03).
@@ -196,7 +200,7 @@ def consume_options(
     ----------
     max_messages
         Messages in the buffer, which were delivered and wait: 500, unless `max_bytes` is given. What waits there longer
-        than the consumer's `ack_wait` is delivered again (R26), so slow handlers want few.
+        than the consumer's `ack_wait` is delivered again (R26), so slow handlers want few, or `auto_in_progress`.
     max_bytes
         Limit of the buffer in bytes instead, as the server counts them: subject, ack subject, headers and payload.
     expires
@@ -209,6 +213,11 @@ def consume_options(
     verify_on_reconnect
         Look the consumer up after a reconnect, and end with an error when it is gone, as revision 1 of ADR-37 has it.
         By default it is not looked up, and one that is made anew under its name is picked up (REC-05, REC-06).
+    auto_in_progress
+        Say `in_progress` of the messages in the buffer, and of the one that the callback, or the body of the loop, is
+        at, three times within the consumer's `ack_wait`, so that none of them is delivered again meanwhile (R26). A
+        message that was left without an acknowledgement is delivered again. The server then no longer takes a message
+        from a handler that hangs.
     group, min_pending, min_ack_pending, priority
         Priority group, and the place within it (ADR-42).
 
@@ -244,6 +253,7 @@ def consume_options(
         repeats=True,
         priority=Priority(**priority),
         verify_on_reconnect=verify_on_reconnect,
+        auto_in_progress=auto_in_progress,
     )
 
 

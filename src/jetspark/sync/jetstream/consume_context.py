@@ -112,7 +112,7 @@ class ConsumeContext(Blocking):
         self._tell_at = 1
         self._sizes = self._puller.counts_bytes
         self._thread: threading.Thread | None = None
-        self._inner._watch(partial(_woken, weakref.ref(self)))
+        self._progress = self._inner._watch(partial(_woken, weakref.ref(self)))
         connection._enlist(self)
 
     def _start(self, callback: Callback) -> None:
@@ -120,6 +120,8 @@ class ConsumeContext(Blocking):
         self._thread = threading.Thread(
             target=self._work, args=(callback,), name=f"{CALLBACK_THREADS} of {self._inner!r}", daemon=True
         )
+        if self._progress is not None:
+            self._progress.handler = self._thread
         self._thread.start()
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -155,6 +157,8 @@ class ConsumeContext(Blocking):
         self._count += 1
         if self._count >= self._tell_at:
             self._taken(message)
+        if self._progress is not None:
+            self._progress.began(threading.current_thread(), message)
         return message
 
     def _taken(self, message: Msg) -> None:
@@ -178,6 +182,8 @@ class ConsumeContext(Blocking):
 
     def _wait(self) -> Msg:
         """Wait for a message."""
+        if self._progress is not None:
+            self._progress.ended(threading.current_thread())
         with self._changed:
             while True:
                 self._waiting = True
