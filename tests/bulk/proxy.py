@@ -28,7 +28,8 @@ class Proxy:
         self._lock = threading.Lock()
         self._closed = False
         self.connections = 0
-        self.url = f"nats://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.port: int = self._listener.getsockname()[1]
+        self.url = f"nats://127.0.0.1:{self.port}"
         self._start(self._accept)
 
     def __enter__(self) -> Self:

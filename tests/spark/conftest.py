@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.home import spark_home
+from tests.spark.jvm import light_conf
 from tests.spark.support import Nats, running
 
 from jetspark.spark import recommended_conf
@@ -36,6 +38,7 @@ def session(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sp
     """Two cores; a task that fails is tried once more."""
     settings: dict[str, bool | float | int | str | None] = {
         **recommended_conf(),
+        **light_conf(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
@@ -43,7 +46,9 @@ def session(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sp
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.sql.session.timeZone": "UTC",
     }
-    session = SparkSession.builder.master("local[2,2]").appName("tests").config(map=settings).getOrCreate()
+    with pytest.MonkeyPatch.context() as start:
+        start.setenv("SPARK_HOME", str(spark_home(tmp_path_factory.mktemp("spark"))))
+        session = SparkSession.builder.master("local[2,2]").appName("tests").config(map=settings).getOrCreate()
     yield session
     session.stop()
 

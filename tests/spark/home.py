@@ -1,4 +1,4 @@
-"""Spark homes of the tests' own: like the installed one, but what Spark writes and reads there is in a folder of ours."""
+"""Spark homes of the tests: like the installed one, but what Spark writes and reads there is in a folder of ours."""
 
 from __future__ import annotations
 

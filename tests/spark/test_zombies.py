@@ -98,6 +98,15 @@ def until(condition: Callable[[], bool], driver: Driver | None = None) -> None:
         time.sleep(0.02)
 
 
+def connected(pid: int, port: int) -> bool:
+    """Whether a process has a connection to a port of this machine."""
+    table = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    sockets = {f"socket:[{fields[9]}]" for fields in table if fields[2] == f"0100007F:{port:04X}"}
+    with contextlib.suppress(OSError):  # gone meanwhile
+        return not sockets.isdisjoint(str(each.readlink()) for each in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
 def data(nats: Nats, stream: str) -> list[int]:
     return sorted(int(str(row["data"], "ascii")) for row in nats.rows(stream, "data"))  # type: ignore[call-overload]
 
@@ -149,13 +158,17 @@ def test_a_task_that_dies_when_its_rows_are_stored_is_run_again_and_stores_nothi
 ) -> None:
     origin, target = nats.filled(COUNT), nats.stream(allow_atomic=True)
     acks = Acks(target)
-    with Proxy(nats.server, *[acks.tamper() for _ in range(40)]) as proxy:
+    with contextlib.ExitStack() as stack:
+        proxy = stack.enter_context(Proxy(nats.server, *[acks.tamper() for _ in range(40)]))
+        stack.callback(acks.let_go)
         made = leg("dies", tmp_path, proxy.url, origin, target, {**options, "maxPendingAcks": str(2 * COUNT)})
+        made["options"]["servers"] = nats.url
         query = writer(session, made).trigger(availableNow=True).start()
+        stack.callback(query.stop)
         until(lambda: acks.halted == 1 and nats.info(target).state.messages == stored)
-        for pid in descendants(os.getpid()):
-            if command_line(pid).endswith("pyspark.worker\0") and not list(descendants(pid)):
-                os.kill(pid, signal.SIGKILL)
+        workers = (pid for pid in descendants(os.getpid()) if command_line(pid).endswith("pyspark.worker\0"))
+        (worker,) = (pid for pid in workers if connected(pid, proxy.port))
+        os.kill(worker, signal.SIGKILL)
         acks.let_go()
         query.awaitTermination()
     assert acks.duplicates == (0 if "progressStream" in options else stored)
