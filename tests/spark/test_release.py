@@ -2,60 +2,35 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
-from pyspark.sql.datasource import InputPartition
+from tests.spark.following import (
+    FOLLOW,
+    INTEREST,
+    PURGE,
+    WORK_QUEUE,
+    ends,
+    follower,
+    kept,
+    reader,
+    sequences,
+)
 from tests.spark.support import Nats, running
 
 from jetspark import bulk
-from jetspark.errors import ConfigError, DataLossError
-from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, RetentionPolicy
+from jetspark.errors import ConfigError
+from jetspark.jetstream import AckPolicy, ConsumerConfig
 from jetspark.jetstream.api import (
     ConsumerCreateRequest,
     ConsumerDeleteRequest,
-    ConsumerInfoRequest,
-    MessageDeleteRequest,
 )
 from jetspark.server import NatsCluster
 from jetspark.spark.checkpoint import committed_offset
 from jetspark.spark.follower import check_version
 from jetspark.spark.release import Releaser, purges
-from jetspark.spark.schema import read_schema
 from jetspark.spark.stream_offsets import StreamOffset
 from jetspark.spark.stream_options import stream_read_options
-from jetspark.spark.stream_reader import JetStreamStreamReader
-
-WORK_QUEUE: dict[str, Any] = {"retention": RetentionPolicy.WORK_QUEUE, "allow_direct": True}
-INTEREST: dict[str, Any] = {"retention": RetentionPolicy.INTEREST, "allow_direct": True}
-PURGE = {"commitMode": "purge"}
-FOLLOW = {"commitMode": "consumer", "commitConsumer": "spark", "startingOffsets": "earliest"}
-
-
-def reader(nats: Nats, stream: str, options: Mapping[str, str]) -> JetStreamStreamReader:
-    given = {"servers": nats.url, "stream": stream, **options}
-    return JetStreamStreamReader(read_schema(include_headers=False), stream_read_options(given))
-
-
-def ends(made: JetStreamStreamReader, count: int) -> list[dict[str, object]]:
-    """The start of a query and the ends of its first micro-batches."""
-    offsets = [made.initialOffset()]
-    for _ in range(count):
-        offsets.append(made.latestOffset(offsets[-1], made.getDefaultReadLimit()))
-    return offsets
-
-
-def follower(nats: Nats, stream: str, name: str = "spark") -> ConsumerInfo:
-    return nats.connection.request(ConsumerInfoRequest(stream, name))
-
-
-def kept(nats: Nats, stream: str) -> list[object]:
-    """Sequences that a stream still has."""
-    state = nats.info(stream).state
-    return [row["sequence"] for row in nats.rows(stream, "sequence")] if state.messages else []
 
 
 def test_a_purge_takes_what_was_committed_and_no_more(nats: Nats) -> None:
@@ -210,162 +185,6 @@ def test_a_crash_between_sparks_commit_and_the_release_loses_and_repeats_nothing
     told.commit(two)
     assert kept(nats, stream) == [9, 10]
     told.commit(three)
-    assert kept(nats, stream) == []
-
-
-def with_another(nats: Nats, **config: object) -> str:
-    """An interest stream that another consumer reads, too."""
-    stream = nats.stream(**INTEREST)
-    other = ConsumerConfig(durable_name="other", ack_policy=AckPolicy.ALL, **config)  # type: ignore[arg-type]  # by name
-    nats.connection.request(ConsumerCreateRequest(stream, other))
-    return stream
-
-
-def read_of(made: JetStreamStreamReader, part: InputPartition) -> list[object]:
-    """The sequences that a task reads."""
-    return [each for batch in made.read(part) for each in batch.column("sequence").to_pylist()]
-
-
-def sequences(made: JetStreamStreamReader, start: dict[str, object], end: dict[str, object]) -> list[object]:
-    return [each for part in made.partitions(start, end) for each in read_of(made, part)]
-
-
-def test_a_follower_that_is_deleted_while_the_query_is_stopped_is_told(
-    nats: Nats, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What it held may be gone in the middle of the stream, where nothing else tells of it."""
-    stream = with_another(nats, filter_subject="*.b")
-    made = reader(nats, stream, FOLLOW)
-    start = made.initialOffset()
-    nats.publish([f"{stream}.a"] * 3)
-    one = made.latestOffset(start, made.getDefaultReadLimit())
-    made.commit(one)
-    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
-    nats.publish([f"{stream}.{token}" for token in "baaab"])  # 4 to 8, of which 4 and 8 are kept for the other one
-    text = f"stream {stream}: consumer spark.*was deleted and made again; of sequences 4 to 8 the stream has dropped"
-    for _ in range(2):  # it stays an error until somebody says that it is none
-        made = reader(nats, stream, FOLLOW)
-        with pytest.raises(DataLossError, match=text):
-            made.latestOffset(one, made.getDefaultReadLimit())
-    nats.publish([f"{stream}.a"])
-    made = reader(nats, stream, {**FOLLOW, "failOnDataLoss": "false"})
-    two = made.latestOffset(one, made.getDefaultReadLimit())
-    assert sequences(made, one, two) == [4, 8, 9]
-    assert caplog.text.count("of sequences 4 to 8 the stream has dropped") == 1
-    made.commit(two)
-    made = reader(nats, stream, FOLLOW)
-    assert made.latestOffset(two, made.getDefaultReadLimit()) == two
-
-
-def test_a_follower_that_is_deleted_while_the_query_runs_is_told(nats: Nats) -> None:
-    stream = with_another(nats, filter_subject="*.b")
-    made = reader(nats, stream, FOLLOW)
-    start = made.initialOffset()
-    nats.publish([f"{stream}.{token}" for token in "ba"])
-    one = made.latestOffset(start, made.getDefaultReadLimit())
-    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
-    nats.publish([f"{stream}.{token}" for token in "ab"])  # 3 is dropped
-    two = made.latestOffset(one, made.getDefaultReadLimit())
-    made.commit(one)
-    with pytest.raises(DataLossError, match="of sequences 3 to 4 the stream has dropped"):
-        made.partitions(one, two)
-
-
-def test_a_follower_that_is_deleted_while_nothing_is_published_costs_nothing(nats: Nats) -> None:
-    stream = with_another(nats)
-    made = reader(nats, stream, {**FOLLOW, "maxOffsetsPerTrigger": "4"})
-    start = made.initialOffset()
-    nats.publish([f"{stream}.a"] * 10)
-    one = made.latestOffset(start, made.getDefaultReadLimit())
-    made.commit(one)
-    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
-    made = reader(nats, stream, FOLLOW)
-    two = made.latestOffset(one, made.getDefaultReadLimit())
-    assert sequences(made, one, two) == [5, 6, 7, 8, 9, 10]
-
-
-def test_a_new_query_on_an_interest_stream_with_gaps_misses_nothing(nats: Nats) -> None:
-    stream = with_another(nats)
-    nats.publish([f"{stream}.a"] * 6)
-    nats.connection.request(MessageDeleteRequest(stream, 4))
-    made = reader(nats, stream, {**FOLLOW, "maxOffsetsPerTrigger": "1"})
-    start = made.initialOffset()
-    one = made.latestOffset(start, made.getDefaultReadLimit())
-    again = reader(nats, stream, FOLLOW)
-    assert sequences(again, one, again.latestOffset(one, again.getDefaultReadLimit())) == [2, 3, 5, 6]
-
-
-def test_a_first_micro_batch_that_is_repeated_is_still_held(nats: Nats) -> None:
-    """Spark asks anew where the query begins, and by now that is behind what the batch has to read."""
-    stream = nats.stream(**INTEREST)
-    options = {**FOLLOW, "startingOffsets": "latest"}
-    made = reader(nats, stream, options)
-    start = made.initialOffset()
-    nats.publish([f"{stream}.a"] * 3)
-    end = made.latestOffset(start, made.getDefaultReadLimit())
-    again = reader(nats, stream, options)
-    assert sequences(again, again.initialOffset(), end) == [1, 2, 3]
-    again.commit(end)
-    assert kept(nats, stream) == []
-
-
-def test_a_follower_that_is_deleted_before_the_first_micro_batch_is_repeated_is_told(
-    nats: Nats, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Spark asks where the query begins as if it were a new one, and the stream still starts where it did."""
-    stream = with_another(nats, filter_subject="*.b")
-    made = reader(nats, stream, FOLLOW)
-    start = made.initialOffset()
-    nats.publish([f"{stream}.{token}" for token in "baa"])
-    end = made.latestOffset(start, made.getDefaultReadLimit())
-    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
-    nats.publish([f"{stream}.{token}" for token in "ab"])  # 4 is dropped, as the two before it may be by now
-    text = f"stream {stream}: consumer spark.*was deleted and made again; of sequences 1 to 5 the stream has dropped"
-    for _ in range(2):  # also when the run that made the follower again ends before anything is read
-        again = reader(nats, stream, FOLLOW)
-        begin = again.initialOffset()
-        with pytest.raises(DataLossError, match=text):
-            again.partitions(begin, end)
-    again = reader(nats, stream, {**FOLLOW, "failOnDataLoss": "false"})
-    assert 1 in sequences(again, again.initialOffset(), end)
-    assert "of sequences 1 to 5 the stream has dropped" in caplog.text
-    more = again.latestOffset(end, again.getDefaultReadLimit())
-    again.commit(end)
-    assert sequences(again, end, more) == [5]
-
-
-@pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_follower_that_is_deleted_before_the_tasks_of_a_micro_batch_read_is_told(
-    nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The stream starts where it did, and what it has dropped is not there to be counted."""
-    stream = with_another(nats, filter_subject="*.b")
-    made = reader(nats, stream, {**FOLLOW, "failOnDataLoss": fail, "minPartitions": "2"})
-    start = made.initialOffset()
-    nats.publish([f"{stream}.{token}" for token in "baaa"])
-    end = made.latestOffset(start, made.getDefaultReadLimit())
-    one, two = made.partitions(start, end)
-    assert read_of(made, one) == [1, 2]
-    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))  # with it go 2, 3 and 4
-    assert kept(nats, stream) == [1]
-    text = f"stream {stream}: consumer spark.* was deleted while sequences 3 to 4 were read"
-    if fail == "true":
-        with pytest.raises(DataLossError, match=text):
-            read_of(made, two)
-        return
-    assert read_of(made, two) == []
-    assert re.search(text, caplog.text)
-
-
-def test_a_run_that_ends_before_anything_is_planned_leaves_a_follower_for_the_next(nats: Nats) -> None:
-    stream = nats.stream(**INTEREST)
-    reader(nats, stream, FOLLOW).initialOffset()
-    nats.publish([f"{stream}.a"] * 3)
-    made = reader(nats, stream, FOLLOW)
-    start = made.initialOffset()
-    end = made.latestOffset(start, made.getDefaultReadLimit())
-    assert sequences(made, start, end) == [1, 2, 3]
-    made.commit(end)
     assert kept(nats, stream) == []
 
 

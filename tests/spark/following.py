@@ -1,0 +1,77 @@
+"""Queries that tell their streams what they have committed, as Spark's driver runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.datasource import InputPartition
+from tests.spark.support import Nats
+
+from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, RetentionPolicy
+from jetspark.jetstream.api import (
+    ConsumerCreateRequest,
+    ConsumerInfoRequest,
+)
+from jetspark.spark.schema import read_schema
+from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.stream_reader import JetStreamStreamReader
+
+__all__ = [
+    "FOLLOW",
+    "INTEREST",
+    "PURGE",
+    "WORK_QUEUE",
+    "ends",
+    "follower",
+    "kept",
+    "read_of",
+    "reader",
+    "sequences",
+    "with_another",
+]
+
+WORK_QUEUE: dict[str, Any] = {"retention": RetentionPolicy.WORK_QUEUE, "allow_direct": True}
+INTEREST: dict[str, Any] = {"retention": RetentionPolicy.INTEREST, "allow_direct": True}
+PURGE = {"commitMode": "purge"}
+FOLLOW = {"commitMode": "consumer", "commitConsumer": "spark", "startingOffsets": "earliest"}
+
+
+def reader(nats: Nats, stream: str, options: Mapping[str, str]) -> JetStreamStreamReader:
+    given = {"servers": nats.url, "stream": stream, **options}
+    return JetStreamStreamReader(read_schema(include_headers=False), stream_read_options(given))
+
+
+def ends(made: JetStreamStreamReader, count: int) -> list[dict[str, object]]:
+    """The start of a query and the ends of its first micro-batches."""
+    offsets = [made.initialOffset()]
+    for _ in range(count):
+        offsets.append(made.latestOffset(offsets[-1], made.getDefaultReadLimit()))
+    return offsets
+
+
+def follower(nats: Nats, stream: str, name: str = "spark") -> ConsumerInfo:
+    return nats.connection.request(ConsumerInfoRequest(stream, name))
+
+
+def kept(nats: Nats, stream: str) -> list[object]:
+    """Sequences that a stream still has."""
+    state = nats.info(stream).state
+    return [row["sequence"] for row in nats.rows(stream, "sequence")] if state.messages else []
+
+
+def with_another(nats: Nats, **config: object) -> str:
+    """An interest stream that another consumer reads, too."""
+    stream = nats.stream(**INTEREST)
+    other = ConsumerConfig(durable_name="other", ack_policy=AckPolicy.ALL, **config)  # type: ignore[arg-type]  # by name
+    nats.connection.request(ConsumerCreateRequest(stream, other))
+    return stream
+
+
+def read_of(made: JetStreamStreamReader, part: InputPartition) -> list[object]:
+    """The sequences that a task reads."""
+    return [each for batch in made.read(part) for each in batch.column("sequence").to_pylist()]
+
+
+def sequences(made: JetStreamStreamReader, start: dict[str, object], end: dict[str, object]) -> list[object]:
+    return [each for part in made.partitions(start, end) for each in read_of(made, part)]
