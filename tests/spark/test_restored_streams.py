@@ -10,9 +10,12 @@ import pytest
 from tests.spark.micro_batches import Offset, latest, nexts, reader, rows
 from tests.spark.support import Nats, running
 
+from jetspark import bulk
 from jetspark.errors import DataLossError
 from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import MessageDeleteRequest
+from jetspark.jetstream.config import StorageType
+from jetspark.server import NatsCluster
 
 GONE = "sequences 6 to {} are gone: an older state of the stream was restored and filled again: message {}, which"
 
@@ -150,6 +153,29 @@ def test_work_queues_are_known_again_too(own: Nats) -> None:
     stream, end = restored(own, 8, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
     with pytest.raises(DataLossError, match=GONE.format(10, 10)):
         latest(reader(own, stream), end)
+
+
+@pytest.mark.slow
+def test_a_stream_in_memory_whose_server_was_restarted_begins_again_and_is_noticed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with NatsCluster(3) as cluster:
+        nats = Nats(cluster.nodes[0], bulk.connect(cluster.nodes[0].url))
+        with nats.connection:
+            stream = nats.filled(10, ("a",), storage=StorageType.MEMORY)
+            info = nats.info(stream)
+            assert info.cluster is not None
+            end = read_to(nats, stream)
+            next(node for node in cluster.nodes if node.name == info.cluster.leader).restart()
+            cluster.wait_stream_leader(stream)
+            nats.connection.reconnect()
+            nats.publish([f"{stream}.new"] * 12)
+            assert nats.info(stream).created == info.created
+            with pytest.raises(DataLossError, match="sequences 1 to 10 are gone: an older state of the stream"):
+                latest(reader(nats, stream), end)
+            made = reader(nats, stream, failOnDataLoss="false")
+            assert rows(made, end, latest(made, end)) == list(range(1, 13))
+            assert "sequences 1 to 10 are gone" in caplog.text
 
 
 @pytest.mark.parametrize("how", ["deleted", "purged", "never asked for"])
