@@ -295,7 +295,7 @@ async def test_a_creation_that_fails_for_now_is_tried_again_and_a_stop_ends_the_
     begin = time.monotonic()
     async with js.ordered_consumer(stream.name).consume(on_error=told.tell) as messages:
         await eventually(lambda: len(told.errors) == 2)
-        assert 0.9 < time.monotonic() - begin < 3.0
+        assert 0.7 < time.monotonic() - begin < 3.0  # a second, or a little less by chance
         begin = time.monotonic()
         await messages.stop()
     assert time.monotonic() - begin < 0.5

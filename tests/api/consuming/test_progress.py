@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import timedelta
 
 import pytest
 from tests.api.consuming.support import consumer_of, numbered, payloads, take
 from tests.fronts import Ground, eventually
 
+import jetspark
 from jetspark.aio import Msg
 
 ACK_WAIT = timedelta(seconds=1)
@@ -55,21 +57,54 @@ async def test_r26_a_handler_that_takes_longer_than_the_ack_wait_keeps_its_messa
     assert deliveries == [1]
 
 
-async def test_r26_a_message_that_the_loop_has_left_without_an_acknowledgement_is_delivered_again(
+async def test_r26_a_message_that_its_handler_has_left_without_an_acknowledgement_is_delivered_again(
     ground: Ground,
 ) -> None:
     consumer = await consumer_of(ground, messages=2, ack_wait=ACK_WAIT)
+    deliveries: list[tuple[bytes, int]] = []
+
+    async def leaving(message: Msg) -> None:
+        deliveries.append((message.payload, message.metadata.num_delivered))
+        if len(deliveries) == 1:
+            await asyncio.sleep(2.5)
+        else:
+            await message.ack()
+
+    context = consumer.consume(leaving, auto_in_progress=True)
+    await eventually(lambda: len(deliveries) == 3)
+    await context.stop()
+    assert deliveries == [(b"0", 1), (b"1", 1), (b"0", 2)]
+
+
+@pytest.mark.parametrize("front", ["aio"], indirect=True)  # who takes one message is who takes the next
+async def test_r26_the_body_of_a_loop_keeps_its_message_until_it_asks_for_the_next(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=2, ack_wait=ACK_WAIT)
     async with consumer.consume(auto_in_progress=True) as messages:
         [first] = await take(messages, 1)
-        await asyncio.sleep(2.5)  # the loop's body
-        info = await consumer.info()
-        assert (info.num_ack_pending, info.num_redelivered) == (2, 0)
+        await asyncio.sleep(2.5)
         [second] = await take(messages, 1)
         await second.ack()
         [again] = await take(messages, 1)
-        await again.ack()
-    assert payloads([first, second, again]) == [*numbered(0, 2), b"0"]
+    assert payloads([first, second, again]) == [b"0", b"1", b"0"]
     assert again.metadata.num_delivered == 2
+
+
+@pytest.mark.parametrize("front", ["sync"], indirect=True)
+async def test_r26_so_does_the_body_of_a_blocking_loop(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=2, ack_wait=ACK_WAIT)
+
+    def read() -> list[tuple[bytes, int]]:
+        with jetspark.sync.connect(ground.server.url, **ground.profile.options) as connection:
+            js = connection.jetstream(domain=ground.profile.domain)
+            with js.consumer(consumer.stream_name, consumer.name).consume(auto_in_progress=True) as messages:
+                first = next(messages)
+                time.sleep(2.5)
+                second = next(messages)
+                second.ack()
+                again = next(messages)
+                return [(each.payload, each.metadata.num_delivered) for each in (first, second, again)]
+
+    assert await asyncio.to_thread(read) == [(b"0", 1), (b"1", 1), (b"0", 2)]
 
 
 async def test_r26_reports_end_with_the_consume(ground: Ground) -> None:
