@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
@@ -11,6 +12,7 @@ from pyspark.sql.types import StructType
 from tests.spark.support import Nats
 
 from jetspark import bulk
+from jetspark.errors import StreamNotFoundError
 from jetspark.jetstream.api import StreamPurgeRequest
 from jetspark.spark.progress import TaskName
 from jetspark.spark.stream_write_options import stream_write_options
@@ -25,6 +27,7 @@ __all__ = [
     "batches",
     "data",
     "forget",
+    "forget_records",
     "recorded",
     "task",
     "until",
@@ -81,3 +84,9 @@ def forget(nats: Nats, stream: str) -> None:
 
 def recorded(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStreamStreamWriter:
     return writer(nats, schema, progressStream=PROGRESS, **options)
+
+
+def forget_records(nats: Nats) -> None:
+    """Begin without a record of a micro-batch, as all tests take the same query."""
+    with contextlib.suppress(StreamNotFoundError):
+        nats.delete(PROGRESS)

@@ -16,6 +16,7 @@ from tests.spark.sink import (
     batches,
     data,
     forget,
+    forget_records,
     recorded,
     task,
     until,
@@ -25,6 +26,11 @@ from tests.spark.support import Nats
 
 from jetspark.jetstream import RetentionPolicy
 from jetspark.spark.progress import BatchIsOverError
+
+
+@pytest.fixture(autouse=True, scope="module")
+def without_records(nats: Nats) -> None:
+    forget_records(nats)
 
 
 def test_without_a_record_a_late_repeat_is_stored_twice(nats: Nats) -> None:

@@ -10,7 +10,19 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
-from tests.spark.sink import PROGRESS, QUERY, ROWS, WITH_IDS, batches, data, recorded, task, until, writer
+from tests.spark.sink import (
+    PROGRESS,
+    QUERY,
+    ROWS,
+    WITH_IDS,
+    batches,
+    data,
+    forget_records,
+    recorded,
+    task,
+    until,
+    writer,
+)
 from tests.spark.support import Nats, running
 
 from jetspark.bulk import PublishRefusedError
@@ -26,6 +38,12 @@ from jetspark.errors import (
 from jetspark.spark.published import PublishedRows, StreamRows
 from jetspark.spark.stream_write_options import stream_write_options
 from jetspark.spark.stream_writer import plan_stream_write
+
+
+@pytest.fixture(autouse=True, scope="module")
+def without_records(nats: Nats) -> None:
+    forget_records(nats)
+
 
 # -- within the duplicate window -------------------------------------------------------------------------------------
 
