@@ -217,7 +217,7 @@ def consume_options(
         Say `in_progress` of the messages in the buffer, and of the one that the callback, or the body of the loop, is
         at, three times within the consumer's `ack_wait`, so that none of them is delivered again meanwhile (R26). A
         message that was left without an acknowledgement is delivered again. The server then no longer takes a message
-        from a handler that hangs.
+        from a handler that hangs. Does nothing where the consumer wants no acknowledgements.
     group, min_pending, min_ack_pending, priority
         Priority group, and the place within it (ADR-42).
 
