@@ -13,11 +13,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.bulk.proxy import Proxy, Tamper
+from tests.chaos.campaign import CONF
 from tests.chaos.driver import Driver, command_line, descendants
 from tests.chaos.job import Job, Leg, drain, writer
 from tests.spark.support import Nats
@@ -29,8 +31,10 @@ COUNT = 3000
 MORE = 100
 ATOMIC_BATCH = 1000
 PENDING = 50
-TIMEOUT = 120.0
-WAY_OF_WRITING = [
+TIMEOUT = 300.0
+WINDOW = timedelta(minutes=30)
+"""For which the streams know message ids: how slow the machine is, is not to matter."""
+WAYS = [
     pytest.param({}, COUNT, id="plain"),
     pytest.param({"progressStream": "LOST"}, COUNT, id="recorded"),
     pytest.param({"atomic": "true"}, ATOMIC_BATCH, id="atomic"),
@@ -121,7 +125,7 @@ def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_n
         "recorded": {"progressStream": "ZOMBIES"},
         "atomic": {"atomic": "true"},
     }
-    targets = {name: nats.stream(allow_atomic=name == "atomic") for name in ways}
+    targets = {name: nats.stream(allow_atomic=name == "atomic", duplicate_window=WINDOW) for name in ways}
     acks = Acks(*targets.values())
     with contextlib.ExitStack() as stack:
         proxy = stack.enter_context(Proxy(nats.server, *[acks.tamper() for _ in range(40)]))
@@ -130,7 +134,7 @@ def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_n
         def legs(url: str) -> list[Leg]:
             return [leg(name, tmp_path, url, origin, targets[name], ways[name]) for name in ways]
 
-        driver = Driver(tmp_path, Job(master="local-cluster[1,3,1024]", conf={}, legs=legs(proxy.url)))
+        driver = Driver(tmp_path, Job(master="local-cluster[1,3,1024]", conf=CONF, legs=legs(proxy.url)))
         stack.callback(driver.kill)
         driver.start()
         until(lambda: acks.halted == len(ways) or not driver.running, driver)
@@ -152,11 +156,11 @@ def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_n
         assert data(nats, target) == list(range(COUNT + MORE))
 
 
-@pytest.mark.parametrize(("options", "stored"), WAY_OF_WRITING)
+@pytest.mark.parametrize(("options", "stored"), WAYS)
 def test_a_task_that_dies_when_its_rows_are_stored_is_run_again_and_stores_nothing_twice(
     session: SparkSession, nats: Nats, tmp_path: Path, options: dict[str, str], stored: int
 ) -> None:
-    origin, target = nats.filled(COUNT), nats.stream(allow_atomic=True)
+    origin, target = nats.filled(COUNT), nats.stream(allow_atomic=True, duplicate_window=WINDOW)
     acks = Acks(target)
     with contextlib.ExitStack() as stack:
         proxy = stack.enter_context(Proxy(nats.server, *[acks.tamper() for _ in range(40)]))
