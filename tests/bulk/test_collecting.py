@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -36,6 +37,29 @@ def test_what_is_less_than_enough_is_handed_out_when_nothing_more_comes(server: 
             other.publish("few", b"%d" % number)
             assert payloads(connection, sid, 1) == [b"%d" % number]
             assert time.monotonic() - begin < LONG / 2
+
+
+def test_a_trickle_is_handed_out_while_it_goes_on(server: NatsServer) -> None:
+    """Each message comes before the moment of silence is over that would end the collecting."""
+    with bulk.connect(server.url) as connection, bulk.connect(server.url) as other:
+        sid = connection.subscribe("trickle")
+        connection.publish("trickle", b"known")
+        assert payloads(connection, sid, 1) == [b"known"]
+        over = threading.Event()
+
+        def trickle() -> None:
+            while not over.wait(0.0003):
+                other.publish("trickle", b"drop")
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        try:
+            table = connection.read(time.monotonic() + LONG, enough=MUCH)
+        finally:
+            over.set()
+            thread.join()
+        assert table is not None
+        assert len(table) < 1000  # with no bound in time it is thousands
 
 
 def test_a_moment_without_a_byte_ends_in_time(server: NatsServer) -> None:

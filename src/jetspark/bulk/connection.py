@@ -49,6 +49,7 @@ _FIRST_BUFFER: Final = 1 << 20
 _MUX_SID: Final = 1
 _RECEIVE_BUFFER: Final = 4 << 20
 _PATIENCE: Final = 0.002  # seconds to wait for more bytes before decoding what is there
+_COLLECTING: Final = 0.02  # seconds, at most, from the first bytes to decoding
 _WORTH_WAKING: Final = 1 << 17  # bytes; a fast reader that wakes for less takes the server's time with system calls
 
 
@@ -300,7 +301,8 @@ class Connection:
         deadline
             Monotonic time to wait until.
         enough
-            Bytes to collect before decoding; less when nothing more comes within a millisecond or two.
+            Bytes to collect before decoding; less when nothing more comes within a millisecond or two, or when they
+            come too slowly: no more than 20 ms are spent from the first ones on.
 
         Returns
         -------
@@ -335,14 +337,14 @@ class Connection:
         self._filled, self._decoded = left, 0
         if self._lost is not None:
             self._fail(self._lost)
-        got = 0
+        got, latest = 0, deadline
         while got < enough:
             if self._filled == len(self._buffer):
                 if got:
                     break
                 self._grow()
             try:
-                count = self._collect(deadline, enough - got, waited=got > 0)
+                count = self._collect(latest, enough - got, waited=got > 0)
             except DisconnectedError as error:
                 if not got:
                     self._fail(error)
@@ -350,6 +352,8 @@ class Connection:
                 break
             if not count:
                 break
+            if not got:
+                latest = min(deadline, time.monotonic() + _COLLECTING)
             got += count
         return got > 0
 
