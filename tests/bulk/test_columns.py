@@ -11,7 +11,7 @@ from jetspark.bulk.columns import build_batch, read_acks, scan_schema
 from jetspark.errors import InvalidAckError
 from jetspark.wire.vector import FrameTable, decode
 
-steady = settings(deadline=None, derandomize=True, max_examples=60)
+steady = settings(derandomize=True, max_examples=60)
 
 
 def batch(table: FrameTable) -> pa.RecordBatch:

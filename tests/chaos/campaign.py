@@ -308,13 +308,13 @@ def main() -> int:
         "three servers": Campaign(cluster, LEGS, given.faults - faults, given.messages // 3 - share, given.seed),
     }
     print(f"seed {given.seed}")
-    clean = True
+    verdicts = []
     for name, campaign in campaigns.items():
         folder = Path(tempfile.mkdtemp(prefix=f"{name.replace(' ', '-')}-", dir=given.folder))
         verdict = run(campaign, folder, lambda line: print(line, flush=True))
         if given.folder is None:
             shutil.rmtree(folder)
-        clean = clean and verdict.clean
+        verdicts.append(verdict)
         done = ", ".join(f"{count} x {fault}" for fault, count in sorted(verdict.faults.items()))
         print(f"{name}: {verdict.faults.total()} faults ({done}), {verdict.starts} starts of the driver")
         for failure, count in sorted(verdict.failures.items()):
@@ -325,7 +325,13 @@ def main() -> int:
                 f"duplicated {verdict.duplicated[leg]}, strange {verdict.strange[leg]}"
             )
         print(f"  committed and not released: {verdict.kept}; consumers left: {verdict.consumers}")
-    print("each number exactly once" if clean else "NOT each number exactly once")
+    clean = all(verdict.clean for verdict in verdicts)
+    lost = sum(sum(verdict.lost.values()) for verdict in verdicts)
+    duplicated = sum(sum(verdict.duplicated.values()) for verdict in verdicts)
+    print(
+        f"{sum(verdict.faults.total() for verdict in verdicts)} faults over {given.messages} messages: lost {lost}, "
+        f"duplicated {duplicated}; {'each' if clean else 'NOT each'} number exactly once"
+    )
     return 0 if clean else 1
 
 

@@ -201,7 +201,7 @@ def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[begin:end] for begin, end in itertools.pairwise(places)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(valid, max_size=8), st.lists(st.integers(0, 10_000), max_size=6))
 def test_the_read_loop_gives_what_the_parser_gives_wherever_it_is_cut(stream: list[bytes], cuts: list[int]) -> None:
     data = b"".join(stream)
@@ -220,7 +220,7 @@ def test_the_read_loop_may_be_cut_at_every_byte() -> None:
         assert _fed([data[:at], data[at:]], LIMITS) == (whole, False)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     st.lists(valid, min_size=1, max_size=5),
     st.lists(
@@ -282,7 +282,7 @@ in_runs = st.builds(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     st.lists(st.one_of(in_runs, valid), max_size=8),
     st.lists(

@@ -31,7 +31,7 @@ def accepts(config: dict[str, object], directory: Path) -> str:
     return "" if done.returncode == 0 else done.stderr
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(pairs=st.dictionaries(KEYS, TEXT, min_size=1, max_size=6))
 def test_every_string_arrives_as_it_was_given(server: NatsServer, pairs: dict[str, str]) -> None:
     server.reload({"server_metadata": pairs})
@@ -65,7 +65,7 @@ def test_a_string_that_looks_like_something_else_stays_a_string(server: NatsServ
     assert server.monitor("/varz")["metadata"] == {"text": text}
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     number=st.integers(1024, 2**31 - 1),
     timeout=st.floats(1e-9, 59),

@@ -13,7 +13,7 @@ from jetspark.wire.errors import BadSubjectError
 from jetspark.wire.frames import pub
 from jetspark.wire.vector.encoder import encode_publishes, frame_bytes_bound, row_offsets
 
-steady = settings(deadline=None, derandomize=True, max_examples=80)
+steady = settings(derandomize=True, max_examples=80)
 
 
 class Publish(NamedTuple):

@@ -31,8 +31,8 @@ from tests.wire.streams import (
 from jetspark.wire.frames import Limits, Msg, Ping
 from jetspark.wire.vector import decode
 
-steady = settings(deadline=None, derandomize=True, max_examples=150)
-few = settings(deadline=None, derandomize=True, max_examples=25)
+steady = settings(derandomize=True, max_examples=150)
+few = settings(derandomize=True, max_examples=25)
 
 
 @steady
@@ -45,7 +45,7 @@ def test_both_read_a_whole_stream(pieces: list[Piece]) -> None:
         assert (reading.rest, reading.refused) == (b"", False)
 
 
-@settings(deadline=None, derandomize=True, max_examples=15)
+@settings(derandomize=True, max_examples=15)
 @given(st.one_of(streams, hard_streams()))
 def test_both_read_every_prefix_of_a_stream_and_go_on_from_its_rest(pieces: list[Piece]) -> None:
     data = joined(pieces)
@@ -121,13 +121,13 @@ def assert_same(data: bytes, limits: Limits) -> None:
         assert scalar == vector
 
 
-@settings(deadline=None, derandomize=True, max_examples=350)
+@settings(derandomize=True, max_examples=350)
 @given(damaged(), st.sampled_from([DEFAULT, SMALL]))
 def test_both_refuse_a_damaged_stream_or_both_read_it(data: bytes, limits: Limits) -> None:
     assert_same(data, limits)
 
 
-@settings(deadline=None, derandomize=True, max_examples=350)
+@settings(derandomize=True, max_examples=350)
 @given(st.lists(st.sampled_from([*TRAPS, b"MSG a 1 r 1\r\n", b"HMSG a 1", b"PING", b"+OK\r\n", b"-ERR"]), max_size=12))
 def test_both_refuse_nonsense_or_both_read_it(parts: list[bytes]) -> None:
     assert_same(b"".join(parts), DEFAULT)

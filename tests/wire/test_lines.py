@@ -13,7 +13,7 @@ from jetspark.wire.vector import decode
 from jetspark.wire.vector.lines import read_lines
 from jetspark.wire.vector.words import numbers
 
-steady = settings(deadline=None, derandomize=True, max_examples=80)
+steady = settings(derandomize=True, max_examples=80)
 
 words = st.lists(st.sampled_from(b"abz09$_-\xff"), min_size=1, max_size=6).map(bytes)
 

@@ -14,7 +14,7 @@ from jetspark.wire.vector import decode
 from jetspark.wire.vector.lines import read_lines
 from jetspark.wire.vector.runs import SHORTEST
 
-steady = settings(deadline=None, derandomize=True, max_examples=120)
+steady = settings(derandomize=True, max_examples=120)
 
 
 def delivery(number: int, *, size: int = 3, subject: bytes = b"a.b", second: bool = False, sid: int = 2) -> Piece:

@@ -12,7 +12,7 @@ from jetspark.wire.errors import BadHeadersError
 from jetspark.wire.vector import headers as vector
 from jetspark.wire.vector.headers import HEADERS_TYPE, decode_headers, encode_headers
 
-steady = settings(deadline=None, derandomize=True, max_examples=70)
+steady = settings(derandomize=True, max_examples=70)
 
 Row = list[tuple[str, list[str]]]
 STRING_MAP = pa.map_(pa.string(), pa.string())

@@ -19,7 +19,7 @@ from jetspark.wire.vector.words import (
     trailing_numbers,
 )
 
-steady = settings(deadline=None, derandomize=True, max_examples=70)
+steady = settings(derandomize=True, max_examples=70)
 
 LARGEST = b"18446744073709551615"
 tokens = st.one_of(
