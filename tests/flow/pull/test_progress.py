@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from jetspark.flow.pull import Progress, consume_options
+from jetspark.flow.pull import HANDLE, Progress, consume_options
 from jetspark.jetstream import ConsumerConfig
 from jetspark.jetstream.delivery import Delivery
 
@@ -15,41 +15,73 @@ def delivery(number: int) -> Delivery:
     return Delivery(b"s.a", b"$JS.ACK.S.c.1.%d.%d.1.0" % (number, number), b"", b"", "a connection")
 
 
-def nobody(worker: object) -> bool:
-    return False
-
-
 def test_what_waits_and_what_is_worked_on_is_reported_until_it_is_settled() -> None:
     progress = Progress(30.0)
     first, second, third = map(delivery, range(3))
-    progress.began("worker", first)
-    assert progress.due([second, third], nobody) == [first, second, third]
+    progress.began(HANDLE, first)
+    assert progress.due([second, third]) == [first, second, third]
+    assert not progress.idle
     first._settle()
     second._settle()
-    assert progress.due([second, third], nobody) == [third]
-
-
-def test_a_message_that_its_worker_has_left_is_reported_no_longer() -> None:
-    progress = Progress(30.0)
-    first, second = map(delivery, range(2))
-    progress.began("worker", first)
-    progress.began("other", second)
-    progress.began("worker", third := delivery(2))
-    assert progress.due([], nobody) == [third, second]
-    progress.ended("worker")
-    assert progress.due([], nobody) == [second]
-    assert not progress.idle
-    assert progress.due([], lambda worker: worker == "other") == []
+    assert progress.due([second, third]) == [third]
     assert progress.idle
 
 
-def test_who_iterates_is_done_when_the_consume_is_stopped_and_a_callback_is_not() -> None:
+def test_each_reader_is_at_the_message_that_it_gave_last() -> None:
     progress = Progress(30.0)
-    progress.handler = "callback"
-    progress.began("callback", first := delivery(0))
-    progress.began("iteration", delivery(1))
+    one, other = progress.reader(), progress.reader()
+    first, second, third = map(delivery, range(3))
+    progress.began(one, first)
+    progress.began(other, second)
+    assert progress.due() == [first, second]
+    progress.began(one, third)
+    assert progress.due() == [third, second]
+    progress.ended(other)
+    assert progress.due() == [third]
+    progress.ended(one)
+    assert progress.idle
+
+
+def test_what_a_reader_gave_that_is_no_more_is_kept_until_the_next_message_is_asked_for() -> None:
+    progress = Progress(30.0)
+    first, second = map(delivery, range(2))
+    reader = progress.reader()
+    progress.began(reader, first)
+    progress.forgotten(reader)
+    assert progress.due() == [first]
+    progress.began(HANDLE, second)
+    assert progress.due() == [second]
+    progress.ended(HANDLE)
+    assert progress.idle
+
+
+def test_no_more_is_kept_than_readers_and_one() -> None:
+    progress = Progress(30.0)
+    for number in range(1000):
+        reader = progress.reader()
+        progress.began(reader, delivery(number))
+        progress.forgotten(reader)
+    assert len(progress.due()) == 1
+
+
+def test_who_iterates_is_done_when_the_consume_is_stopped() -> None:
+    progress = Progress(30.0)
+    progress.began(HANDLE, delivery(0))
+    progress.began(progress.reader(), delivery(1))
     progress.stopped()
-    assert progress.due([], nobody) == [first]
+    assert progress.idle
+    progress.began(HANDLE, delivery(2))  # by a thread that had taken it just before
+    assert progress.idle
+
+
+def test_a_callback_is_at_its_message_when_the_consume_is_stopped_until_it_returns() -> None:
+    progress = Progress(30.0)
+    progress.called_back = True
+    progress.began(HANDLE, first := delivery(0))
+    progress.stopped()
+    assert progress.due() == [first]
+    progress.ended(HANDLE)
+    assert progress.idle
 
 
 @pytest.mark.parametrize(

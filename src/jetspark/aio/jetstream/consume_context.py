@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from jetspark.aio.jetstream.puller import message_size
 from jetspark.aio.message import Msg
-from jetspark.flow.pull import Progress
+from jetspark.flow.pull import HANDLE, Progress
 from jetspark.jetstream.ack import IN_PROGRESS
 from jetspark.jetstream.errors import DrainTimeoutError, Error
 from jetspark.wire.events import ErrorOccurred
@@ -110,7 +109,7 @@ class ConsumeContext:
             self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
             self._connection._adopt(self._task)
             if progress is not None:
-                progress.handler = self._task
+                progress.called_back = True
         return self
 
     def __repr__(self) -> str:
@@ -145,17 +144,17 @@ class ConsumeContext:
 
     # -- messages ------------------------------------------------------------------------------------------------
 
-    def __aiter__(self) -> Self:
-        return self
+    def __aiter__(self) -> AsyncIterator[Msg]:
+        return self if self._progress is None else _Iteration(self, self._progress)
 
-    async def __anext__(self) -> Msg:
-        message = self._popleft() if self._ready else await self._next()
+    async def __anext__(self, _reader: int = HANDLE) -> Msg:
+        message = self._popleft() if self._ready else await self._next(_reader)
         self._left -= 1
         if self._left <= 0:
-            self._taken(message)
+            self._taken(message, _reader)
         return message
 
-    def _taken(self, message: Msg) -> None:
+    def _taken(self, message: Msg, reader: int) -> None:
         puller = self._puller
         if self._sizes:
             puller.taken_size += message_size(message)
@@ -164,15 +163,15 @@ class ConsumeContext:
         if puller.ended:
             self._wake()
         if self._progress is not None:
-            self._progress.began(asyncio.current_task(), message)
+            self._progress.began(reader, message)
             self._left = 1  # to be told of each message
 
-    async def _next(self) -> Msg:
+    async def _next(self, reader: int) -> Msg:
         """Wait for a message."""
         puller = self._puller
         self._connection._check_loop()
         if self._progress is not None:
-            self._progress.ended(asyncio.current_task())
+            self._progress.ended(reader)
         puller.report()
         while not puller.ready:
             if puller.ended:
@@ -282,13 +281,20 @@ class ConsumeContext:
         if progress is None or (self.closed and progress.idle):
             return
         if self._connection.connected:  # else it would wait, and be old when it is sent
-            for message in progress.due(list(self._ready), _is_over):
+            for message in progress.due(list(self._ready)):
                 self._connection._answer(message.raw_reply, IN_PROGRESS)
         asyncio.get_running_loop().call_later(progress.interval, _again, weakref.WeakMethod(self._say_progress))
 
     # -- callback ------------------------------------------------------------------------------------------------
 
     async def _run(self, callback: Callback) -> None:
+        try:
+            await self._call_back(callback)
+        finally:  # cancelled, perhaps
+            if self._progress is not None:
+                self._progress.ended(HANDLE)
+
+    async def _call_back(self, callback: Callback) -> None:
         while True:
             try:
                 message = await self.__anext__()
@@ -326,6 +332,24 @@ class ConsumeContext:
             self._connection._tell(ErrorOccurred(fault))
 
 
+class _Iteration:
+    """An iterator of a consume that reports progress, so that several loops are at one message each."""
+
+    def __init__(self, context: ConsumeContext, progress: Progress) -> None:
+        self._context = context
+        self._progress = progress
+        self._reader = progress.reader()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Msg:
+        return await self._context.__anext__(self._reader)
+
+    def __del__(self) -> None:
+        self._progress.forgotten(self._reader)
+
+
 def _news(context: weakref.ref[ConsumeContext]) -> None:
     if (found := context()) is not None:
         found._wake()
@@ -353,12 +377,6 @@ def _again(method: weakref.WeakMethod[Callable[[], None]]) -> None:
     """Call it, unless nobody holds the handle any more."""
     if (call := method()) is not None:
         call()
-
-
-def _is_over(worker: object) -> bool:
-    if isinstance(worker, asyncio.Task):
-        return worker.done()
-    return isinstance(worker, threading.Thread) and not worker.is_alive()
 
 
 def _forgotten(loop: asyncio.AbstractEventLoop, puller: MessageSource) -> None:

@@ -21,9 +21,10 @@ from jetspark.flow.pull.options import (
     fetch_options,
 )
 from jetspark.flow.pull.pins import PinIds
-from jetspark.flow.pull.progress import Progress
+from jetspark.flow.pull.progress import HANDLE, Progress
 
 __all__ = [
+    "HANDLE",
     "MAX_BATCH",
     "Action",
     "Batch",

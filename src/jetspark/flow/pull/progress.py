@@ -1,20 +1,28 @@
 """Which messages of a consume to report as in progress, so that none is delivered again while it waits its turn (R26).
 
-What is in the buffer was delivered, and its `ack_wait` runs as it does for the message that a handler is at. So both
-are reported, several times within that time. What a handler has left without an acknowledgement is not: it is delivered
-again, as without this.
+What is in the buffer was delivered, and its `ack_wait` runs as it does for the message that is worked on. So both are
+reported, several times within that time. What was left without an acknowledgement is not: it is delivered again, as
+without this.
+
+Who works on a message cannot be told by the task or the thread that took it: `asyncio.wait_for` takes it in a task that
+ends at once on Python 3.11, and a pool of threads takes each in another one. So it goes by the iterator: the message
+that it gave last is worked on until the next one is asked of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+import itertools
+from collections.abc import Iterable
 from typing import Final
 
 from jetspark.jetstream.config import AckPolicy, ConsumerConfig
 from jetspark.jetstream.delivery import Delivery
 from jetspark.jetstream.times import duration_ns
 
-__all__ = ["Progress"]
+__all__ = ["HANDLE", "Progress"]
+
+HANDLE: Final = 0
+"""The reader that is the handle of the consume itself: who asks it for the next message, and its callback."""
 
 _SHARE: Final = 3
 """Reports within the shortest time after which the server delivers again: one may be late, and one lost."""
@@ -22,7 +30,9 @@ _ACK_WAIT: Final = 30.0
 
 
 class Progress:
-    """See the module. Who takes the messages, a task or a thread, is a worker here; each is at one message at most.
+    """See the module. A reader is an iterator of the consume, by number; each is at one message at most.
+
+    The threads of the blocking front call it while the event loop looks, so each step is a single one on a dict.
 
     Parameters
     ----------
@@ -33,14 +43,17 @@ class Progress:
     ----------
     interval
         Seconds between two reports.
-    handler
-        The worker that runs the callback, where there is one.
+    called_back
+        A callback takes what the handle gives.
     """
 
     def __init__(self, ack_wait: float) -> None:
         self.interval = ack_wait / _SHARE
-        self.handler: Hashable | None = None
-        self._at: dict[Hashable, Delivery] = {}
+        self.called_back = False
+        self._numbers = itertools.count(HANDLE + 1)
+        self._at: dict[int, Delivery] = {}
+        self._last: Delivery | None = None  # of all readers, so that one who leaves a loop with it keeps it
+        self._stopped = False
 
     @classmethod
     def of(cls, config: ConsumerConfig) -> Progress | None:
@@ -50,36 +63,42 @@ class Progress:
         waits = config.backoff or ([] if config.ack_wait is None else [config.ack_wait])
         return cls(min((duration_ns(wait) / 1e9 for wait in waits), default=_ACK_WAIT))
 
-    def began(self, worker: Hashable, message: Delivery) -> None:
-        """A worker took a message, and is done with the one before."""
-        self._at[worker] = message
+    def reader(self) -> int:
+        """One more reader, beside the handle."""
+        return next(self._numbers)
 
-    def ended(self, worker: Hashable) -> None:
-        """A worker is done with its message."""
-        self._at.pop(worker, None)
+    def began(self, reader: int, message: Delivery) -> None:
+        """A reader gave a message, and is done with the one before."""
+        if self._stopped and not self.called_back:
+            return
+        self._at[reader] = message
+        self._last = message
+
+    def ended(self, reader: int) -> None:
+        """The next message is asked of a reader, or it will never be: it is done with its message."""
+        self._at.pop(reader, None)
+        self._last = None
+
+    def forgotten(self, reader: int) -> None:
+        """Nobody holds the reader any more. What it gave may still be worked on, until anybody asks for the next."""
+        self._at.pop(reader, None)
 
     def stopped(self) -> None:
         """The consume was stopped. A callback is still at its message; who iterates may never say that it is done."""
-        for worker in list(self._at):
-            if worker is not self.handler:
-                self.ended(worker)
+        self._stopped = True
+        for reader in list(self._at):
+            if not (self.called_back and reader == HANDLE):
+                self._at.pop(reader, None)
+        self._last = None
 
-    def due(self, waiting: Iterable[Delivery], is_over: Callable[[Hashable], bool]) -> list[Delivery]:
-        """The messages to report now, of those in the buffer and those that workers are at.
-
-        Parameters
-        ----------
-        waiting
-            What is in the buffer.
-        is_over
-            Says of a worker whether it has ended, and will never say that it is done.
-        """
-        for worker in list(self._at):
-            if is_over(worker):
-                self.ended(worker)
-        return [message for message in (*self._at.copy().values(), *waiting) if not message.settled]
+    def due(self, waiting: Iterable[Delivery] = ()) -> list[Delivery]:
+        """The messages to report now, of those that are worked on and of those that wait in the buffer."""
+        at, last = list(self._at.values()), self._last
+        if last is not None and all(each is not last for each in at):
+            at.append(last)
+        return [message for message in (*at, *waiting) if not message.settled]
 
     @property
     def idle(self) -> bool:
-        """No worker is at a message."""
-        return not self._at
+        """No message is worked on."""
+        return not self.due()

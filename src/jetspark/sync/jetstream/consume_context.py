@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 from jetspark.aio.jetstream import consume_context as aio
 from jetspark.aio.jetstream import consuming, ordered
 from jetspark.aio.jetstream.puller import message_size
-from jetspark.flow.pull import ConsumeFields
+from jetspark.flow.pull import HANDLE, ConsumeFields, Progress
 from jetspark.jetstream.errors import Error
 from jetspark.sync.blocking import Blocking
 from jetspark.sync.callbacks import CALLBACK_THREADS, on_thread
@@ -121,7 +121,7 @@ class ConsumeContext(Blocking):
             target=self._work, args=(callback,), name=f"{CALLBACK_THREADS} of {self._inner!r}", daemon=True
         )
         if self._progress is not None:
-            self._progress.handler = self._thread
+            self._progress.called_back = True
         self._thread.start()
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -143,22 +143,22 @@ class ConsumeContext(Blocking):
 
     # -- messages ------------------------------------------------------------------------------------------------
 
-    def __iter__(self) -> Self:
-        return self
+    def __iter__(self) -> Iterator[Msg]:
+        return self if self._progress is None else _Iteration(self, self._progress)
 
-    def __next__(self) -> Msg:
+    def __next__(self, _reader: int = HANDLE) -> Msg:
         message: Msg | None
         try:
             message = self._popleft()
         except IndexError:
             message = None
         if message is None:  # not within the handler, whose exception would show as the cause of others
-            message = self._wait()
+            message = self._wait(_reader)
         self._count += 1
         if self._count >= self._tell_at:
             self._taken(message)
         if self._progress is not None:
-            self._progress.began(threading.current_thread(), message)
+            self._progress.began(_reader, message)
         return message
 
     def _taken(self, message: Msg) -> None:
@@ -180,10 +180,10 @@ class ConsumeContext(Blocking):
         self._puller.report()
         self._tell_at = self._puller.handed + self._puller.until_pull
 
-    def _wait(self) -> Msg:
+    def _wait(self, reader: int) -> Msg:
         """Wait for a message."""
         if self._progress is not None:
-            self._progress.ended(threading.current_thread())
+            self._progress.ended(reader)
         with self._changed:
             while True:
                 self._waiting = True
@@ -278,6 +278,13 @@ class ConsumeContext(Blocking):
     # -- callback ------------------------------------------------------------------------------------------------
 
     def _work(self, callback: Callback) -> None:
+        try:
+            self._call_back(callback)
+        finally:
+            if self._progress is not None:
+                self._progress.ended(HANDLE)
+
+    def _call_back(self, callback: Callback) -> None:
         while True:
             try:
                 message = self.__next__()
@@ -293,6 +300,24 @@ class ConsumeContext(Blocking):
 
     def _tell(self, error: Exception) -> None:
         self._connection._soon(partial(self._inner._report, error))
+
+
+class _Iteration:
+    """An iterator of a consume that reports progress, so that several loops are at one message each."""
+
+    def __init__(self, context: ConsumeContext, progress: Progress) -> None:
+        self._context = context
+        self._progress = progress
+        self._reader = progress.reader()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Msg:
+        return self._context.__next__(self._reader)
+
+    def __del__(self) -> None:
+        self._progress.forgotten(self._reader)
 
 
 def _woken(context: weakref.ref[ConsumeContext]) -> None:
