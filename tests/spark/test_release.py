@@ -29,6 +29,7 @@ from jetspark.server import NatsCluster
 from jetspark.spark.checkpoint import committed_offset
 from jetspark.spark.follower import check_version
 from jetspark.spark.release import Releaser, purges
+from jetspark.spark.stream_heads import StreamHeads
 from jetspark.spark.stream_offsets import StreamOffset
 from jetspark.spark.stream_options import stream_read_options
 
@@ -222,7 +223,8 @@ def test_a_release_that_fails_for_the_moment_is_made_up_for_by_the_next(caplog: 
 
 
 def test_nothing_is_told_unless_it_is_asked_for() -> None:
-    releaser = Releaser(stream_read_options({"servers": "nats://127.0.0.1:1", "stream": "S"}))
+    options = stream_read_options({"servers": "nats://127.0.0.1:1", "stream": "S"})
+    releaser = Releaser(options, StreamHeads(options))
     releaser.release({"S": StreamOffset(1, 2)})  # asks nobody
     releaser.start_at({"S": StreamOffset(1, 2)})
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.spark.following import FOLLOW, INTEREST, PURGE, WORK_QUEUE, kept
 from tests.spark.micro_batches import Offset, latest, nexts, reader, rows
 from tests.spark.support import Nats, running
 
@@ -16,6 +17,10 @@ from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import MessageDeleteRequest
 from jetspark.jetstream.config import StorageType
 from jetspark.server import NatsCluster
+from jetspark.spark.release import Releaser
+from jetspark.spark.stream_heads import StreamHeads
+from jetspark.spark.stream_offsets import read_offset
+from jetspark.spark.stream_options import stream_read_options
 
 GONE = "sequences 6 to {} are gone: an older state of the stream was restored and filled again: message {}, which"
 
@@ -153,6 +158,41 @@ def test_work_queues_are_known_again_too(own: Nats) -> None:
     stream, end = restored(own, 8, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
     with pytest.raises(DataLossError, match=GONE.format(10, 10)):
         latest(reader(own, stream), end)
+
+
+@pytest.mark.parametrize("again", [3, 8])
+@pytest.mark.parametrize("mode", ["purge", "consumer"])
+def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before(
+    own: Nats, mode: str, again: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, FOLLOW)
+    options = {**options, "failOnDataLoss": "false"}
+    stream = own.stream(**config)
+    made = reader(own, stream, **options)
+    start = latest(made, made.initialOffset())  # from here on there is interest
+    own.publish([f"{stream}.a"] * 5)
+    copy = saved(own)
+    own.publish([f"{stream}.a"] * 5)
+    end = latest(made, start)
+    put_back(own, copy)
+    own.publish([f"{stream}.new"] * again)
+    new = list(range(6, 6 + again))
+
+    made = reader(own, stream, **options)
+    back = latest(made, end)
+    made.commit(end)  # Spark tells of the last commit when the next micro-batch is written down, before it is planned
+    text = f"stream {stream} does not hold what was read up to 10"
+    assert caplog.text.count(text) == 1
+    assert kept(own, stream) == [1, 2, 3, 4, 5, *new]
+    assert rows(made, end, back) == new
+
+    read = stream_read_options({"servers": own.url, "stream": stream, **options})
+    committed = read_offset(end, [stream])
+    assert Releaser(read, StreamHeads(read)).release(committed, strict=True) == {stream}  # of a query that has ended
+    assert kept(own, stream) == [1, 2, 3, 4, 5, *new]
+    made.commit(back)
+    assert kept(own, stream) == []
+    assert caplog.text.count(text) == 2
 
 
 @pytest.mark.slow

@@ -45,7 +45,9 @@ def release(
     Returns
     -------
     dict[str, int] | None
-        By the stream's name, the first sequence that is kept; None when the query has committed nothing yet.
+        By the stream's name, the first sequence that is kept; None when the query has committed nothing yet. Nothing is
+        released of a stream that does not hold what was committed, because it was made again or an older state was
+        restored.
 
     Raises
     ------
@@ -63,15 +65,16 @@ def release(
         return None
     lines = _text(session, f"{checkpoint_location}/{_OFFSETS}/{batch}").splitlines()
     offsets = committed_offset(lines, read.read.streams, checkpoint_location)
-    releaser = Releaser(read)
     heads = StreamHeads(read)
+    releaser = Releaser(read, heads)
     try:
-        heads.look()
+        heads.look(offsets)
         releaser.prepare(heads.infos)
-        releaser.release(offsets, strict=True)
+        others = releaser.release(offsets, strict=True)
     finally:
         close_idle(read.read.server.connect)
-    return {stream: offset.next for stream, offset in offsets.items()}
+    first = {stream: heads.infos[stream].state.first_seq for stream in others}
+    return {stream: first.get(stream, offset.next) for stream, offset in offsets.items()}
 
 
 def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -> dict[str, StreamOffset]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.flow.ranges import is_passing
 from jetspark.jetstream import ConsumerConfig, ConsumerInfo, RetentionPolicy, StreamInfo
@@ -33,14 +33,16 @@ from jetspark.spark.follower import (
     whole_since,
 )
 from jetspark.spark.offsets import Loss
-from jetspark.spark.stream_heads import asking
-from jetspark.spark.stream_offsets import StreamOffset
+from jetspark.spark.stream_heads import StreamHeads, asking
+from jetspark.spark.stream_offsets import Held, StreamOffset
 from jetspark.spark.stream_options import CommitMode, ReleaseOptions, StreamReadOptions
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
 __all__ = ["Releaser", "check_release", "purges"]
+
+T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -79,8 +81,9 @@ def purges(stream: str, subjects: tuple[str, ...], committed: StreamOffset) -> l
 class Releaser:
     """Tells the streams of a query what Spark has committed; does nothing with `commitMode` = `none`."""
 
-    def __init__(self, options: StreamReadOptions) -> None:
+    def __init__(self, options: StreamReadOptions, heads: StreamHeads) -> None:
         self._options = options
+        self._heads = heads
         self._release = options.release
         self._done: dict[str, StreamOffset] = {}
         self._since: dict[str, int | None] = {}  # by stream, from where on its follower holds all; None: not said yet
@@ -130,42 +133,66 @@ class Releaser:
         since = self._since.get(stream)  # nothing where there are no followers
         return self._release.consumer if stream in self._interest and since is not None and since <= sequence else None
 
-    def release(self, committed: Mapping[str, StreamOffset], strict: bool = False) -> None:
+    def release(self, committed: Mapping[str, StreamOffset], strict: bool = False) -> set[str]:
         """Let the streams release what lies before these offsets.
 
         What fails and may work later is only logged, unless `strict`: the next commit says the same and more.
+
+        Returns
+        -------
+        set[str]
+            Streams that do not hold what was committed: nothing of them is released.
 
         Raises
         ------
         PermissionsViolationError, APIError, ...
             The server refuses.
         """
+        others: set[str] = set()
         if self._release.mode is CommitMode.NONE:
-            return
+            return others
         for stream, offset in committed.items():
             if self._done.get(stream) == offset:
                 continue
             try:
-                self._ask(partial(self._tell, stream, offset))
+                told = self._tell(stream, offset)
             except Error as error:
                 if strict or not is_passing(error):
                     raise
                 _log.warning("stream %s: not released up to %d yet: %s", stream, offset.next - 1, error)
             else:
-                self._done[stream] = offset
+                if told:
+                    self._done[stream] = offset
+                else:
+                    others.add(stream)
+        return others
 
-    def _tell(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
-        server = self._options.read.server
-        info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+    def _tell(self, stream: str, committed: StreamOffset) -> bool:
+        """Tell a stream, if it holds what was committed; whether it does."""
+        info = self._ask(partial(self._info, stream))
         check_release(info, self._release)
         if time_ns(info.created) != committed.created_ns:
             _log.warning("stream %s was deleted and made again; nothing of the new one is released", stream)
-        elif self._release.mode is CommitMode.CONSUMER:
-            self._follow(stream, committed, connection)
-        else:
-            for request in purges(stream, self._options.read.subjects, committed):
-                gone = connection.request(request, timeout=server.request_timeout, prefix=server.api)
-                _log.info("stream %s: purged %d messages before %d", stream, gone, committed.next)
+            return False
+        if self._heads.rewound(Held.of(info, self._options.read.subjects), committed) is not None:
+            # Spark tells of the last end when the planning has gone back already, to what replaced the lost messages.
+            _log.warning(
+                "stream %s does not hold what was read up to %d (an older state was restored, or its leader was just "
+                "elected); nothing is released before the next commit",
+                stream,
+                committed.next - 1,
+            )
+            return False
+        self._ask(
+            partial(self._follow if self._release.mode is CommitMode.CONSUMER else self._purge, stream, committed)
+        )
+        return True
+
+    def _purge(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
+        server = self._options.read.server
+        for request in purges(stream, self._options.read.subjects, committed):
+            gone = connection.request(request, timeout=server.request_timeout, prefix=server.api)
+            _log.info("stream %s: purged %d messages before %d", stream, gone, committed.next)
 
     def _begin(self, stream: str, start: StreamOffset, connection: Connection) -> None:
         """Let a new follower begin at a place; one that has begun stays where it is."""
@@ -208,9 +235,11 @@ class Releaser:
 
     def _settle(self, stream: str, connection: Connection) -> None:
         """Note from where on the stream lacks nothing, now that the follower is there and nothing is dropped."""
+        self._mark(stream, whole_since(self._info(stream, connection).state), connection)
+
+    def _info(self, stream: str, connection: Connection) -> StreamInfo:
         server = self._options.read.server
-        info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
-        self._mark(stream, whole_since(info.state), connection)
+        return connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
 
     def _mark(self, stream: str, since: int, connection: Connection) -> None:
         server = self._options.read.server
@@ -221,5 +250,5 @@ class Releaser:
     def _config(self, since: int | None = None) -> ConsumerConfig:
         return follower_config(self._release.consumer, self._options.read.subjects, since)
 
-    def _ask(self, ask: Callable[[Connection], object]) -> None:
-        asking(self._options, ask, self._options.read.retry_timeout)
+    def _ask(self, ask: Callable[[Connection], T]) -> T:
+        return asking(self._options, ask, self._options.read.retry_timeout)

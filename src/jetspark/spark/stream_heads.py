@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from jetspark.flow.ranges import is_passing
 from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
 from jetspark.jetstream.errors import Error, MessageNotFoundError
@@ -105,6 +106,8 @@ class StreamHeads:
         return Rewound(max(min(since, held.behind, reached.next - 1), held.first), time)
 
     def _time_of(self, stream: str, sequence: int) -> int | None:
+        from jetspark.bulk.patience import retrying
+
         server = self._options.read.server
         request = MessageGetRequest(stream, seq=sequence, no_headers=True)
 
@@ -117,8 +120,10 @@ class StreamHeads:
         if sequence < 1 or stream in self._untold:
             return None
         try:
-            return asking(self._options, ask, self._patience)
+            return retrying(lambda: asking(self._options, ask, 0.0), is_passing, self._patience)
         except Error as error:
+            if is_passing(error):
+                raise  # not knowing it this time, what replaced lost messages would be skipped for good
             self._untold.add(stream)
             _log.warning(
                 "stream %s: whether an older state of it was restored since it was read cannot be told: %s",

@@ -46,7 +46,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._options = options
         self._ranges = RangeReader(schema, options.read)
         self._heads = StreamHeads(options)
-        self._releaser = Releaser(options)
+        self._releaser = Releaser(options, self._heads)
         self._poll = IdlePoll(options.poll_interval)
         self._pace = Pace()
         self._initial: dict[str, object] | None = None
@@ -117,7 +117,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return []
         streams = self._options.read.streams
         begins, ends = read_offset(start, streams), read_offset(end, streams)
-        held = self._heads.seen or self._look(ends)  # a batch that is repeated after a restart comes without a look
+        # A batch that is repeated after a restart comes without a look, or with one that did not wait for its end.
+        held = (self._heads.seen if self._planned else None) or self._look(ends)
         ranges, there = [], {}
         for stream in streams:
             batch = _batch(begins[stream], ends[stream])
