@@ -12,7 +12,7 @@ from tests.spark.micro_batches import Offset, latest, nexts, reader, rows
 from tests.spark.support import Nats, running
 
 from jetspark import bulk
-from jetspark.errors import DataLossError
+from jetspark.errors import ConnectError, DataLossError, RequestTimeoutError
 from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import MessageDeleteRequest
 from jetspark.jetstream.config import StorageType
@@ -32,9 +32,9 @@ def own(tmp_path: Path) -> Iterator[Nats]:
         yield nats
 
 
-def saved(nats: Nats) -> Path:
+def saved(nats: Nats, name: str = "saved") -> Path:
     """A copy of the store, made while the server is down."""
-    copy = nats.server.store_dir.with_name("saved")
+    copy = nats.server.store_dir.with_name(name)
     nats.server.stop()
     shutil.copytree(nats.server.store_dir, copy)
     nats.server.start()
@@ -193,6 +193,50 @@ def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before
     made.commit(back)
     assert kept(own, stream) == []
     assert caplog.text.count(text) == 2
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("trigger", ["available now", "usual"])
+def test_a_repeated_micro_batch_is_not_compared_with_what_was_seen_before_it_was_asked_for(
+    own: Nats, trigger: str, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That look waits for nothing, and a leader that was just elected may not know of the last messages yet."""
+    stream = own.filled(5)
+    before = saved(own, "before")
+    made = reader(own, stream)
+    one = latest(made, made.initialOffset())
+    own.publish([f"{stream}.a"] * 5)
+    two = latest(made, one)
+    after = saved(own, "after")
+    put_back(own, before)
+    made = reader(own, stream, failOnDataLoss=fail)
+    if trigger == "available now":
+        made.prepareForTriggerAvailableNow()
+    else:
+        made.initialOffset()
+    put_back(own, after)
+    assert rows(made, one, two) == list(range(6, 11))
+    assert "older state" not in caplog.text
+
+
+def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was_restored(
+    own: Nats, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream, end = restored(own, 8)
+    short = {"requestTimeout": "200ms", "connectTimeout": "200ms", "retryTimeout": "100ms"}
+    options = stream_read_options({"servers": own.url, "stream": stream, **short})
+    heads, reached = StreamHeads(options), read_offset(end, [stream])[stream]
+    held = heads.look()[stream]
+    own.server.pause()
+    try:
+        with pytest.raises((RequestTimeoutError, ConnectError)):
+            heads.rewound(held, reached)
+    finally:
+        own.server.resume()
+    rewound = heads.rewound(held, reached)
+    assert rewound is not None
+    assert rewound.since == 6
+    assert "cannot be told" not in caplog.text
 
 
 @pytest.mark.slow
