@@ -214,10 +214,11 @@ def consume_options(
         Look the consumer up after a reconnect, and end with an error when it is gone, as revision 1 of ADR-37 has it.
         By default it is not looked up, and one that is made anew under its name is picked up (REC-05, REC-06).
     auto_in_progress
-        Say `in_progress` of the messages in the buffer, and of the one that the callback, or the body of the loop, is
-        at, three times within the consumer's `ack_wait`, so that none of them is delivered again meanwhile (R26). A
-        message that was left without an acknowledgement is delivered again. The server then no longer takes a message
-        from a handler that hangs. Does nothing where the consumer wants no acknowledgements.
+        Say `in_progress` of the messages in the buffer, and of the one that the callback, or each iterator, is at,
+        three times within the consumer's `ack_wait`, so that none of them is delivered again meanwhile (R26). An
+        iterator is at a message until it is asked for the next. A message that was left without an acknowledgement is
+        delivered again. The server then no longer takes a message from a handler that hangs. Does nothing where the
+        consumer wants no acknowledgements.
     group, min_pending, min_ack_pending, priority
         Priority group, and the place within it (ADR-42).
 
