@@ -34,6 +34,13 @@ class Requests:
             count += len(table)
         return count
 
+    def within(self, seconds: float) -> int:
+        """How many come in that time."""
+        count, until = 0, time.monotonic() + seconds
+        while (table := self._connection.read(until)) is not None:
+            count += len(table)
+        return count
+
     def configs(self) -> list[dict[str, object]]:
         """The configurations of the consumers that were asked for."""
         configs = []

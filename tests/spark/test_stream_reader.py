@@ -91,6 +91,19 @@ def test_an_idle_stream_is_asked_for_as_seldom_as_the_option_says(nats: Nats) ->
     assert len(rows(made, end, latest(made, end))) == 1
 
 
+def test_a_quiet_stream_of_a_query_whose_other_sources_flow_does_not_hold_it_up(nats: Nats) -> None:
+    stream = nats.filled(3)
+    made = reader(nats, stream, pollInterval="30s")
+    end = latest(made, made.initialOffset())
+    until = time.monotonic() + 3.0
+    while time.monotonic() < until:
+        assert latest(made, end) == end
+    made.commit(end)  # Spark tells all sources of a query of each of its micro-batches
+    begin = time.monotonic()
+    assert latest(made, end) == end
+    assert time.monotonic() - begin < 0.5  # a fifth of the silence is 0.6 s
+
+
 def test_a_micro_batch_waits_until_there_is_enough(nats: Nats) -> None:
     stream = nats.filled(1)
     made = reader(nats, stream, minOffsetsPerTrigger="5", maxTriggerDelay="400ms", pollInterval="1ms")

@@ -18,7 +18,7 @@ __all__ = ["Backlog", "IdlePoll", "Pace", "TriggerLimits", "default_read_limit",
 
 _FIRST_WAIT: Final = 0.01
 _SHARE: Final = 0.2
-_SPARKS_PAUSE: Final = 0.05
+_SPARKS_PAUSE: Final = 0.1
 """Seconds after which Spark is back with its next question at the latest, when it has nothing else to do."""
 
 
@@ -133,7 +133,11 @@ class IdlePoll:
     The first question after something new is not delayed. From then on the wait is a fifth of the time for which
     nothing came, 10 ms at first and up to the interval: a message after a long silence can wait, one of many cannot.
     Where Spark comes back late, it had something else to do (a trigger with a time, a micro-batch of another source);
-    it is not held up then.
+    it is not held up then. What comes from another source of the query counts as well, for Spark asks them one after
+    the other, and that one waits while this one does.
+
+    Spark's question is held up and never answered without asking: with an old answer `processAllAvailable` would end
+    before what was published is read.
 
     Parameters
     ----------
@@ -152,6 +156,11 @@ class IdlePoll:
         if self._asked is None or now - self._asked > _SPARKS_PAUSE:
             return 0.0
         return max(self._asked + self._wait - now, 0.0)
+
+    def made(self, now: float) -> None:
+        """A micro-batch is made, of what came from this source or from another one of the query."""
+        self._silent_since = now
+        self._wait = min(self._wait, _FIRST_WAIT)
 
     def asked(self, now: float, found: bool) -> None:
         """The server was asked, and there was something for a micro-batch, or not."""
