@@ -50,7 +50,7 @@ _MUX_SID: Final = 1
 _RECEIVE_BUFFER: Final = 4 << 20
 _PATIENCE: Final = 0.002  # seconds to wait for more bytes before decoding what is there
 _COLLECTING: Final = 0.02  # seconds, at most, from the first bytes to decoding
-_WORTH_WAKING: Final = 1 << 17  # bytes; a fast reader that wakes for less takes the server's time with system calls
+_WORTH_WAKING: Final = 1 << 18  # bytes; a fast reader that wakes for less takes the server's time with system calls
 
 
 def _widen(opened: socket.socket) -> None:
