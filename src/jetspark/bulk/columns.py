@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Protocol
 
 import numpy as np
@@ -49,6 +49,8 @@ COLUMNS: Final[dict[str, pa.DataType]] = {
 _DOT: Final = 46
 _PREFIX: Final = np.uint64(int.from_bytes(b"$JS.ACK.", "little"))
 _INT64_MAX: Final = (1 << 63) - 1
+_KEPT_ROWS: Final = 4096  # more than half a megabyte of messages mostly has
+_KEPT_LENGTH: Final = 256
 
 
 def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
@@ -210,7 +212,8 @@ def build_batch(table: FrameTable, acks: Acks, schema: pa.Schema, stream: str) -
 
 def _column(name: str, table: FrameTable, acks: Acks, stream: str) -> pa.Array:
     if name == "subject":
-        return _text(table.lines.subjects())
+        run = table.lines.run
+        return _text(table.lines.subjects()) if run is None else _repeated(_decoded(run.subject), run.count)
     if name == "data":
         return table.payloads()
     if name == "headers":
@@ -219,11 +222,12 @@ def _column(name: str, table: FrameTable, acks: Acks, stream: str) -> pa.Array:
         blocks = gather_spans(table.buffer, table.body, table.payload)
         return decode_headers(blocks, table.header_size > 0)
     if name == "stream":
-        return pa.repeat(pa.scalar(stream), len(table))
+        return _repeated(stream, len(table))
     if name == "sequence":
         return _from_numpy(acks.sequence)
     if name == "timestamp":
-        return _from_numpy(acks.timestamp_ns // 1000).view(COLUMNS["timestamp"])
+        microseconds = acks.timestamp_ns.view(np.uint64) // np.uint64(1000)  # none is negative
+        return _from_numpy(microseconds.view(np.int64)).view(COLUMNS["timestamp"])
     return _from_numpy(acks.timestamp_ns)
 
 
@@ -235,4 +239,20 @@ def _text(column: pa.BinaryArray) -> pa.StringArray:
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:  # not UTF-8: a subject may be any bytes
-        return pa.array([value.decode("utf-8", "replace") for value in column.to_pylist()], pa.string())
+        return pa.array([_decoded(value) for value in column.to_pylist()], pa.string())
+
+
+def _decoded(subject: bytes) -> str:
+    return subject.decode("utf-8", "replace")
+
+
+def _repeated(text: str, count: int) -> pa.StringArray:
+    """A column of one text; batches that follow on each other mostly have the same one, and share it."""
+    if len(text) > _KEPT_LENGTH or count > _KEPT_ROWS:
+        return pa.repeat(pa.scalar(text), count)
+    return _kept(text).slice(0, count)
+
+
+@lru_cache(maxsize=8)
+def _kept(text: str) -> pa.StringArray:
+    return pa.repeat(pa.scalar(text), _KEPT_ROWS)
