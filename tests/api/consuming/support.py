@@ -15,6 +15,7 @@ from tests.fronts import Ground, Spy, connect, eventually
 import jetspark
 from jetspark.aio import Msg
 from jetspark.aio.jetstream import ConsumeContext, Consumer
+from jetspark.jetstream.ack import parse_ack_subject
 from jetspark.wire.frames import MessageLine
 
 __all__ = [
@@ -115,15 +116,20 @@ class Warnings:
 
 
 @asynccontextmanager
-async def dropping(ground: Ground, drop: Callable[[int], bool]) -> AsyncIterator[Any]:
-    """A context of the front under test behind a proxy that drops the n-th deliveries for which `drop` says so."""
+async def dropping(ground: Ground, drop: Callable[[int], bool], *, of_each: bool = False) -> AsyncIterator[Any]:
+    """A context of the front under test behind a proxy that drops the n-th deliveries for which `drop` says so.
+
+    They are counted over all consumers, or, with `of_each`, for each by itself.
+    """
     delivered = 0
 
     def loses(line: MessageLine, _content: bytes) -> bool:
         nonlocal delivered
         delivery = line.reply.startswith(b"$JS.ACK.")
         delivered += delivery
-        return delivery and drop(delivered)
+        if not delivery:
+            return False
+        return drop(parse_ack_subject(line.reply.decode()).consumer_sequence if of_each else delivered)
 
     async with Sieve(ground.server.port, loses) as proxy:
         connection = await connect(ground.front, proxy.url, **ground.profile.options)

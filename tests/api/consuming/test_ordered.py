@@ -99,7 +99,7 @@ async def test_reading_ends_when_what_was_pending_is_purged(ground: Ground) -> N
 async def test_every_message_comes_once_and_in_order_although_deliveries_are_lost(ground: Ground) -> None:
     """Every tenth delivery is dropped on the way (K-drop), and what a former consumer still sends is left out."""
     stream = await filled(ground, 200)
-    async with dropping(ground, lambda number: number % 10 == 0) as js:
+    async with dropping(ground, lambda number: number % 10 == 0, of_each=True) as js:
         told = Warnings()
         async with js.ordered_consumer(stream.name).consume(until_drained=True, on_error=told.tell) as messages:
             seen = [message.payload async for message in messages]

@@ -25,7 +25,9 @@ from jetspark.errors import (
 )
 from jetspark.events import Disconnected, Reconnected
 from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, StorageType
+from jetspark.jetstream.ack import parse_ack_subject
 from jetspark.server import NatsServer
+from jetspark.wire.frames import MessageLine
 
 
 def numbers(messages: list[Msg]) -> list[int]:
@@ -37,13 +39,11 @@ async def fill(ground: Ground, subject: str, first: int, last: int) -> None:
 
 
 def loses_every(count: int, sieve: Sieve) -> None:
-    """Lose every so manieth delivery."""
-    seen = 0
+    """Lose every so manieth delivery of each consumer. Counted over all, it could be the first one each time."""
 
-    def loses(line: Any, _content: bytes) -> bool:
-        nonlocal seen
-        seen += line.reply.startswith(b"$JS.ACK.")
-        return bool(line.reply.startswith(b"$JS.ACK.")) and seen % count == 0
+    def loses(line: MessageLine, _content: bytes) -> bool:
+        reply = line.reply.decode()
+        return reply.startswith("$JS.ACK.") and parse_ack_subject(reply).consumer_sequence % count == 0
 
     sieve.loses = loses
 
