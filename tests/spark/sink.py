@@ -89,4 +89,4 @@ def recorded(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStr
 def forget_records(nats: Nats) -> None:
     """Begin without a record of a micro-batch, as all tests take the same query."""
     with contextlib.suppress(StreamNotFoundError):
-        nats.delete(PROGRESS)
+        nats.purge(PROGRESS)
