@@ -45,18 +45,23 @@ def test_a_stream_that_may_lose_a_record_is_refused(
         ConfigError, match=rf"stream {made} is there already and does not fit: it must have {lacks}, so"
     ):
         writer(nats, progressStream=made)
-    nats.delete(made)
 
 
-@pytest.mark.parametrize("config", [{}, {"max_bytes": 1 << 20, "discard": DiscardPolicy.NEW}, {"allow_direct": True}])
-def test_a_stream_of_ones_own_that_keeps_each_record_is_taken(nats: Nats, config: dict[str, object]) -> None:
-    made = nats.stream("KEEPS", subjects=["$JETSPARK.KEEPS.>"], max_msgs_per_subject=1, **config)
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("KEEPS", {}),
+        ("BOUNDED", {"max_bytes": 1 << 20, "discard": DiscardPolicy.NEW}),
+        ("DIRECT", {"allow_direct": True}),
+    ],
+)
+def test_a_stream_of_ones_own_that_keeps_each_record_is_taken(nats: Nats, name: str, config: dict[str, object]) -> None:
+    made = nats.stream(name, subjects=[f"$JETSPARK.{name}.>"], max_msgs_per_subject=1, **config)
     target = nats.stream()
     for _ in range(2):
         writer(nats, progressStream=made).publish(task(), iter(batches(target, range(10))))
     assert data(nats, target) == list(range(10))
     assert nats.info(made).state.messages == 1
-    nats.delete(made)
 
 
 def test_an_older_checkpoint_is_told_from_an_attempt_that_was_given_up_and_how_to_mend_it(nats: Nats) -> None:
@@ -131,7 +136,6 @@ def test_records_of_a_query_that_is_over_go_by_themselves_and_those_of_a_running
     # Without its record the query begins anew, as one that was never seen: nothing of it is in the way.
     done = writer(nats, **options).publish(over, iter(batches(target, range(10))))
     assert (done.skipped, done.streams[target].duplicates) == (0, 10)
-    nats.delete("AGEING")
 
 
 def test_a_stream_of_records_that_takes_no_times_to_live_keeps_them(nats: Nats) -> None:
@@ -140,4 +144,3 @@ def test_a_stream_of_records_that_takes_no_times_to_live_keeps_them(nats: Nats) 
     writer(nats, progressStream=made, progressRetention="1h").publish(task(), iter(batches(target, range(3))))
     (record,) = nats.rows(made, "headers")
     assert "Nats-TTL" not in dict(record["headers"])  # type: ignore[call-overload]  # a list of pairs
-    nats.delete(made)
