@@ -14,6 +14,7 @@ import nkeys
 import pytest
 from tests.bulk.proxy import Proxy
 from tests.bulk.streams import Streams, read, rows
+from tests.stores import before, unmakeable_store
 
 from jetspark import bulk
 from jetspark.bulk import Connection
@@ -28,9 +29,11 @@ from jetspark.errors import (
     NoServersError,
     ProtocolError,
     RequestTimeoutError,
+    StreamConfigError,
     StreamNotFoundError,
 )
-from jetspark.jetstream.api import AccountInfoRequest, StreamInfoRequest
+from jetspark.jetstream import StreamConfig
+from jetspark.jetstream.api import AccountInfoRequest, StreamCreateRequest, StreamDeleteRequest, StreamInfoRequest
 from jetspark.server import NatsServer
 
 SECRET = "s3cr3t-w0rd"
@@ -358,3 +361,21 @@ def test_a_request_over_the_limit_is_not_sent(connection: Connection) -> None:
     with pytest.raises(Error, match="max_payload"):
         connection.check_size(connection.server_info.max_payload + 1)
     connection.check_size(connection.server_info.max_payload)
+
+
+def test_a_store_that_could_not_be_made_is_asked_for_again_and_not_for_ever(
+    server: NatsServer, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams.make()
+    request = StreamCreateRequest(StreamConfig(name=streams.new_name()))
+    obstacle = unmakeable_store(server, request.config.name)
+    with bulk.connect(server.url) as connection:
+        with monkeypatch.context() as patch:
+            again = before(StreamCreateRequest.retry_pause, obstacle.touch)
+            patch.setattr(StreamCreateRequest, "retry_pause", again)
+            with pytest.raises(StreamConfigError, match="error creating store for stream"):
+                connection.request(request)
+        log = server.log_path.read_text()
+        assert log.count(f"Stream create failed for '$G > {request.config.name}'") == 6
+        assert connection.request(request).config.name == request.config.name
+        connection.request(StreamDeleteRequest(request.config.name))

@@ -1,11 +1,14 @@
 """The smallest client that can ask the JetStream API: a blocking socket, one request at a time."""
 
+import itertools
 import json
 import socket
+import time
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from jetspark.jetstream.api import Request
+from jetspark.jetstream.errors import APIError
 from jetspark.server import NatsServer
 from jetspark.wire import headers as header_block
 from jetspark.wire.headers import Headers, Status
@@ -86,8 +89,15 @@ class RawClient:
         return reply
 
     def request(self, request: Request[R]) -> R:
-        """Send a request of the API and return what it reads from the reply."""
-        reply = self.ask(request.subject(), request.payload())
-        if reply.status is not None:
-            raise request.status_error(reply.status.code, reply.status.description)
-        return request.read(reply.payload)
+        """Send a request of the API and return what it reads from the reply; refusals that pass are waited for."""
+        for tries in itertools.count(1):
+            reply = self.ask(request.subject(), request.payload())
+            if reply.status is not None:
+                raise request.status_error(reply.status.code, reply.status.description)
+            try:
+                return request.read(reply.payload)
+            except APIError as error:
+                if (pause := request.retry_pause(error, tries)) is None:
+                    raise
+                time.sleep(pause)
+        raise AssertionError

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from jetspark.jetstream.api.base import Request
+from jetspark.jetstream.errors import APIError
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire import frames
 from jetspark.wire.errors import (
@@ -418,7 +419,7 @@ class Connection:
         request
             What to ask; see `jetspark.jetstream.api`.
         timeout
-            Seconds for everything.
+            Seconds for everything. Within it, a refusal that passes by itself (`Request.retry_pause`) is asked again.
         prefix
             Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
 
@@ -432,13 +433,23 @@ class Connection:
         subject = request.subject(prefix)
         payload = request.payload()
         self.check_size(len(payload))
-        message = self.exchange(subject, payload, timeout)
-        if message is None:
-            raise RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
-        status = parse_status(message.header) if message.header and not message.payload else None
-        if status is not None:
-            raise request.status_error(status.code, status.description)
-        return request.read(message.payload)
+        deadline = time.monotonic() + timeout
+        left, tries = timeout, 0
+        while True:
+            tries += 1
+            message = self.exchange(subject, payload, left)
+            if message is None:
+                raise RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
+            status = parse_status(message.header) if message.header and not message.payload else None
+            if status is not None:
+                raise request.status_error(status.code, status.description)
+            try:
+                return request.read(message.payload)
+            except APIError as error:
+                pause = request.retry_pause(error, tries)
+                if pause is None or (left := deadline - time.monotonic() - pause) <= 0:
+                    raise
+            time.sleep(pause)
 
     def exchange(self, subject: str, payload: bytes, timeout: float) -> frames.Msg | None:
         """Send one message and wait for the answer to it; None when there is none in time (seconds)."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.api.management.fake import fake_api
 from tests.fronts import Ground
+from tests.stores import before, unmakeable_store
 
 from jetspark import aio
 from jetspark.aio.jetstream import JetStream
@@ -23,6 +24,7 @@ from jetspark.errors import (
     SubjectOverlapError,
 )
 from jetspark.jetstream import Duration, RetentionPolicy, StorageType, StreamConfig
+from jetspark.jetstream.api import StreamCreateRequest
 
 _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
@@ -67,6 +69,38 @@ async def test_an_update_changes_the_stream_or_says_why_not(ground: Ground, js: 
     with pytest.raises(StreamConfigError) as forbidden:
         await js.update_stream(config, storage="file")
     assert (forbidden.value.code, forbidden.value.err_code) == (500, 10052)
+
+
+@_ONE_SERVER
+async def test_a_store_that_could_not_be_made_is_made_at_the_next_try(ground: Ground, js: JetStream) -> None:
+    name, _ = ground.name(), await ground.stream(storage="file")
+    spy = await ground.spy()
+    unmakeable_store(ground.server, name)
+    stream = await js.create_stream(name=name, subjects=[name])
+    await spy.settled()
+    assert spy.subjects == [f"$JS.API.STREAM.CREATE.{name}"] * 2
+    assert (await stream.info()).state.messages == 0
+
+
+@_ONE_SERVER
+async def test_a_store_that_cannot_be_made_is_an_error_after_a_few_tries(
+    ground: Ground, js: JetStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, _ = ground.name(), await ground.stream(storage="file")
+    spy = await ground.spy()
+    obstacle = unmakeable_store(ground.server, name)
+    monkeypatch.setattr(StreamCreateRequest, "retry_pause", before(StreamCreateRequest.retry_pause, obstacle.touch))
+    with pytest.raises(StreamConfigError, match="error creating store for stream") as caught:
+        await js.create_stream(name=name, subjects=[name])
+    await spy.settled()
+    assert (caught.value.code, caught.value.err_code) == (500, 10049)
+    assert spy.subjects == [f"$JS.API.STREAM.CREATE.{name}"] * 6
+    spy.messages.clear()
+    with pytest.raises(StreamConfigError):
+        await js.create_stream(name=name, subjects=[name], timeout=0.1)
+    await spy.settled()
+    assert 1 <= len(spy.messages) <= 3
+    obstacle.unlink()
 
 
 @pytest.mark.conformance("MGT-04")

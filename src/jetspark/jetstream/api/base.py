@@ -14,6 +14,7 @@ import msgspec
 
 from jetspark.jetstream.codec import JsonStruct, decode, encode
 from jetspark.jetstream.errors import (
+    APIError,
     Error,
     InvalidReplyError,
     JetStreamNotEnabledError,
@@ -28,6 +29,9 @@ R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S", bound=JsonStruct)
 
 _NO_RESPONDERS: Final = 503
+_TEMPORARILY_UNAVAILABLE: Final = 10008
+_ELECTION_PAUSE: Final = 0.1
+"""Seconds before a server without a leader is asked again."""
 
 
 class Request(ABC, Generic[R_co]):
@@ -57,6 +61,20 @@ class Request(ABC, Generic[R_co]):
 
         Raises APIError when the server reports one, InvalidReplyError when the reply cannot be understood.
         """
+
+    def retry_pause(self, error: APIError, tries: int) -> float | None:  # noqa: ARG002 (for those that give up)
+        """Seconds to wait before it is sent again after a refusal that passes by itself; None where that is no use.
+
+        Parameters
+        ----------
+        error
+            What the server answered.
+        tries
+            How often it has been sent.
+        """
+        if self.repeatable and error.err_code == _TEMPORARILY_UNAVAILABLE:
+            return _ELECTION_PAUSE
+        return None
 
     def status_error(self, code: int, description: str = "") -> Error:
         """Return the error for a reply that is a status message: with 503, nobody serves this API."""

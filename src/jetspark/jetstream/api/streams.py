@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from jetspark.jetstream.account import AccountInfo
 from jetspark.jetstream.api.base import Request, body, check_success, narrow, read_reply
 from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
 from jetspark.jetstream.codec import encode, to_builtins
 from jetspark.jetstream.config import Placement, StreamConfig
-from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.errors import APIError, ConfigError
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
 
@@ -31,6 +31,10 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+_STORE_FAILED: Final = (10049, "error creating store for stream")
+_STORE_PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""Seconds before each further try to make a stream whose store the server could not make."""
 
 
 class _AccountInfoReply(AccountInfo):
@@ -106,6 +110,16 @@ class StreamCreateRequest(_StreamConfigRequest):
     def endpoint(self) -> str:
         """The subject without the API's prefix."""
         return f"STREAM.CREATE.{self.config.name}"
+
+    def retry_pause(self, error: APIError, tries: int) -> float | None:
+        """Seconds to wait before the stream is asked for again; None where that is no use.
+
+        nats-server clears up behind the last stream of an account after it has confirmed its deletion. A store that is
+        made at that moment may lose its directory, and the answer is 10049. Nothing was made, so it can be asked again.
+        """
+        if (error.err_code, error.description) == _STORE_FAILED and tries <= len(_STORE_PAUSES):
+            return _STORE_PAUSES[tries - 1]
+        return None
 
 
 @dataclass(frozen=True, slots=True)
