@@ -3,9 +3,9 @@
     python -m tests.chaos.campaign            50 faults over 1,000,000 messages; prints faults, lost, duplicated
 
 Legs: a limits stream, an interest stream with `commitMode` = `consumer` and a work queue with `purge`, each into
-Parquet; the limits stream once more with a filter, and into two streams by the sink, with and without a
-`progressStream`. Faults: SIGKILL to the driver, to a driver whose executors go on beside the next one, to an executor,
-to the server or the leader; a leader that steps down; connections that are cut. Only what was done is counted.
+Parquet; the limits stream once more with a filter, and into three streams by the sink: with a `progressStream`, without
+one, and in atomic batches. Faults: SIGKILL to the driver, to a driver whose executors go on beside the next one, to an
+executor, to the server or the leader; a leader that steps down; connections that are cut. Only what was done counts.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from jetspark.jetstream.api import ConsumerInfoRequest, ConsumerNamesRequest
 
 __all__ = ["LEGS", "Campaign", "Verdict", "run"]
 
-LEGS = ("limits", "filtered", "interest", "workqueue", "sink", "plain")
+LEGS = ("limits", "filtered", "interest", "workqueue", "sink", "plain", "atomic")
 KILL_DRIVER, ORPHAN, KILL_EXECUTOR = "kill driver", "orphan executor", "kill executor"
 DIGITS = list(range(10))
 FILTERED = [3, 7]
-TARGETS = {"sink": "TARGET", "plain": "PLAIN"}
+TARGETS = {"sink": "TARGET", "plain": "PLAIN", "atomic": "ATOMIC"}
 BATCH_TIMEOUT = 600.0  # Spark starts anew, with all its processes, on a machine that may be busy
 DRAIN_TIMEOUT = 900.0
 PUBLISH_TIMEOUT = 300.0
@@ -183,9 +183,11 @@ def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
     sink: dict[str, str] = {}
     if name in TARGETS:
         # Without a record it is the window alone that knows the repetitions, also those of a driver that starts slowly.
-        world.create(TARGETS[name], **({} if name == "sink" else {"duplicate_window": WINDOW}))
+        fields: dict[str, object] = {} if name == "sink" else {"duplicate_window": WINDOW}
+        world.create(TARGETS[name], allow_atomic=name == "atomic", **fields)
         sink = {"servers": servers, "subject": f"{TARGETS[name]}.number", "ackTimeout": "30s"}
         sink |= {"progressStream": "PROGRESS"} if name == "sink" else {"maxReplayDelay": "30m"}
+        sink |= {"atomic": "true"} if name == "atomic" else {}
     return Leg(
         name=name,
         options={**common, **options},
