@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 from hypothesis import given
@@ -138,37 +139,60 @@ def test_spark_is_not_held_up_when_it_had_something_else_to_do() -> None:
     assert len(asked_at(IdlePoll(1.0), 10.0, pause=0.2)) == pytest.approx(50, abs=1)  # a trigger with its own pace
 
 
+def turn(polls: list[IdlePoll], now: float, due: float, length: float = 0.1) -> tuple[float, float | None]:
+    """All sources of a query asked one after the other, as Spark does; what comes at a time comes from the first one.
+
+    Returns
+    -------
+    tuple[float, float | None]
+        When Spark asks again: 10 ms later, or behind the micro-batch; and when it was found, None when it was not.
+    """
+    found = None
+    for poll in polls:
+        now += 0.002 + poll.wait(now + 0.002)
+        if poll is polls[0] and due <= now:
+            found = now
+        poll.asked(now, found=found is not None and poll is polls[0])
+    if found is None:
+        return now + 0.01, None
+    for poll in polls:  # Spark commits the last micro-batch to all sources, and then this one runs
+        poll.made()
+    return now + length, found
+
+
 @pytest.mark.parametrize("quiet", [1, 3])
 def test_the_quiet_sources_of_a_query_do_not_hold_up_the_one_that_flows(quiet: int) -> None:
-    """As Spark asks: all sources one after the other, again after 10 ms, or 100 ms later where there was something."""
-    flowing, others = IdlePoll(1.0), [IdlePoll(1.0) for _ in range(quiet)]
-    now, due, waits, asked = 0.0, 0.3, [], 0
+    polls = [IdlePoll(1.0) for _ in range(1 + quiet)]
+    now, due = 0.0, 0.3
+    waits: list[float] = []
     while now < 60.0:
-        now += flowing.wait(now)
-        found = due <= now
-        while due <= now:
-            waits.append(now - due)
+        now, found = turn(polls, now, due)
+        while found is not None and due <= found:
+            waits.append(found - due)
             due += 0.3
-        flowing.asked(now, found=found)
-        for poll in others:
-            now += 0.002 + poll.wait(now + 0.002)
-            poll.asked(now, found=False)
-        if found:  # Spark commits the last micro-batch to all sources
-            for poll in (flowing, *others):
-                poll.made(now)
-        now += 0.1 if found else 0.01
     assert sum(waits) / len(waits) < 0.1
     assert max(waits) < 0.2
-    silent = now
+    silent, late = now, 0
     while now < silent + 60.0:
-        now += flowing.wait(now)
-        flowing.asked(now, found=False)
-        for poll in others:
-            now += 0.002 + poll.wait(now + 0.002)
-            poll.asked(now, found=False)
-            asked += now > silent + 10.0
-        now += 0.01
-    assert asked <= 51 * quiet  # when nothing comes from any of them, one a second again
+        now, _ = turn(polls, now, math.inf)
+        late += now > silent + 10.0
+    assert 45 <= late <= 51  # when nothing comes from any of them, all are asked once a second again
+
+
+@pytest.mark.parametrize("quiet", [0, 1, 3])
+@pytest.mark.parametrize("length", [0.1, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+@pytest.mark.parametrize("gap", [0.02, 0.05, 0.09])
+def test_the_time_that_a_micro_batch_takes_is_no_silence(gap: float, length: float, quiet: int) -> None:
+    """What comes right behind a long micro-batch is seen as soon as what comes behind a short one."""
+    polls = [IdlePoll(1.0) for _ in range(1 + quiet)]
+    now, due = 0.0, 0.3
+    waits: list[float] = []
+    while len(waits) < 20:
+        now, found = turn(polls, now, due, length)
+        if found is not None:
+            waits.append(found - due)
+            due = now + gap  # `now` is when the micro-batch has ended
+    assert max(waits[1:]) < 0.03
 
 
 def test_an_interval_below_the_first_wait_holds() -> None:

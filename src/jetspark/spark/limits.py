@@ -157,9 +157,9 @@ class IdlePoll:
             return 0.0
         return max(self._asked + self._wait - now, 0.0)
 
-    def made(self, now: float) -> None:
+    def made(self) -> None:
         """A micro-batch is made, of what came from this source or from another one of the query."""
-        self._silent_since = now
+        self._silent_since = None  # silence begins with the first question behind it: while it runs, nobody asks
         self._wait = min(self._wait, _FIRST_WAIT)
 
     def asked(self, now: float, found: bool) -> None:

@@ -134,7 +134,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def commit(self, end: dict[str, object]) -> None:
         """Let the streams release what lies before an offset that Spark has committed."""
-        self._poll.made(time.monotonic())  # Spark tells all sources of a query, when it makes the next micro-batch
+        self._poll.made()  # Spark tells all sources of a query, when it makes the next micro-batch
         self._releaser.release(read_offset(end, self._options.read.streams))
 
     def stop(self) -> None:
