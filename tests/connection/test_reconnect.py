@@ -49,14 +49,14 @@ async def test_a_killed_server_is_found_again_and_subscriptions_go_on(front: Fro
 @pytest.mark.conformance("REC-01")
 async def test_a_stopped_server_is_taken_for_dead_after_two_pings(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
-    connection = await front.connect(server.url, on_event=recorder, ping_interval=0.1, connect_timeout=0.3)
+    connection = await front.connect(server.url, on_event=recorder, ping_interval=0.5)
     subscription = await connection.subscribe("alive")
     await connection.flush()
-    server.pause()
     begin = time.monotonic()
+    server.pause()
     event = await recorder.wait(Disconnected)
     assert isinstance(event.error, StaleConnectionError)
-    assert 0.15 < time.monotonic() - begin < 2
+    assert 0.75 < time.monotonic() - begin < 4
     await connection.publish("alive", b"kept")
     server.resume()
     await recorder.wait(Reconnected)
@@ -65,8 +65,8 @@ async def test_a_stopped_server_is_taken_for_dead_after_two_pings(front: Front, 
 
 async def test_a_living_server_is_left_alone_by_pings(front: Front, url: str) -> None:
     recorder = Recorder()
-    connection = await front.connect(url, on_event=recorder, ping_interval=0.02)
-    await asyncio.sleep(0.3)
+    connection = await front.connect(url, on_event=recorder, ping_interval=0.4)
+    await asyncio.sleep(2)  # longer than it takes to give up a server that does not answer
     assert connection.connected
     assert recorder.names == ["Connected"]
 
@@ -136,7 +136,7 @@ async def test_the_first_retry_is_immediate(front: Front, shared_server: NatsSer
         begin = time.monotonic()
         proxy.cut()
         await recorder.wait(Reconnected)
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < 4
         await front.close()
 
 
@@ -150,8 +150,9 @@ async def test_what_is_under_way_when_the_session_is_lost_fails_at_once(front: F
         ]
         await eventually(lambda: silent.received == 2)
         server.pause()
+        pings = proxy.said.count(b"PING")
         flush = asyncio.create_task(connection.flush(20))
-        await asyncio.sleep(0.1)
+        await eventually(lambda: proxy.said.count(b"PING") > pings)
         proxy.cut()
         with pytest.raises(DisconnectedError):
             await requests[0]
@@ -333,7 +334,7 @@ async def test_a_reconnect_can_be_closed(front: Front, server: NatsServer) -> No
     await asyncio.sleep(0.05)
     begin = time.monotonic()
     await connection.close()
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 10
     with pytest.raises(Error):
         await waiting
     await recorder.wait(Closed)

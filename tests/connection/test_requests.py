@@ -24,7 +24,7 @@ async def test_connect_asks_for_headers_and_no_responders_and_a_request_to_nobod
             await connection.request("nobody.listens", timeout=5)
         with pytest.raises(NoRespondersError):
             await connection.request("nobody.listens", timeout=5, own_inbox=True)
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < 4  # of 5
         line = bytes(proxy.said).split(b"\r\n")[0]
         for field in (b'"headers":true', b'"no_responders":true', b'"protocol":1', b'"verbose":false'):
             assert field in line
@@ -71,7 +71,7 @@ async def test_without_an_answer_a_request_ends_in_time(front: Front, url: str, 
     begin = time.monotonic()
     with pytest.raises(RequestTimeoutError, match="silent"):
         await connection.request("silent", timeout=0.1, own_inbox=own_inbox)
-    assert 0.05 < time.monotonic() - begin < 2
+    assert 0.05 < time.monotonic() - begin < 4  # the usual time-out is 5
 
 
 async def test_a_late_answer_reaches_nobody_else(front: Front, url: str) -> None:
