@@ -339,7 +339,7 @@ class Connection:
         if self._lost is not None:
             self._fail(self._lost)
         got, latest = 0, deadline
-        while got < enough:
+        while got < enough and not (got and time.monotonic() >= latest):
             if self._filled == len(self._buffer):
                 if got:
                     break
