@@ -1,5 +1,7 @@
 """Columns of a run are those that are read by searching."""
 
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -37,3 +39,17 @@ def test_a_number_of_a_run_that_cannot_be_is_refused(number: bytes) -> None:
     assert table.run is not None
     with pytest.raises(InvalidAckError):
         _ = read_acks(table.lines).sequence
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 4096, 4097])
+@pytest.mark.parametrize("subject", [b"a", b"\xff", b"s" * 256, b"s" * 257])
+def test_the_columns_of_one_text_are_right_in_every_size_and_small_when_there_are_few(
+    count: int, subject: bytes
+) -> None:
+    replies = [b"$JS.ACK.ORDERS.c.1.%d.%d.%d.1" % (row + 1000, row + 1000, row + 10**18) for row in range(count)]
+    pieces = [message(b"x", subject=subject, reply=reply) for reply in replies]
+    made = batch(decode(pa.py_buffer(joined(pieces))))
+    assert made.column("subject").to_pylist() == [subject.decode(errors="replace")] * count
+    assert made.column("stream").to_pylist() == ["ORDERS"] * count
+    if count < 256:
+        assert len(pickle.dumps(made)) < 10_000 + 2_000 * count

@@ -50,6 +50,7 @@ _DOT: Final = 46
 _PREFIX: Final = np.uint64(int.from_bytes(b"$JS.ACK.", "little"))
 _INT64_MAX: Final = (1 << 63) - 1
 _KEPT_ROWS: Final = 4096  # more than half a megabyte of messages mostly has
+_FEW_ROWS: Final = 256  # are made quickly, and what is shared is pickled whole
 _KEPT_LENGTH: Final = 256
 
 
@@ -248,7 +249,7 @@ def _decoded(subject: bytes) -> str:
 
 def _repeated(text: str, count: int) -> pa.StringArray:
     """A column of one text; batches that follow on each other mostly have the same one, and share it."""
-    if len(text) > _KEPT_LENGTH or count > _KEPT_ROWS:
+    if len(text) > _KEPT_LENGTH or not _FEW_ROWS <= count <= _KEPT_ROWS:
         return pa.repeat(pa.scalar(text), count)
     return _kept(text).slice(0, count)
 
