@@ -148,9 +148,9 @@ class ConnectionCore:
         if link is None or not self._outbound.online:
             return
         link.flush()
-        if link.choked:
+        if link.choked and not link.lost.done():
             await link.room()
-        else:
+        else:  # a session that is lost counts as one until the supervisor has had its turn
             await asyncio.sleep(0)
 
     def _send_scheduled(self) -> None:
