@@ -223,7 +223,7 @@ def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was
     own: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream, end = restored(own, 8)
-    short = {"requestTimeout": "200ms", "connectTimeout": "200ms", "retryTimeout": "100ms"}
+    short = {"requestTimeout": "2s", "connectTimeout": "2s", "retryTimeout": "1ms"}  # long enough for one that is there
     options = stream_read_options({"servers": own.url, "stream": stream, **short})
     heads, reached = StreamHeads(options), read_offset(end, [stream])[stream]
     held = heads.look()[stream]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.flow.ranges import is_passing
 from jetspark.jetstream import StreamInfo
-from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
-from jetspark.jetstream.errors import Error, MessageNotFoundError
+from jetspark.jetstream.api import MessageGetRequest, Request, StreamInfoRequest
+from jetspark.jetstream.errors import Error, MessageNotFoundError, StreamNotFoundError
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import lend
 from jetspark.spark.stream_offsets import Held, Rewound, StreamOffset, has_replicas
@@ -28,6 +28,10 @@ __all__ = ["StreamHeads", "asking", "lags"]
 T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
+
+
+class _UnreachableError(Error):
+    """A subject at which nobody answers although the stream is there: no permission, no export, no import of it."""
 
 
 def asking(options: StreamReadOptions, ask: Callable[[Connection], T], retry_timeout: float) -> T:
@@ -108,21 +112,37 @@ class StreamHeads:
     def _time_of(self, stream: str, sequence: int) -> int | None:
         from jetspark.bulk.patience import retrying
 
-        server = self._options.read.server
-        request = MessageGetRequest(stream, seq=sequence, no_headers=True)
-
         def ask(connection: Connection) -> int | None:
             try:
-                return connection.request(request, timeout=server.request_timeout, prefix=server.api).timestamp_ns
+                return self._request(connection, MessageGetRequest(stream, seq=sequence, no_headers=True)).timestamp_ns
             except MessageNotFoundError:
                 return None
+
+        def ask_once_more(connection: Connection) -> int | None:
+            """Between two answers about the stream: where it is silent even then, this cannot be asked for at all."""
+            self._request(connection, StreamInfoRequest(stream))
+            try:
+                return ask(connection)
+            except Error as error:
+                if is_passing(error):
+                    self._request(connection, StreamInfoRequest(stream))
+                    raise _UnreachableError(str(error)) from error
+                raise
+
+        def ask_patiently() -> int | None:
+            try:
+                return retrying(lambda: asking(self._options, ask, 0.0), is_passing, self._patience)
+            except Error as error:
+                if is_passing(error):
+                    return asking(self._options, ask_once_more, 0.0)
+                raise
 
         if sequence < 1 or stream in self._untold:
             return None
         try:
-            return retrying(lambda: asking(self._options, ask, 0.0), is_passing, self._patience)
+            return ask_patiently()
         except Error as error:
-            if is_passing(error):
+            if is_passing(error) or isinstance(error, StreamNotFoundError):
                 raise  # not knowing it this time, what replaced lost messages would be skipped for good
             self._untold.add(stream)
             _log.warning(
@@ -137,11 +157,11 @@ class StreamHeads:
         return 0.0 if self.seen is None else self._options.read.retry_timeout
 
     def _ask(self, connection: Connection) -> dict[str, StreamInfo]:
+        return {stream: self._request(connection, StreamInfoRequest(stream)) for stream in self._options.read.streams}
+
+    def _request(self, connection: Connection, request: Request[T]) -> T:
         server = self._options.read.server
-        return {
-            stream: connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
-            for stream in self._options.read.streams
-        }
+        return connection.request(request, timeout=server.request_timeout, prefix=server.api)
 
 
 def lags(info: StreamInfo, reached: StreamOffset) -> bool:

@@ -1,0 +1,147 @@
+"""Queries in an account that another one lets ask for some of its JetStream API, and for nothing else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.spark.micro_batches import Offset, latest, reader, rows
+from tests.spark.support import Nats, running
+
+from jetspark import bulk
+from jetspark.errors import DataLossError, RequestTimeoutError
+from jetspark.jetstream.api import StreamInfoRequest
+from jetspark.jetstream.names import api_prefix
+from jetspark.spark.stream_heads import StreamHeads
+from jetspark.spark.stream_offsets import read_offset
+from jetspark.spark.stream_options import stream_read_options
+
+PREFIX = "JS.API"
+READING = ("STREAM.INFO.*", "CONSUMER.CREATE.>", "CONSUMER.INFO.>", "CONSUMER.MSG.NEXT.>", "CONSUMER.DELETE.>")
+GETTING = "STREAM.MSG.GET.*"
+APP = {"user": "app", "password": "p", "apiPrefix": PREFIX, "requestTimeout": "1s", "retryTimeout": "1ms"}
+TRIES = 3
+"""How often a message is asked for with such a `retryTimeout`: twice, and once more between two questions."""
+
+
+@contextmanager
+def exported(*subjects: str) -> Iterator[Nats]:
+    """A server of which an account `APP` may ask for these subjects of the API of an account `JS`."""
+    services = {subject: f"$JS.API.{subject}" for subject in subjects}
+    accounts = {
+        "JS": {
+            "jetstream": "enabled",
+            "users": [{"user": "js", "password": "p"}],
+            "exports": [{"service": service, "response_type": "stream"} for service in services.values()],
+        },
+        "APP": {
+            "users": [{"user": "app", "password": "p"}],
+            "imports": [
+                {"service": {"account": "JS", "subject": service}, "to": f"{PREFIX}.{subject}"}
+                for subject, service in services.items()
+            ],
+        },
+    }
+    with running({"user": "js", "password": "p"}, config={"accounts": accounts}) as nats:
+        yield nats
+
+
+@contextmanager
+def listening(nats: Nats) -> Iterator[bulk.Connection]:
+    """Somebody who takes the questions for a message and does not answer, so that there is nobody who says so."""
+    with bulk.connect(nats.url, user="app", password="p") as ear:
+        ear.subscribe(f"{PREFIX}.{GETTING}")
+        # Behind its answer the server has the subscription.
+        ear.request(StreamInfoRequest(nats.stream()), prefix=api_prefix(prefix=PREFIX))
+        yield ear
+
+
+def cannot_be_told(stream: str) -> str:
+    return f"stream {stream}: whether an older state of it was restored since it was read cannot be told: "
+
+
+def reads_everything(nats: Nats, stream: str) -> bool:
+    made = reader(nats, stream, maxOffsetsPerTrigger="4", **APP)
+    start, read = made.initialOffset(), []
+    while (end := latest(made, start)) != start:
+        read += rows(made, start, end)
+        start = end
+    return read == list(range(1, 11))
+
+
+def test_a_query_that_may_not_get_messages_because_nobody_is_there_is_warned_once_and_reads(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with exported(*READING) as nats:
+        stream = nats.filled(10)
+        assert reads_everything(nats, stream)
+    assert caplog.text.count(cannot_be_told(stream)) == 1
+    assert f"STREAM.MSG.GET.{stream}: nobody answers" in caplog.text
+
+
+def test_a_query_that_may_not_get_messages_because_nobody_answers_is_warned_once_and_reads(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with exported(*READING) as nats, listening(nats) as ear:
+        stream = nats.filled(10)
+        assert reads_everything(nats, stream)
+        asked = 0
+        while (table := ear.read(time.monotonic() + 0.2)) is not None:
+            asked += len(table)
+    assert asked == TRIES  # for the first micro-batch, and none for the later ones
+    assert caplog.text.count(cannot_be_told(stream)) == 1
+    assert f"no reply to {PREFIX}.STREAM.MSG.GET.{stream}" in caplog.text
+
+
+def test_a_query_that_may_get_messages_notices_a_restored_stream(caplog: pytest.LogCaptureFixture) -> None:
+    with exported(*READING, GETTING) as nats:
+        stream = nats.filled(10)
+        with pytest.raises(
+            DataLossError, match="an older state of the stream was restored and filled again: message 4"
+        ):
+            latest(reader(nats, stream, **APP), of_another_time(nats, stream))
+    assert "cannot be told" not in caplog.text
+
+
+def of_another_time(nats: Nats, stream: str) -> Offset:
+    """An offset in the middle of a stream whose last message was another one."""
+    made = reader(nats, stream, maxOffsetsPerTrigger="4", **{**APP, "apiPrefix": "$JS.API", "user": "js"})
+    end = latest(made, made.initialOffset())
+    streams = end["streams"]
+    assert isinstance(streams, dict)
+    streams[stream]["time"] = "2026-01-01T00:00:00Z"
+    return end
+
+
+@pytest.mark.slow
+def test_a_server_that_falls_silent_during_the_last_question_is_not_taken_for_one_that_refuses_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with exported(*READING) as nats, listening(nats) as ear:
+        stream = nats.filled(10)
+        reached = read_offset(of_another_time(nats, stream), [stream])[stream]
+        heads = StreamHeads(stream_read_options({"servers": nats.url, "stream": stream, **APP}))
+        held = heads.look()[stream]
+
+        def fall_silent() -> None:
+            left = TRIES
+            while left:
+                table = ear.read(time.monotonic() + 30.0)
+                assert table is not None
+                left -= len(table)
+            nats.server.pause()
+
+        falling = threading.Thread(target=fall_silent)
+        falling.start()
+        try:
+            with pytest.raises(RequestTimeoutError):
+                heads.rewound(held, reached)
+        finally:
+            falling.join(30.0)
+            nats.server.resume()
+        assert "cannot be told" not in caplog.text
+        assert heads.rewound(held, reached) is None
+        assert caplog.text.count(cannot_be_told(stream)) == 1
