@@ -6,8 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
-__all__ = ["long_way", "until"]
+from jetspark.aio import Connection
+
+__all__ = ["long_way", "under_way", "until"]
+
+
+def under_way(nc: Connection) -> int:
+    """How many requests of a connection wait for their answer."""
+    blocking: Any = getattr(nc, "inner", None)  # of a carried connection
+    return len((nc if blocking is None else blocking._inner)._client.requests)
 
 
 async def until(condition: Callable[[], Awaitable[object]], timeout: float = 10.0) -> None:  # noqa: ASYNC109

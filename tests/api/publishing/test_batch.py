@@ -483,7 +483,7 @@ async def test_a_batch_whose_answer_was_not_awaited_takes_no_more(ground: Ground
     await ground.admin.flush()
     batch = ground.js.batch()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(batch.add(subject), 0.05)
+        await asyncio.wait_for(batch.add(subject), 1)
     with pytest.raises(BatchClosedError, match="cancelled"):
         await batch.add(subject)
     await eventually(lambda: subscription.pending[0] == 1)

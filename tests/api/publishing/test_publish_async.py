@@ -114,7 +114,7 @@ async def test_r46_an_error_reaches_the_future_it_belongs_to(ground: Ground) -> 
 
 @pytest.mark.conformance("PUB-11")
 async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
-    js = _context(ground, max_pending=10)
+    js = _context(ground, max_pending=10, stall_wait=10)
     stream = await ground.stream()
     futures = []
     for _ in range(500):
@@ -126,7 +126,7 @@ async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-11")
 async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground: Ground) -> None:
-    js = _context(ground, max_pending=10, ack_timeout=1.5)
+    js = _context(ground, max_pending=10, ack_timeout=2.5)
     stream = await ground.stream(no_ack=True)
     loop = asyncio.get_running_loop()
     futures = [await js.publish_async(f"{stream.name}.a") for _ in range(10)]
@@ -134,7 +134,7 @@ async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground:
     begin = loop.time()
     with pytest.raises(TooManyStalledError, match="10 publishes") as caught:
         await js.publish_async(f"{stream.name}.a")
-    assert 0.2 <= loop.time() - begin < 1
+    assert 0.2 <= loop.time() - begin < 2.5
     assert isinstance(caught.value, TimeoutError)
     with pytest.raises(PublishTimeoutError, match="10 publishes are not acknowledged"):
         await js.publish_async_completed(0.05)
@@ -157,12 +157,12 @@ async def test_the_usual_limit_is_four_thousand(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-12")
 async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_slot(ground: Ground) -> None:
-    js = _context(ground, max_pending=2, ack_timeout=0.2, stall_wait=1.0)
+    js = _context(ground, max_pending=2, ack_timeout=1.2, stall_wait=10)
     silent, stream = await ground.stream(no_ack=True), await ground.stream()
     futures = [await js.publish_async(f"{silent.name}.a") for _ in range(2)]
     assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 1  # it waited for the room
     for future in futures:
-        with pytest.raises(PublishTimeoutError, match=rf"{silent.name}\.a: no acknowledgement within 0\.2 s"):
+        with pytest.raises(PublishTimeoutError, match=rf"{silent.name}\.a: no acknowledgement within 1\.2 s"):
             await future
     assert js.publish_async_pending == 0
     assert js.publish_async_stats.failed == 2
@@ -170,12 +170,12 @@ async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_sl
 
 @pytest.mark.conformance("PUB-12")
 async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> None:
-    js = _context(ground, ack_timeout=0.1)
+    js = _context(ground, ack_timeout=1)  # to be sent in time, too
     subject = ground.name("service")
     subscription = await ground.admin.subscribe(subject)
     await ground.admin.flush()
     future = await js.publish_async(subject)
-    message = await subscription.next_msg(2)
+    message = await subscription.next_msg(5)
     with pytest.raises(PublishTimeoutError):
         await future
     await message.respond(b'{"stream":"S", "seq":1}')
@@ -188,7 +188,7 @@ async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> No
 
 @pytest.mark.conformance("PUB-12")
 async def test_retries_do_not_hold_up_the_others(ground: Ground) -> None:
-    js = _context(ground, retry=RetryPlan(attempts=1, wait=0.1))
+    js = _context(ground, retry=RetryPlan(attempts=1, wait=1))
     stream = await ground.stream()
     nobody = await js.publish_async(ground.name("nobody"))
     other = await js.publish_async(f"{stream.name}.a")
@@ -269,7 +269,7 @@ async def test_a_future_that_is_open_says_so_and_calls_back(ground: Ground) -> N
 @pytest.mark.parametrize("front", ["sync"], indirect=True)
 @ONE_PROFILE
 async def test_a_blocking_future_waits_as_long_as_it_is_told(ground: Ground) -> None:
-    js = _context(ground, ack_timeout=0.3)
+    js = _context(ground, ack_timeout=2)
     stream = await ground.stream(no_ack=True)
     future = cast("Any", await js.publish_async(f"{stream.name}.a")).inner
     with pytest.raises(PublishTimeoutError, match="stays under way"):

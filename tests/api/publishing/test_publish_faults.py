@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.api.publishing.support import until
+from tests.api.publishing.support import under_way, until
 from tests.connection.test_cancellation import CancelledAt
 from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
 
@@ -67,7 +67,7 @@ async def test_a_stopped_server_stalls_a_full_window(ground: Ground) -> None:
     begin = loop.time()
     with pytest.raises(TooManyStalledError):
         await js.publish_async(f"{stream.name}.a")
-    assert 0.2 <= loop.time() - begin < 1
+    assert 0.2 <= loop.time() - begin < 4
     assert js.publish_async_pending == 10
     ground.server.resume()
     await js.publish_async_completed(5)
@@ -113,8 +113,7 @@ async def test_publishing_goes_on_in_the_next_session(ground: Ground) -> None:
 async def test_a_publish_whose_time_has_passed_is_not_sent_any_more(ground: Ground) -> None:
     js = _context(ground, ack_timeout=0.1)
     stream = await ground.stream(storage=StorageType.FILE)
-    await js.publish_async(f"{stream.name}.a", b"first")
-    await js.publish_async_completed(5)
+    await ground.js.publish(f"{stream.name}.a", b"first")
     ground.server.kill()
     await eventually(lambda: not ground.nc.connected)
     late = [await js.publish_async(f"{stream.name}.a", b"late", msg_id="m") for _ in range(3)]
@@ -132,7 +131,7 @@ async def test_a_publish_whose_time_has_passed_is_not_sent_any_more(ground: Grou
 async def test_a_loop_that_was_busy_for_too_long_sends_nothing_late(ground: Ground) -> None:
     js = _context(ground, ack_timeout=0.05)
     stream = await ground.stream()
-    await (await js.publish_async(f"{stream.name}.a"))
+    await ground.js.publish(f"{stream.name}.a")
     late = await js.publish_async(f"{stream.name}.a")
     time.sleep(0.1)  # noqa: ASYNC251 (the loop is blocked on purpose)
     with pytest.raises(PublishTimeoutError):
@@ -194,7 +193,7 @@ async def test_a_publish_that_waits_for_its_answer_fails_with_the_session(ground
     stream = await ground.stream()
     ground.server.pause()
     published = asyncio.ensure_future(ground.js.publish(f"{stream.name}.a"))
-    await asyncio.sleep(0.05)
+    await eventually(lambda: under_way(ground.nc) == 1)
     ground.server.kill()
     with pytest.raises(DisconnectedError):
         await published

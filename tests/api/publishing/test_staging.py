@@ -76,11 +76,11 @@ def test_what_was_staged_when_the_session_is_lost_is_not_sent(server: NatsServer
 
 def test_what_was_staged_until_its_time_had_passed_is_not_sent(server: NatsServer) -> None:
     with sync.connect(server.url) as connection:
-        js = _context(connection, "LATE", ack_timeout=0.1)
+        js = _context(connection, "LATE", ack_timeout=1)
         busy = Busy(connection)
         future = js.publish_async("LATE.a")
         with pytest.raises(PublishTimeoutError, match="stays under way"):
-            future.result(0.2)
+            future.result(1.5)
         busy.release()
         assert isinstance(future.exception(5), PublishTimeoutError)
         assert js.publish("LATE.a").seq == 2
