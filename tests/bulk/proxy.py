@@ -117,6 +117,30 @@ def cut_after(count: int) -> Tamper:
     return tamper
 
 
+class MadeLate:
+    """Lets the rows of a publish find no stream the first time, and one the second time.
+
+    From `armed` on it holds back what the server says, until that has refused so many rows; then `make` is called, and
+    all of it goes on.
+    """
+
+    def __init__(self, rows: int, make: Callable[[], object]) -> None:
+        self.armed = False
+        self._rows = rows
+        self._make = make
+        self._held = b""
+
+    def __call__(self, data: bytes) -> bytes:
+        if not self.armed:
+            return data
+        self._held += data
+        if self._held.count(b"NATS/1.0 503") < self._rows:
+            return b""
+        self.armed = False
+        self._make()
+        return self._held
+
+
 def drop_frame(which: Callable[[FrameTable, int], bool]) -> Tamper:
     """Leave out the first message for which `which(table, row)` holds."""
     rest = b""

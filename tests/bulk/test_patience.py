@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from jetspark.bulk import patience
 from jetspark.bulk.patience import Patience, retrying
 from jetspark.errors import ConnectError, RequestTimeoutError
 from jetspark.flow.ranges import is_passing
+
+
+class Clock:
+    """A time that passes only in sleep, in place of the module `time`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(patience, "time", clock)
+    return clock
 
 
 def test_without_a_retry_timeout_there_is_one_try_and_nothing_is_let_go_of() -> None:
@@ -19,11 +38,10 @@ def test_without_a_retry_timeout_there_is_one_try_and_nothing_is_let_go_of() -> 
     assert patience.tries == 0
 
 
-def test_what_is_let_go_of_goes_before_the_wait() -> None:
+def test_what_is_let_go_of_goes_before_the_wait(clock: Clock) -> None:
     let_go: list[float] = []
-    began = time.monotonic()
-    assert Patience(5).wait(lambda: let_go.append(time.monotonic()), at_least=0.1)
-    assert let_go[0] - began < 0.1 <= time.monotonic() - began
+    assert Patience(5).wait(lambda: let_go.append(clock.now), at_least=0.1)
+    assert (let_go, clock.now) == ([0.0], 0.1)
 
 
 def test_what_fails_for_the_moment_is_asked_again_until_it_works() -> None:
@@ -49,11 +67,11 @@ def test_what_fails_for_good_is_asked_once() -> None:
     assert asked == [1]
 
 
-def test_what_goes_on_failing_is_asked_until_the_time_is_up() -> None:
+def test_what_goes_on_failing_is_asked_until_the_time_is_up(clock: Clock) -> None:
     asked: list[float] = []
 
     def ask() -> None:
-        asked.append(time.monotonic())
+        asked.append(clock.now)
         raise ConnectError("away")
 
     with pytest.raises(ConnectError):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from tests.bulk.proxy import MadeLate, Proxy
 from tests.bulk.streams import HEADERS, Streams, read, rows, sequences
 
 from jetspark import bulk
@@ -228,13 +229,13 @@ def test_a_row_that_no_stream_takes_is_told(connection: Connection, streams: Str
 
 
 def test_a_stream_that_is_made_a_moment_later_gets_every_row_once(connection: Connection, server: NatsServer) -> None:
-    with bulk.connect(server.url) as other:
-        making = threading.Timer(0.3, Streams(other).make_as, [StreamConfig(name="LATE", subjects=["late.>"])])
-        making.start()
-        report = bulk.publish(connection, rows("late.x", [b"%d" % number for number in range(3000)]))
-        making.join()
+    config = StreamConfig(name="LATE", subjects=["late.>"])
+    late = MadeLate(3000, lambda: Streams(connection).make_as(config))
+    with Proxy(server, late) as proxy, bulk.connect(proxy.url) as own:
+        late.armed = True
+        report = bulk.publish(own, rows("late.x", [b"%d" % number for number in range(3000)]))
         assert (report.count, report.duplicates, report.last_sequence) == (3000, 0, 3000)
-        table, _ = read(other, "LATE", columns=["data"])
+        table, _ = read(own, "LATE", columns=["data"])
         assert table.column("data").to_pylist() == [b"%d" % number for number in range(3000)]
 
 

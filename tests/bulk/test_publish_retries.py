@@ -5,13 +5,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from tests.bulk.proxy import Proxy, Tamper, cut_after
+from tests.bulk.proxy import MadeLate, Proxy, Tamper, cut_after
 from tests.bulk.streams import Streams, read, rows
 
 from jetspark import bulk
 from jetspark.errors import BadNameError, ConnectError, NoStreamResponseError, PublishTimeoutError, WrongStreamError
 from jetspark.jetstream import StreamConfig
-from jetspark.jetstream.api import StreamCreateRequest
 from jetspark.server import NatsServer
 
 COUNT = 20_000
@@ -106,7 +105,7 @@ def silent_after(count: int) -> Tamper:
 def test_a_connection_that_falls_silent_is_made_anew(server: NatsServer, streams: Streams) -> None:
     name = streams.make()
     with Proxy(server, silent_after(5000)) as proxy, bulk.connect(proxy.url) as own:
-        report = bulk.publish(own, with_ids(name), ack_timeout=0.3, retry_timeout=10)
+        report = bulk.publish(own, with_ids(name), ack_timeout=2, retry_timeout=10)
         assert proxy.connections == 2
     assert report.count == COUNT
     assert stored(streams, name) == list(range(COUNT))
@@ -125,11 +124,10 @@ def test_without_a_retry_time_silence_ends_it(server: NatsServer, streams: Strea
 def test_a_stream_that_comes_late_gets_its_rows_again(server: NatsServer, streams: Streams) -> None:
     name = streams.new_name()
     config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
-    with bulk.connect(server.url) as other, bulk.connect(server.url) as own:
-        making = threading.Timer(0.1, other.request, [StreamCreateRequest(config)])
-        making.start()
+    late = MadeLate(100, lambda: streams.make_as(config))
+    with Proxy(server, late) as proxy, bulk.connect(proxy.url) as own:
+        late.armed = True
         report = bulk.publish(own, with_ids(name, 100))
-        making.join()
     assert (report.count, report.resent >= 100, report.duplicates) == (100, True, 0)
     assert stored(streams, name) == list(range(100))
     streams.delete(name)

