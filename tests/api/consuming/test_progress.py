@@ -12,10 +12,13 @@ from typing import Any, cast
 import pytest
 from tests.api.consuming.support import consumer_of, numbered, payloads, take
 from tests.carried import carry
-from tests.fronts import Ground, Spy, eventually
+from tests.fronts import PROFILES, FrontName, Ground, Spy, eventually, open_ground
 
 from jetspark.aio import Msg
+from jetspark.aio.core import SEND_AT
 from jetspark.aio.jetstream import ConsumeContext
+from jetspark.flow.pull import Progress
+from jetspark.server import NatsServer
 
 OFTEN = timedelta(seconds=0.3)
 """For tests that look at the reports alone, and do not mind when the machine stands still for that long."""
@@ -53,7 +56,7 @@ async def held_back(spy: Spy, message: Msg, busy: Msg) -> None:
 async def test_r26_a_handler_that_takes_longer_than_the_ack_wait_keeps_its_message_and_a_full_buffer(
     ground: Ground,
 ) -> None:
-    consumer = await consumer_of(ground, messages=5, ack_wait=timedelta(seconds=2))
+    consumer = await consumer_of(ground, messages=5, ack_wait=timedelta(seconds=3))
     spy = await reports(ground)
     deliveries: list[int] = []
     go_on = asyncio.Event()
@@ -106,7 +109,7 @@ async def test_r26_a_full_buffer_behind_a_slow_handler_is_delivered_again_unless
 async def test_r26_a_message_that_its_handler_has_left_without_an_acknowledgement_is_delivered_again(
     ground: Ground,
 ) -> None:
-    consumer = await consumer_of(ground, messages=2, ack_wait=timedelta(seconds=2))
+    consumer = await consumer_of(ground, messages=2, ack_wait=timedelta(seconds=3))
     spy = await reports(ground)
     deliveries: list[tuple[bytes, int]] = []
 
@@ -217,3 +220,72 @@ async def test_r26_reports_end_with_the_consume(ground: Ground) -> None:
     count = len(spy.messages)
     assert sorted(payloads(await consumer.fetch(3, expires=5))) == numbered(0, 3)  # delivered again, as each is due
     assert len(await spy.settled()) == count
+
+
+@pytest.mark.parametrize("kind", ["default"])
+async def test_r26_reports_do_not_pile_up_while_the_server_reads_nothing_and_leave_out_none_afterwards(
+    front: FrontName, kind: str
+) -> None:
+    """One round of them is several times what a connection keeps before its senders have to wait."""
+    count = 5000
+    with NatsServer() as server:
+        async with open_ground(front, PROFILES[kind], server, ping_interval=600) as ground:
+            consumer = await consumer_of(ground, messages=count, ack_wait=OFTEN, max_ack_pending=-1)
+            context = consumer.consume(max_messages=count, auto_in_progress=True)
+            await eventually(lambda: context.pending[0] == count)
+            server.pause()
+            try:
+                await eventually(lambda: ground.nc.buffered >= SEND_AT, 30, "a transport that takes no more")
+                await asyncio.sleep(1)  # the time of ten rounds, of more than 300 kB each
+                assert ground.nc.connected
+                assert ground.nc.buffered < 2 * SEND_AT
+            finally:
+                server.resume()
+            spy = await reports(ground)
+
+            def all_reported() -> bool:
+                return len(spy.messages) >= count and len({*spy.subjects}) == count
+
+            await eventually(all_reported, 30)
+            await context.stop()
+
+
+@once
+async def test_r26_nothing_goes_on_for_a_consume_whose_connection_is_closed(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = await consumer_of(ground, messages=3, ack_wait=OFTEN)
+    spy = await reports(ground)
+    connection = await ground.connect()
+    other = await connection.jetstream(domain=ground.profile.domain).consumer(consumer.stream_name, consumer.name)
+    messages = other.consume(auto_in_progress=True)
+    await take(messages, 1)
+    await spy.wait(3)
+    rounds = 0
+    interval = Progress.interval.fget  # type: ignore[attr-defined]
+
+    def counted(progress: Progress) -> float:
+        nonlocal rounds
+        rounds += 1
+        return float(interval(progress))
+
+    monkeypatch.setattr(Progress, "interval", property(counted))
+    await eventually(lambda: rounds)
+    await connection.close()
+    before = rounds
+    await asyncio.sleep(5 * OFTEN.total_seconds())
+    assert (rounds, messages.pending[0]) == (before, 2)  # although the handle is kept, and not at its end
+
+
+@once
+async def test_r26_reports_keep_to_an_ack_wait_that_was_changed_as_soon_as_the_handle_has_heard_of_it(
+    ground: Ground,
+) -> None:
+    consumer = await consumer_of(ground, messages=1, durable_name="d", ack_wait=timedelta(seconds=6))
+    spy = await reports(ground)
+    async with consumer.consume(auto_in_progress=True) as messages:
+        [message] = await take(messages, 1)
+        await ground.admin_js.update_consumer(consumer.stream_name, durable_name="d", ack_wait=OFTEN)
+        assert (await consumer.info()).config.ack_wait == OFTEN
+        await eventually(lambda: reported(spy, message) >= 1)
+        await eventually(lambda: reported(spy, message) >= 20)  # which are 2 s, and were 38

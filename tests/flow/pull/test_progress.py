@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,16 @@ def delivery(number: int) -> Delivery:
     return Delivery(b"s.a", b"$JS.ACK.S.c.1.%d.%d.1.0" % (number, number), b"", b"", "a connection")
 
 
+def of(**fields: Any) -> Progress:
+    """For a consumer with these fields."""
+    config = ConsumerConfig(**fields)
+    progress = Progress.of(lambda: config)
+    assert progress is not None
+    return progress
+
+
 def test_what_waits_and_what_is_worked_on_is_reported_until_it_is_settled() -> None:
-    progress = Progress(30.0)
+    progress = of()
     first, second, third = map(delivery, range(3))
     progress.began(HANDLE, first)
     assert progress.due([second, third]) == [first, second, third]
@@ -28,7 +37,7 @@ def test_what_waits_and_what_is_worked_on_is_reported_until_it_is_settled() -> N
 
 
 def test_each_reader_is_at_the_message_that_it_gave_last() -> None:
-    progress = Progress(30.0)
+    progress = of()
     one, other = progress.reader(), progress.reader()
     first, second, third = map(delivery, range(3))
     progress.began(one, first)
@@ -43,7 +52,7 @@ def test_each_reader_is_at_the_message_that_it_gave_last() -> None:
 
 
 def test_what_a_reader_gave_that_is_no_more_is_kept_until_the_next_message_is_asked_for() -> None:
-    progress = Progress(30.0)
+    progress = of()
     first, second = map(delivery, range(2))
     reader = progress.reader()
     progress.began(reader, first)
@@ -56,7 +65,7 @@ def test_what_a_reader_gave_that_is_no_more_is_kept_until_the_next_message_is_as
 
 
 def test_no_more_is_kept_than_readers_and_one() -> None:
-    progress = Progress(30.0)
+    progress = of()
     for number in range(1000):
         reader = progress.reader()
         progress.began(reader, delivery(number))
@@ -65,7 +74,7 @@ def test_no_more_is_kept_than_readers_and_one() -> None:
 
 
 def test_who_iterates_is_done_when_the_consume_is_stopped() -> None:
-    progress = Progress(30.0)
+    progress = of()
     progress.began(HANDLE, delivery(0))
     progress.began(progress.reader(), delivery(1))
     progress.stopped()
@@ -75,7 +84,7 @@ def test_who_iterates_is_done_when_the_consume_is_stopped() -> None:
 
 
 def test_a_callback_is_at_its_message_when_the_consume_is_stopped_until_it_returns() -> None:
-    progress = Progress(30.0)
+    progress = of()
     progress.called_back = True
     progress.began(HANDLE, first := delivery(0))
     progress.stopped()
@@ -85,23 +94,40 @@ def test_a_callback_is_at_its_message_when_the_consume_is_stopped_until_it_retur
 
 
 @pytest.mark.parametrize(
-    ("config", "interval"),
+    ("fields", "interval"),
     [
-        (ConsumerConfig(ack_wait=timedelta(seconds=6)), 2.0),
-        (ConsumerConfig(ack_wait=timedelta(seconds=6), backoff=[timedelta(seconds=9), timedelta(seconds=3)]), 1.0),
-        (ConsumerConfig(), 10.0),
+        ({"ack_wait": timedelta(seconds=6)}, 2.0),
+        ({"ack_wait": timedelta(seconds=6), "backoff": [timedelta(seconds=9), timedelta(seconds=3)]}, 1.0),
+        ({}, 10.0),
     ],
 )
 def test_there_are_three_reports_within_the_shortest_wait_of_the_consumer(
-    config: ConsumerConfig, interval: float
+    fields: dict[str, Any], interval: float
 ) -> None:
-    progress = Progress.of(config)
+    assert of(**fields).interval == pytest.approx(interval)
+
+
+def test_the_wait_is_the_one_that_the_consumer_is_known_to_have_now() -> None:
+    config = ConsumerConfig(ack_wait=timedelta(seconds=30))
+    progress = Progress.of(lambda: config)
     assert progress is not None
-    assert progress.interval == pytest.approx(interval)
+    assert progress.interval == pytest.approx(10)
+    config = ConsumerConfig(ack_wait=timedelta(seconds=3))
+    assert progress.interval == pytest.approx(1)
+
+
+def test_what_was_reported_in_a_round_is_not_due_in_it_again_nor_what_was_left_meanwhile() -> None:
+    progress = of()
+    first, second, third, fourth = map(delivery, range(4))
+    progress.began(HANDLE, first)
+    assert progress.due([second, third], {first, second}) == [third]
+    progress.began(HANDLE, second)
+    assert progress.due([third, fourth], {first}) == [second, third, fourth]
 
 
 def test_a_consumer_without_acknowledgements_wants_no_reports() -> None:
-    assert Progress.of(ConsumerConfig(ack_policy="none")) is None  # type: ignore[arg-type]
+    config = ConsumerConfig(ack_policy="none")  # type: ignore[arg-type]
+    assert Progress.of(lambda: config) is None
 
 
 def test_it_is_off_unless_it_is_asked_for() -> None:

@@ -14,6 +14,7 @@ from jetspark.aio.jetstream.puller import message_size
 from jetspark.aio.message import Msg
 from jetspark.flow.pull import HANDLE, Progress
 from jetspark.jetstream.ack import IN_PROGRESS
+from jetspark.jetstream.delivery import Delivery
 from jetspark.jetstream.errors import DrainTimeoutError, Error
 from jetspark.wire.events import ErrorOccurred
 
@@ -102,7 +103,7 @@ class ConsumeContext:
         loop = asyncio.get_running_loop()
         if progress is not None:
             self._progress = progress
-            loop.call_later(progress.interval, _again, weakref.WeakMethod(self._say_progress))
+            loop.call_later(progress.interval, _again, weakref.WeakMethod(self._begin_round))
         weakref.finalize(self, _forgotten, loop, self._puller).atexit = False
         self._connection._enlist(self)
         if callback is not None:
@@ -275,15 +276,42 @@ class ConsumeContext:
         while not self.closed:
             await self._wait()
 
-    def _say_progress(self) -> None:
-        """Say of what waits and of what is worked on that it is in progress, and once more after a while."""
+    # -- progress ------------------------------------------------------------------------------------------------
+
+    def _begin_round(self) -> None:
+        """Report what is in progress now, and once more after a while."""
         progress = self._progress
-        if progress is None or (self.closed and progress.idle):
+        if progress is None or self._connection.closed or (self.closed and progress.idle):
             return
-        if self._connection.connected:  # else it would wait, and be old when it is sent
-            for message in progress.due(list(self._ready)):
-                self._connection._answer(message.raw_reply, IN_PROGRESS)
-        asyncio.get_running_loop().call_later(progress.interval, _again, weakref.WeakMethod(self._say_progress))
+        task = asyncio.create_task(self._round(progress), name=f"jetspark progress of {self._where}")
+        self._connection._adopt(task)
+
+    async def _round(self, progress: Progress) -> None:
+        """One report of each message, as fast as the transport takes them.
+
+        What it does not take now is not queued but looked at anew when there is room, so that nothing piles up, and
+        nothing is reported that was left meanwhile.
+        """
+        connection, loop = self._connection, asyncio.get_running_loop()
+        following = loop.time() + progress.interval
+        reported: set[Delivery] = set()
+        complete = False
+        while not complete and connection.connected:  # else it would wait, and be old when it is sent
+            if connection._crowded:
+                await connection._room()
+                continue  # the session may be gone
+            complete = True
+            for message in progress.due(list(self._ready), reported):
+                reported.add(message)
+                if connection._answer(message.raw_reply, IN_PROGRESS) and not self._handed_over():
+                    complete = False
+                    break
+        loop.call_at(following, _again, weakref.WeakMethod(self._begin_round))
+
+    def _handed_over(self) -> bool:
+        """Hand over what waits; returns whether the transport took it."""
+        self._connection._send_now()
+        return not self._connection._crowded
 
     # -- callback ------------------------------------------------------------------------------------------------
 

@@ -194,7 +194,7 @@ class Consuming:
             return puller
 
         try:
-            progress = Progress.of(self._info.config) if wanted.auto_in_progress else None
+            progress = Progress.of(lambda: self._info.config) if wanted.auto_in_progress else None
             return ConsumeContext(self._js.connection, where)._start(make, callback, on_error, progress)
         except BaseException:
             if puller is not None:

@@ -12,7 +12,7 @@ that it gave last is worked on until the next one is asked of it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 from jetspark.jetstream.config import AckPolicy, ConsumerConfig
@@ -36,19 +36,17 @@ class Progress:
 
     Parameters
     ----------
-    ack_wait
-        Seconds after which the server delivers again.
+    config
+        Tells the consumer's configuration as it is known now: it may be changed while the consume goes on.
 
     Attributes
     ----------
-    interval
-        Seconds between two reports.
     called_back
         A callback takes what the handle gives.
     """
 
-    def __init__(self, ack_wait: float) -> None:
-        self.interval = ack_wait / _SHARE
+    def __init__(self, config: Callable[[], ConsumerConfig]) -> None:
+        self._config = config
         self.called_back = False
         self._numbers = itertools.count(HANDLE + 1)
         self._at: dict[int, Delivery] = {}
@@ -56,12 +54,16 @@ class Progress:
         self._stopped = False
 
     @classmethod
-    def of(cls, config: ConsumerConfig) -> Progress | None:
+    def of(cls, config: Callable[[], ConsumerConfig]) -> Progress | None:
         """For a consumer; None where it wants no acknowledgements, as then nothing is delivered again."""
-        if config.ack_policy == AckPolicy.NONE:
-            return None
+        return None if config().ack_policy == AckPolicy.NONE else cls(config)
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two reports, as the configuration is now."""
+        config = self._config()
         waits = config.backoff or ([] if config.ack_wait is None else [config.ack_wait])
-        return cls(min((duration_ns(wait) / 1e9 for wait in waits), default=_ACK_WAIT))
+        return min((duration_ns(wait) / 1e9 for wait in waits), default=_ACK_WAIT) / _SHARE
 
     def reader(self) -> int:
         """One more reader, beside the handle."""
@@ -91,12 +93,15 @@ class Progress:
                 self._at.pop(reader, None)
         self._last = None
 
-    def due(self, waiting: Iterable[Delivery] = ()) -> list[Delivery]:
-        """The messages to report now, of those that are worked on and of those that wait in the buffer."""
+    def due(self, waiting: Iterable[Delivery] = (), reported: Container[Delivery] = ()) -> list[Delivery]:
+        """The messages to report now, of those that are worked on and of those that wait in the buffer.
+
+        Those that were `reported` in this round are left out.
+        """
         at, last = list(self._at.values()), self._last
         if last is not None and all(each is not last for each in at):
             at.append(last)
-        return [message for message in (*at, *waiting) if not message.settled]
+        return [message for message in (*at, *waiting) if not (message.settled or message in reported)]
 
     @property
     def idle(self) -> bool:
