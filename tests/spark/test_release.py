@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from tests.spark.following import (
@@ -30,7 +31,7 @@ from jetspark.spark.checkpoint import committed_offset
 from jetspark.spark.follower import check_version
 from jetspark.spark.release import Releaser, purges
 from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import StreamOffset
+from jetspark.spark.stream_offsets import StreamOffset, read_offset, write_offset
 from jetspark.spark.stream_options import stream_read_options
 
 
@@ -84,6 +85,34 @@ def test_a_stream_that_was_made_again_is_not_purged(nats: Nats, caplog: pytest.L
     made.commit(one)
     assert kept(nats, stream) == [1, 2, 3]
     assert f"stream {stream} was deleted and made again; nothing of the new one is released" in caplog.text
+
+
+def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_place(
+    nats: Nats, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a run up to what was available, whose other streams flow: it names the same place with each commit."""
+    stream = nats.filled(10, **WORK_QUEUE)
+    options = {**PURGE, "maxOffsetsPerTrigger": "4", "failOnDataLoss": "false"}
+    made = reader(nats, stream, options)
+    _, one, two = ends(made, 2)
+    nats.delete(stream)
+    nats.stream(stream, **WORK_QUEUE)
+    nats.publish([f"{stream}.a"] * 9)
+    for count, end in enumerate((one, two), 1):
+        (offset,) = read_offset(end, [stream]).values()
+        idle = write_offset({stream: replace(offset, start=offset.next)})  # of a micro-batch that read only others
+        with nats.watched(f"STREAM.INFO.{stream}") as requests:
+            for again in (end, idle, idle):
+                made.commit(again)
+            assert requests.count() == 1
+        assert caplog.text.count(f"stream {stream} was deleted and made again") == count
+    read = stream_read_options({"servers": nats.url, "stream": stream, **options})
+    releaser = Releaser(read, StreamHeads(read))
+    for _ in range(2):
+        assert releaser.release(read_offset(two, [stream]), strict=True) == {stream}
+    assert kept(nats, stream) == list(range(1, 10))
+    made.commit(made.latestOffset(two, made.getDefaultReadLimit()))
+    assert kept(nats, stream) == [5, 6, 7, 8, 9]  # what was read of the new one is released
 
 
 def test_an_interest_stream_keeps_what_is_not_committed_and_shows_the_lag(nats: Nats) -> None:

@@ -195,6 +195,27 @@ def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before
     assert caplog.text.count(text) == 2
 
 
+def test_a_stream_that_does_not_hold_what_was_committed_is_told_of_once_and_released_when_it_does(
+    own: Nats, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one whose leader was just elected: the next commit asks again."""
+    stream = own.stream(**WORK_QUEUE)
+    own.publish([f"{stream}.a"] * 5)
+    before = saved(own, "before")
+    own.publish([f"{stream}.a"] * 5)
+    made = reader(own, stream, **PURGE)
+    end = latest(made, made.initialOffset())
+    after = saved(own, "after")
+    put_back(own, before)
+    for _ in range(3):
+        made.commit(end)
+    assert kept(own, stream) == [1, 2, 3, 4, 5]
+    assert caplog.text.count(f"stream {stream} does not hold what was read up to 10") == 1
+    put_back(own, after)
+    made.commit(end)
+    assert kept(own, stream) == []
+
+
 @pytest.mark.parametrize("fail", ["true", "false"])
 @pytest.mark.parametrize("trigger", ["available now", "usual"])
 def test_a_repeated_micro_batch_is_not_compared_with_what_was_seen_before_it_was_asked_for(

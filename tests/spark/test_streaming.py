@@ -84,6 +84,9 @@ def test_runs_up_to_what_is_available_read_everything_once_and_release_it(
     assert sequences(spark, tmp_path) == list(range(1, 14))
     assert release(str(tmp_path / "nowhere"), given, spark) is None
     assert nats.consumers_left(stream) == 0
+    nats.delete(stream)
+    nats.stream(stream, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
+    assert release(str(tmp_path / "checkpoint"), given, spark) == {stream: 1}  # of an empty one, too
 
 
 def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(

@@ -73,7 +73,7 @@ def release(
         others = releaser.release(offsets, strict=True)
     finally:
         close_idle(read.read.server.connect)
-    first = {stream: heads.infos[stream].state.first_seq for stream in others}
+    first = {stream: max(heads.infos[stream].state.first_seq, 1) for stream in others}  # 0 where nothing ever came
     return {stream: first.get(stream, offset.next) for stream, offset in offsets.items()}
 
 

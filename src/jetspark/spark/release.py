@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -85,7 +86,8 @@ class Releaser:
         self._options = options
         self._heads = heads
         self._release = options.release
-        self._done: dict[str, StreamOffset] = {}
+        self._done: dict[str, StreamOffset] = {}  # by stream, the last place of which nothing more is to be told
+        self._kept: dict[str, StreamOffset] = {}  # by stream, the place up to which nothing is released: it is not held
         self._since: dict[str, int | None] = {}  # by stream, from where on its follower holds all; None: not said yet
         self._interest: frozenset[str] = frozenset()
         self._starts: dict[str, StreamOffset] = {}  # of a new query, where its followers have not begun yet
@@ -152,41 +154,47 @@ class Releaser:
         if self._release.mode is CommitMode.NONE:
             return others
         for stream, offset in committed.items():
-            if self._done.get(stream) == offset:
-                continue
-            try:
-                told = self._tell(stream, offset)
-            except Error as error:
-                if strict or not is_passing(error):
-                    raise
-                _log.warning("stream %s: not released up to %d yet: %s", stream, offset.next - 1, error)
-            else:
-                if told:
-                    self._done[stream] = offset
-                else:
-                    others.add(stream)
+            place = replace(offset, start=None)  # where the micro-batch began that ended there makes no difference
+            if self._done.get(stream) != place:
+                try:
+                    self._tell(stream, place)
+                except Error as error:
+                    if strict or not is_passing(error):
+                        raise
+                    _log.warning("stream %s: not released up to %d yet: %s", stream, offset.next - 1, error)
+            if self._kept.get(stream) == place:
+                others.add(stream)
         return others
 
-    def _tell(self, stream: str, committed: StreamOffset) -> bool:
-        """Tell a stream, if it holds what was committed; whether it does."""
+    def _tell(self, stream: str, committed: StreamOffset) -> None:
+        """Tell a stream, if it holds what was committed."""
         info = self._ask(partial(self._info, stream))
         check_release(info, self._release)
         if time_ns(info.created) != committed.created_ns:
-            _log.warning("stream %s was deleted and made again; nothing of the new one is released", stream)
-            return False
+            self._keep(stream, committed, "was deleted and made again; nothing of the new one is released")
+            self._done[stream] = committed  # it is not asked for again before there is another place
+            return
         if self._heads.rewound(Held.of(info, self._options.read.subjects), committed) is not None:
             # Spark tells of the last end when the planning has gone back already, to what replaced the lost messages.
-            _log.warning(
-                "stream %s does not hold what was read up to %d (an older state was restored, or its leader was just "
-                "elected); nothing is released before the next commit",
+            # It is asked again with the next commit: a leader that was just elected may know of it by then.
+            self._keep(
                 stream,
-                committed.next - 1,
+                committed,
+                f"does not hold what was read up to {committed.next - 1} (an older state was restored, or its leader "
+                "was just elected); nothing is released before the next commit",
             )
-            return False
+            return
         self._ask(
             partial(self._follow if self._release.mode is CommitMode.CONSUMER else self._purge, stream, committed)
         )
-        return True
+        self._kept.pop(stream, None)
+        self._done[stream] = committed
+
+    def _keep(self, stream: str, committed: StreamOffset, why: str) -> None:
+        """Release nothing of a stream, and say so once for each place."""
+        if self._kept.get(stream) != committed:
+            self._kept[stream] = committed
+            _log.warning("stream %s %s", stream, why)
 
     def _purge(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
         server = self._options.read.server
