@@ -57,6 +57,25 @@ def test_a_purge_leaves_what_the_filters_do_not_choose(nats: Nats) -> None:
     assert kept(nats, stream) == [2, 5, 7, 8, 9]
 
 
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [(PURGE, 3), ({**PURGE, "subject": "{0}.a,{0}.c"}, 4), (FOLLOW, 4)],
+    ids=["purge", "purge with two filters", "consumer"],
+)
+def test_a_release_costs_so_many_requests(nats: Nats, options: dict[str, str], count: int) -> None:
+    stream = nats.filled(9, ("a", "b", "c"), **(INTEREST if options is FOLLOW else WORK_QUEUE))
+    options = {name: value.format(stream) for name, value in options.items()}
+    made = reader(nats, stream, {**options, "maxOffsetsPerTrigger": "6"})
+    start = made.initialOffset()
+    nats.publish([f"{stream}.a"] * 9)
+    end = made.latestOffset(start, made.getDefaultReadLimit())
+    with nats.watched(">") as requests:
+        requests.count()  # those of `watched` itself
+        for _ in range(2):
+            made.commit(end)  # the second time it knows
+        assert requests.count() == count
+
+
 def test_a_purge_of_another_kind_of_stream_has_to_be_asked_for(nats: Nats) -> None:
     limits, interest = nats.filled(10), nats.stream(**INTEREST)
     for stream, retention in ((limits, "limits"), (interest, "interest")):
