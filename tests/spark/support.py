@@ -28,11 +28,8 @@ class Requests:
         self._connection = connection
 
     def count(self) -> int:
-        """How many have come that were not counted yet."""
-        count = 0
-        while (table := self._connection.read(time.monotonic() + 0.2)) is not None:
-            count += len(table)
-        return count
+        """How many have come that were not counted yet; all that were answered have."""
+        return len(self._come())
 
     def within(self, seconds: float) -> int:
         """How many come in that time."""
@@ -43,10 +40,22 @@ class Requests:
 
     def configs(self) -> list[dict[str, object]]:
         """The configurations of the consumers that were asked for."""
-        configs = []
-        while (table := self._connection.read(time.monotonic() + 0.2)) is not None:
-            configs += [json.loads(table.message(row).payload)["config"] for row in range(len(table))]
-        return configs
+        return [json.loads(payload)["config"] for payload in self._come()]
+
+    def _come(self) -> list[bytes]:
+        """What has come, up to a message of our own: the server hands it out behind all that came before."""
+        mark = self._connection.new_inbox()
+        own = self._connection.subscribe(mark)
+        self._connection.publish(mark, b"")
+        come: list[bytes] = []
+        while True:
+            table = self._connection.read(time.monotonic() + 30.0)
+            assert table is not None
+            for message in map(table.message, range(len(table))):
+                if message.subject == mark.encode():
+                    self._connection.unsubscribe(own)
+                    return come
+                come.append(bytes(message.payload))
 
 
 @dataclass

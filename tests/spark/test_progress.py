@@ -120,10 +120,10 @@ def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest
 
 def test_records_of_a_query_that_is_over_go_by_themselves_and_those_of_a_running_one_are_renewed(nats: Nats) -> None:
     target = nats.stream()
-    options = {"progressStream": "AGEING", "progressRetention": "2s", "maxReplayDelay": "1s"}
-    over, runs = TaskName("over", 0, 0), [TaskName("runs", number, 0) for number in range(100)]
+    options = {"progressStream": "AGEING", "progressRetention": "5s", "maxReplayDelay": "1s"}
+    over, runs = TaskName("over", 0, 0), [TaskName("runs", number, 0) for number in range(1000)]
     writer(nats, **options).publish(over, iter(batches(target, range(10))))
-    deadline = time.monotonic() + 20.0
+    deadline = time.monotonic() + 60.0
     for name in runs:
         writer(nats, **options).publish(name, iter(batches(target, range(1))))
         left = set(nats.subjects("AGEING"))

@@ -79,10 +79,11 @@ def test_an_idle_stream_is_asked_for_as_seldom_as_the_option_says(nats: Nats) ->
         while time.monotonic() < until:
             assert latest(made, end) == end  # Spark asks again and again
 
-    idle(2.0)  # of which a fifth is more than the option says
+    idle(3.0)  # of which a fifth is more than twice what the option says
     with nats.watched(f"*.*.{stream}") as streams, nats.watched(f"*.*.*.{stream}") as messages:
-        idle(3.0)
-        assert 1 <= streams.count() <= 20  # 12, and a few more where this process was held up
+        idle(4.0)
+        # 16: no more than 40 where this process is held up all the time, fewer than 6 without the option
+        assert 8 <= streams.count() <= 41
         assert messages.count() == 0
     nats.publish([f"{stream}.a"])
     begin = time.monotonic()
@@ -95,25 +96,25 @@ def test_a_quiet_stream_of_a_query_whose_other_sources_flow_does_not_hold_it_up(
     stream = nats.filled(3)
     made = reader(nats, stream, pollInterval="30s")
     end = latest(made, made.initialOffset())
-    until = time.monotonic() + 3.0
+    until = time.monotonic() + 10.0
     while time.monotonic() < until:
         assert latest(made, end) == end
     made.commit(end)  # Spark tells all sources of a query of each of its micro-batches
     begin = time.monotonic()
     assert latest(made, end) == end
-    assert time.monotonic() - begin < 0.5  # a fifth of the silence is 0.6 s
+    assert time.monotonic() - begin < 1.5  # a fifth of the silence is 1.7 s at least, at the last question
 
 
 def test_a_micro_batch_waits_until_there_is_enough(nats: Nats) -> None:
     stream = nats.filled(1)
     made = reader(nats, stream, minOffsetsPerTrigger="5", maxTriggerDelay="400ms", pollInterval="1ms")
+    begin = time.monotonic()
     start = latest(made, made.initialOffset())
     assert nexts(start) == [2]  # the first one does not wait
-    begin = time.monotonic()
     nats.publish([f"{stream}.a"])
     while (end := latest(made, start)) == start:
         pass
-    assert 0.3 < time.monotonic() - begin < 5.0
+    assert 0.4 <= time.monotonic() - begin < 5.0
     assert nexts(end) == [3]
     nats.publish([f"{stream}.a"] * 5)
     assert nexts(latest(made, end)) == [8]
