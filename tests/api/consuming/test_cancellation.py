@@ -45,7 +45,7 @@ async def test_r24_what_a_cancelled_fetch_had_is_in_the_next_one(ground: Ground)
     consumer = await consumer_of(ground, messages=5)
     before = await ground.listening()
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1):
+        async with asyncio.timeout(1):
             await consumer.fetch(10, expires=5)
     assert await ground.listening() == before
     assert payloads(await consumer.fetch(3, expires=5)) == numbered(0, 3)
@@ -67,7 +67,7 @@ async def test_r24_every_call_takes_what_was_left(ground: Ground, call: str) -> 
         async with consumer.consume(max_messages=2) as messages:
             got = payloads(await take(messages, 4))
     elif call == "fetch_bytes":
-        got = payloads(await consumer.fetch_bytes(10_000, expires=0.1))
+        got = payloads(await consumer.fetch_bytes(10_000, expires=1))
     else:
         got = payloads(await consumer.fetch_no_wait(10))
     assert got == numbered(0, 4)
@@ -119,7 +119,7 @@ async def test_r24_what_was_left_keeps_to_the_bytes_of_the_next_fetch(ground: Gr
     assert [len(message) for message in await consumer.fetch_bytes(1300, expires=5)] == [500, 500]
     assert await consumer.fetch_bytes(400, expires=5) == []  # as where the server has a larger one
     spy = await spy_on_pulls(ground)
-    batch = await consumer.fetch(4, max_bytes=10_000, expires=0.1)
+    batch = await consumer.fetch(4, max_bytes=10_000, expires=1)
     assert [len(message) for message in batch] == [500] * 3
     await spy.settled()
     [body] = pull_bodies(spy)
@@ -159,14 +159,14 @@ async def test_the_time_of_a_fetch_counts_what_it_waits_for_a_cancelled_one(fron
     with NatsServer() as server:
         async with open_ground(front, profile, server) as ground:
             consumer = await consumer_of(ground, messages=3)
-            fetching = asyncio.create_task(consumer.fetch(10, expires=5))
+            fetching = asyncio.create_task(consumer.fetch(10, expires=20))
             await waiting(ground, consumer, 1)
             server.pause()
             try:
                 await cancelled(fetching)
                 begin = time.monotonic()
                 batch = await consumer.fetch(10, expires=2)
-                assert 2.9 < time.monotonic() - begin < 4.5  # not the time of both
+                assert 2.9 < time.monotonic() - begin < 10.0  # not the time of both
             finally:
                 server.resume()
             assert payloads(batch) == numbered(0, 3)

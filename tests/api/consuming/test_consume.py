@@ -94,7 +94,7 @@ async def test_a_small_limit_never_sticks(ground: Ground, most: int) -> None:
 
 @pytest.mark.conformance("CNS-05")
 async def test_stop_drops_the_buffer_and_pulls_no_more(ground: Ground) -> None:
-    consumer = await consumer_of(ground, messages=10, ack_wait=timedelta(seconds=0.3))
+    consumer = await consumer_of(ground, messages=10, ack_wait=timedelta(seconds=1))
     spy = await spy_on_pulls(ground)
     async with consumer.consume(max_messages=10) as messages:
         [first] = await take(messages, 1)
@@ -265,16 +265,16 @@ async def test_missed_heartbeats_are_told_each_time_until_the_pull_is_served(gro
 
 @pytest.mark.conformance("ALG-08")
 async def test_a_slow_handler_is_no_missed_heartbeat(ground: Ground) -> None:
-    consumer = await consumer_of(ground, messages=3)
+    consumer = await consumer_of(ground, messages=3, durable_name="d")  # else it would be gone after 5 s without a pull
     told = Warnings()
     seen: list[bytes] = []
 
     async def slow(message: Msg) -> None:
         if not seen:
-            await asyncio.sleep(2.5)
+            await asyncio.sleep(4.5)  # longer than two heartbeats
         seen.append(message.payload)
 
-    context = consumer.consume(slow, max_messages=2, expires=1, idle_heartbeat=0.5, on_error=told.tell)
+    context = consumer.consume(slow, max_messages=2, expires=4, idle_heartbeat=2, on_error=told.tell)
     await eventually(lambda: len(seen) == 3)
     await context.stop()
     assert (seen, told.errors) == (numbered(0, 3), [])
@@ -368,11 +368,11 @@ async def test_a_handle_that_is_forgotten_stops(ground: Ground) -> None:
 
 async def test_r26_little_is_buffered_where_little_is_asked_for(ground: Ground) -> None:
     """What waits in the buffer was delivered: with a window of one, nothing waits longer than its handler (R26)."""
-    consumer = await consumer_of(ground, messages=4, ack_wait=timedelta(seconds=1))
+    consumer = await consumer_of(ground, messages=4, ack_wait=timedelta(seconds=4))
     delivered: list[int] = []
 
     async def slow(message: Msg) -> None:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1.2)  # four of them take longer than `ack_wait`
         delivered.append(message.metadata.num_delivered)
         await message.ack_sync()
 

@@ -67,7 +67,7 @@ async def test_r17_a_fetch_waits_for_what_is_missing_until_its_time_is_up(ground
     await filling
     begin = time.monotonic()
     assert await consumer.fetch(10, expires=0.2) == []
-    assert time.monotonic() - begin < 1.0
+    assert time.monotonic() - begin < 4.0  # not the time of the one before
 
 
 @pytest.mark.conformance("FET-02")
@@ -78,7 +78,7 @@ async def test_a_fetch_by_bytes_ends_where_the_server_says(ground: Ground) -> No
     assert ([len(each) for each in batch], batch.error) == ([400, 400], None)
     await spy.settled()
     assert pull_bodies(spy) == [{"batch": 1_000_000, "expires": 5_000_000_000, "max_bytes": 1000}]
-    assert len(await consumer.fetch(max_bytes=600, expires=0.1)) == 1
+    assert len(await consumer.fetch(max_bytes=600, expires=1)) == 1
 
 
 async def test_a_fetch_may_be_limited_by_messages_and_bytes(ground: Ground) -> None:
@@ -110,10 +110,10 @@ async def test_a_fetch_from_a_silent_server_returns_what_it_has_soon_after_its_t
         async with open_ground(front, PROFILES[kind], server) as ground:
             consumer = await consumer_of(ground, messages=3)
             begin = time.monotonic()
-            fetching = asyncio.create_task(consumer.fetch(10, expires=2))
+            fetching = asyncio.create_task(consumer.fetch(10, expires=5))
             await waiting(ground, consumer, 1)
             while (await consumer.info()).num_ack_pending < 3:
-                assert time.monotonic() - begin < 1
+                assert time.monotonic() - begin < 4
             await ground.nc.flush()  # they have arrived
             server.pause()
             try:
@@ -121,7 +121,7 @@ async def test_a_fetch_from_a_silent_server_returns_what_it_has_soon_after_its_t
             finally:
                 server.resume()
             assert payloads(batch) == numbered(0, 3)
-            assert 2.9 < time.monotonic() - begin < 6.0
+            assert 5.9 < time.monotonic() - begin < 10.0
 
 
 @pytest.mark.conformance("FET-06")
@@ -131,8 +131,8 @@ async def test_a_pull_that_the_server_ignores_ends_by_missed_heartbeats(ground: 
     await waiting(ground, consumer, 1)
     begin = time.monotonic()
     with pytest.raises(MissedHeartbeatError):
-        await consumer.fetch(1, expires=5, idle_heartbeat=0.2)
-    assert 0.3 < time.monotonic() - begin < 2.0
+        await consumer.fetch(1, expires=20, idle_heartbeat=0.2)
+    assert 0.3 < time.monotonic() - begin < 10.0
     await ground.fill(f"{consumer.stream_name}.a", b"x")
     assert payloads(await other) == [b"x"]
 
@@ -145,7 +145,7 @@ async def test_the_end_of_a_fetch_leaves_nothing_open_and_takes_nothing_more(gro
     assert await ground.listening() == before
     info = await consumer.info()
     assert (info.num_waiting, info.num_ack_pending, info.num_pending) == (0, 4, 6)
-    assert len(await consumer.fetch(10, expires=0.1)) == 6
+    assert len(await consumer.fetch(10, expires=1)) == 6
     assert await ground.listening() == before
     info = await consumer.info()
     assert (info.num_waiting, info.num_ack_pending) == (0, 10)
@@ -223,8 +223,8 @@ async def test_r21_a_consumer_that_is_deleted_ends_a_fetch_at_once(ground: Groun
     for call in (consumer.fetch, consumer.fetch_no_wait, consumer.next):
         begin = time.monotonic()
         with pytest.raises(NoConsumerResponseError, match="503"):
-            await call(5)
-        assert time.monotonic() - begin < 2.0
+            await call(20)
+        assert time.monotonic() - begin < 10.0
 
 
 async def test_r27_each_call_has_a_deadline_of_its_own(ground: Ground) -> None:
@@ -232,7 +232,7 @@ async def test_r27_each_call_has_a_deadline_of_its_own(ground: Ground) -> None:
     for _ in range(3):
         begin = time.monotonic()
         assert await consumer.fetch(1, expires=0.2) == []
-        assert 0.15 < time.monotonic() - begin < 1.0
+        assert 0.15 < time.monotonic() - begin < 4.0
 
 
 async def test_a_closed_connection_is_told(ground: Ground) -> None:

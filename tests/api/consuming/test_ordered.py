@@ -295,10 +295,11 @@ async def test_a_creation_that_fails_for_now_is_tried_again_and_a_stop_ends_the_
     begin = time.monotonic()
     async with js.ordered_consumer(stream.name).consume(on_error=told.tell) as messages:
         await eventually(lambda: len(told.errors) == 2)
-        assert 0.7 < time.monotonic() - begin < 3.0  # a second, or a little less by chance
+        assert 0.7 < time.monotonic() - begin < 5.0  # a second, or a little less by chance
+        await eventually(lambda: len(told.errors) == 3)  # the next one is 3 s away, or more
         begin = time.monotonic()
         await messages.stop()
-    assert time.monotonic() - begin < 0.5
+    assert time.monotonic() - begin < 2.0
     limited = js.ordered_consumer(stream.name, max_reset_attempts=1)
     async with limited.consume() as messages:
         with pytest.raises(ConnectionError):
@@ -312,9 +313,9 @@ async def test_fetches_go_on_where_the_last_one_ended_each_with_a_consumer_of_it
     ordered = stream.ordered_consumer(name_prefix="o")
     assert payloads(await ordered.fetch(4)) == numbered(0, 4)
     assert (await ordered.next()).payload == b"4"
-    assert payloads(await ordered.fetch(10, expires=0.1)) == numbered(5, 10)
+    assert payloads(await ordered.fetch(10, expires=1)) == numbered(5, 10)
     with pytest.raises(NoMessageError):
-        await ordered.next(0.05)
+        await ordered.next(0.5)
     await creations.settled()
     assert [subject.rpartition(".")[2] for subject in creations.subjects] == ["o_1", "o_2", "o_3", "o_4"]
     await ground.fill(f"{stream.name}.a", b"10")

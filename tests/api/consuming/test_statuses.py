@@ -38,11 +38,12 @@ from jetspark.server import NatsCluster, NatsServer
 @pytest.mark.conformance("STA-01")
 async def test_heartbeats_only_keep_the_timer_from_firing(ground: Ground) -> None:
     consumer = await consumer_of(ground)
-    assert await consumer.fetch(1, expires=2.1, idle_heartbeat=0.5) == []  # four of them came
     told = Warnings()
-    async with consumer.consume(expires=2, idle_heartbeat=0.5, on_error=told.tell) as messages:
+    async with consumer.consume(expires=30, idle_heartbeat=2, on_error=told.tell) as messages:
+        fetching = asyncio.create_task(consumer.fetch(1, expires=4.5, idle_heartbeat=2))
         with pytest.raises(TimeoutError):
-            await take(messages, 1, timeout=1.3)
+            await take(messages, 1, timeout=4.5)
+        assert await fetching == []  # two of them came, and no error for the silence of twice that time
         assert messages.pending == (0, 0)
     assert told.errors == []
 
@@ -74,7 +75,7 @@ async def test_no_messages_end_a_fetch_quietly_and_consume_pulls_on(ground: Grou
 @pytest.mark.conformance("STA-05", "FET-05")
 async def test_a_time_out_ends_a_fetch_quietly(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
-    batch = await consumer.fetch(2, expires=0.1)
+    batch = await consumer.fetch(2, expires=1)
     assert (payloads(batch), batch.error) == ([b"0"], None)
     with pytest.raises(NoMessageError):
         await consumer.next(0.1)
@@ -257,7 +258,7 @@ async def test_r2_a_change_of_the_leader_is_survived_soon(cluster: NatsCluster, 
                 begin = loop.time()
                 await ground.fill(f"{stream.name}.a", b"after %d" % number)
                 assert payloads(await take(messages, 1)) == [b"after %d" % number]
-                assert loop.time() - begin < 5.0
+                assert loop.time() - begin < 10.0  # not two heartbeats, of 15 s
 
 
 @pytest.fixture(scope="module")
