@@ -52,7 +52,7 @@ async def test_questions_are_answered_while_leaders_change(cluster: NatsCluster,
         await ground.fill(f"{name}.a", b"1")
         for _ in range(2):
             await ground.admin_js.request(StreamLeaderStepdownRequest(name), timeout=10)
-            info, message = await asyncio.gather(stream.info(timeout=4), stream.get_msg(1, timeout=4))
+            info, message = await asyncio.gather(stream.info(timeout=15), stream.get_msg(1, timeout=15))
             assert info.state.messages == 1
             assert message.payload == b"1"
             await asyncio.to_thread(cluster.wait_stream_leader, name)

@@ -7,7 +7,8 @@ import time
 
 import pytest
 from tests.api.management.fake import fake_api
-from tests.fronts import PROFILES, FrontName, Ground, open_ground
+from tests.api.publishing.support import under_way
+from tests.fronts import PROFILES, FrontName, Ground, eventually, open_ground
 
 from jetspark.aio.jetstream import JetStream
 from jetspark.errors import (
@@ -54,6 +55,7 @@ async def test_requests_go_where_domain_and_prefix_say(ground: Ground) -> None:
     for request in (context.account_info(), context.direct_get(DirectGetRequest("S", 1))):
         with pytest.raises(RequestTimeoutError):  # a spy counts as a responder
             await request
+    await spy.settled()
     assert set(spy.subjects) == {"FROM.ELSEWHERE.INFO", "FROM.ELSEWHERE.DIRECT.GET.S"}
 
 
@@ -73,7 +75,7 @@ async def test_another_domain_is_told_at_once(ground: Ground) -> None:
     assert caught.value.code == 503
     with pytest.raises(NoDirectGetError):
         await context.direct_get(DirectGetRequest("S", 1))
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 4
 
 
 @pytest.mark.conformance("MGT-02", "WIR-11")
@@ -144,7 +146,7 @@ async def test_no_answer_is_a_time_out_that_names_the_request(ground: Ground) ->
         with pytest.raises(RequestTimeoutError, match=r"STREAM\.(DELETE|INFO)\.S") as caught:
             await call
         assert isinstance(caught.value, TimeoutError)
-        assert time.monotonic() - before < 1
+        assert time.monotonic() - before < 4
 
 
 @_ONE_SERVER
@@ -155,12 +157,13 @@ async def test_what_only_reads_is_asked_again_while_nobody_answers(ground: Groun
         asked.append(endpoint)
         return [b"{}"] if len(asked) > 2 and endpoint == "INFO" else []
 
-    js = await fake_api(ground, answers, timeout=1)
+    js = await fake_api(ground, answers, timeout=5)
     await js.request(AccountInfoRequest())
     assert asked == ["INFO"] * 3
     asked.clear()
     with pytest.raises(RequestTimeoutError):
         await js.delete_stream("S", timeout=0.4)
+    await eventually(lambda: asked)
     assert asked == ["STREAM.DELETE.S"]
 
 
@@ -173,7 +176,7 @@ async def test_what_only_reads_is_asked_again_while_there_is_no_leader(ground: G
         asked.append(endpoint)
         return [b"{}" if len(asked) == 3 else unavailable]
 
-    js = await fake_api(ground, answers, timeout=0.5)
+    js = await fake_api(ground, answers, timeout=2)
     await js.account_info()
     assert asked == ["INFO"] * 3
     with pytest.raises(JetStreamUnavailableError):
@@ -204,7 +207,7 @@ async def test_what_only_reads_survives_a_restart_of_the_server(front: FrontName
             server.pause()  # what is asked now gets no answer any more
             reading = asyncio.create_task(stream.info(timeout=20))
             changing = asyncio.create_task(ground.js.delete_stream("OTHER", timeout=20))
-            await asyncio.sleep(0.1)
+            await eventually(lambda: under_way(ground.nc) == 2)
             await asyncio.to_thread(server.kill)
             with pytest.raises(DisconnectedError):
                 await changing
