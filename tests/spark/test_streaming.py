@@ -165,8 +165,8 @@ def test_an_idle_query_asks_the_server_seldom_and_still_sees_what_comes(
         query.processAllAvailable()
         time.sleep(3.0)  # nothing comes for so long that the option's bound is reached
         with nats.watched(f"STREAM.INFO.{stream}") as requests:
-            # 16. No more than 40 where Spark takes so long for its turns that it is never held up (it has some 300), and
-            # about 5 without the option.
+            # 16. No more than 40 where Spark takes so long for its turns that it is never held up (it has some 300),
+            # and about 5 without the option.
             assert 8 <= requests.within(4.0) <= 45
         nats.publish([f"{stream}.a"])
         query.processAllAvailable()
