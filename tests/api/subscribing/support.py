@@ -12,6 +12,7 @@ from tests.fronts import Ground, connect
 
 from jetspark.aio import Connection, Msg
 from jetspark.aio.jetstream import JetStream, PullSubscription, PushSubscription
+from jetspark.errors import MissedHeartbeatError
 from jetspark.events import ErrorOccurred
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "collect",
     "consumers_left",
     "errors",
+    "faults",
     "gone",
     "live",
     "open_pulls",
@@ -52,6 +54,11 @@ async def side(ground: Ground, url: str | None = None, **options: Any) -> AsyncI
 def errors(events: Recorder, kind: type[Exception] = Exception) -> list[Exception]:
     """Errors of a class that were told as events."""
     return [event.error for event in events.of(ErrorOccurred) if isinstance(event.error, kind)]
+
+
+def faults(events: Recorder) -> list[Exception]:
+    """Errors that were told, but for the silence of a server that was held up."""
+    return [error for error in errors(events) if not isinstance(error, MissedHeartbeatError)]
 
 
 async def told(events: Recorder, kind: type[Exception], count: int = 1) -> Any:

@@ -351,10 +351,11 @@ async def test_a_callback_that_raises_has_not_acknowledged_and_its_error_is_told
         if len(seen) == 1:
             raise ZeroDivisionError
 
-    config = ConsumerConfig(ack_wait=timedelta(milliseconds=300))
+    config = ConsumerConfig(ack_wait=timedelta(seconds=1.2))
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", cb=cb, config=config)
         await eventually(lambda: len(seen) == 2, what="a redelivery")
+        await told(own.events, ZeroDivisionError)
         assert (seen, len(errors(own.events, ZeroDivisionError))) == ([1, 2], 1)
         await subscription.unsubscribe()
 

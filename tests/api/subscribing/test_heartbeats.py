@@ -67,8 +67,8 @@ async def test_a_consumer_that_was_deleted_is_noticed_by_its_silence_and_told_ag
         with pytest.raises(ConsumerNotFoundError):
             await subscription.unsubscribe()
         before = len(errors(own.events, MissedHeartbeatError))
-        await asyncio.sleep(0.4)
-        assert len(errors(own.events, MissedHeartbeatError)) == before
+        await asyncio.sleep(1)  # more than three times as long as an alarm takes; one may have been on its way
+        assert len(errors(own.events, MissedHeartbeatError)) <= before + 1
 
 
 async def test_r15_a_push_consumer_that_is_gone_is_told_of_and_asked_for(ground: Ground) -> None:
@@ -84,15 +84,17 @@ async def test_r15_a_push_consumer_that_is_gone_is_told_of_and_asked_for(ground:
 async def test_silence_of_three_intervals_raises_one_alarm_and_the_subscription_lives_on(
     front: FrontName, profile: Profile, no_leaks: None
 ) -> None:
-    beat = 0.4
+    beat = 0.6
     with NatsServer(config=profile.config) as server:
         async with open_ground(front, profile, server) as ground, side(ground) as own:
             stream = await ground.stream()
             subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=beat)
+            begin = time.monotonic()
             await ground.fill(f"{stream.name}.a", b"1")
             await subscription.next_msg(5)
             server.pause()
-            await asyncio.sleep(4 * beat)
+            await told(own.events, MissedHeartbeatError)
+            assert time.monotonic() - begin > 2.9 * beat
             assert len(errors(own.events, MissedHeartbeatError)) == 1
             server.resume()
             await ground.fill(f"{stream.name}.a", b"2")
@@ -108,11 +110,11 @@ async def test_the_intervals_before_an_alarm_can_be_chosen(front: FrontName, pro
     with NatsServer(config=profile.config) as server:
         async with open_ground(front, profile, server) as ground, side(ground) as own:
             stream = await ground.stream()
-            await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=BEAT, heartbeat_alarm_factor=6)
-            server.pause()
+            await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=2 * BEAT, heartbeat_alarm_factor=6)
             begin = time.monotonic()
+            server.pause()
             await told(own.events, MissedHeartbeatError)
-            assert time.monotonic() - begin > 4.5 * BEAT
+            assert time.monotonic() - begin > 4.5 * 2 * BEAT
             server.resume()
 
 
@@ -124,10 +126,10 @@ async def test_silence_without_a_session_is_no_alarm(front: FrontName, profile: 
             side(ground, reconnect_wait=0.05) as own,
         ):
             stream = await ground.stream(storage=StorageType.FILE)
-            subscription = await own.js.subscribe(f"{stream.name}.a", durable="d", idle_heartbeat=0.3)
+            subscription = await own.js.subscribe(f"{stream.name}.a", durable="d", idle_heartbeat=0.7)
             server.kill()
             await own.events.wait(Disconnected)
-            await asyncio.sleep(1.2)  # longer than the alarm takes
+            await asyncio.sleep(2.5)  # longer than the alarm takes
             server.start()
             await own.events.wait(Reconnected)
             with suppress(DisconnectedError):  # told once: what was sent last may be lost
@@ -145,11 +147,11 @@ async def test_a_slow_reader_and_an_endless_callback_are_no_silence(ground: Grou
         await gate.wait()
 
     async with side(ground) as own:
-        called = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.5, cb=wait)
-        unread = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.5)
+        called = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.8, cb=wait)
+        unread = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.8)
         await ground.fill(f"{stream.name}.a", b"1", b"2")
         await eventually(lambda: unread.pending_msgs == 2, what="messages that nobody reads")
-        await asyncio.sleep(2)  # longer than the alarm takes
+        await asyncio.sleep(3)  # longer than the alarm takes
         assert errors(own.events) == []
         gate.set()
         assert [message.payload for message in await collect(unread, 2)] == [b"1", b"2"]

@@ -30,7 +30,7 @@ MODES = ("ordered", "push", "durable", "pull")
 async def main(url, subject, mode):
     connection = await jetspark.connect(url)
     js = connection.jetstream()
-    options = {"inactive_threshold": timedelta(seconds=0.5)}
+    options = {"inactive_threshold": timedelta(seconds=2)}
     if mode == "ordered":
         await js.subscribe(subject, ordered_consumer=True, idle_heartbeat=0.3, **options)
     elif mode == "push":

@@ -35,13 +35,15 @@ async def test_r43_as_many_may_wait_as_may_be_unacknowledged(ground: Ground) -> 
 async def test_r43_what_is_dropped_is_told_and_delivered_again(ground: Ground, limit: dict[str, Any]) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
-        config = ConsumerConfig(ack_wait=timedelta(milliseconds=500))
+        config = ConsumerConfig(ack_wait=timedelta(minutes=1))
         subscription = await own.js.subscribe(f"{stream.name}.a", config=config, **limit)
         await ground.fill(f"{stream.name}.a", *some(10))
         event = await own.events.wait(SlowConsumer)
         assert event.subject == subscription.subject
         await eventually(lambda: subscription.received == 10, what="ten deliveries")
         assert (subscription.pending_msgs, subscription.dropped) == (5, 5)
+        config = (await subscription.consumer_info()).config.replace(ack_wait=timedelta(milliseconds=500))
+        await ground.js.update_consumer(stream.name, config)
         seen: set[bytes] = set()
         while len(seen) < 10:
             message = await subscription.next_msg(5)

@@ -122,7 +122,7 @@ async def test_r7_r8_the_next_consumer_has_a_new_name_a_start_sequence_and_the_r
         headers_only=True,
     )
     subscription = await ground.js.subscribe(
-        f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1, config=config
+        f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.5, config=config
     )
     await collect(subscription, 5)
     first, subject = subscription.consumer, subscription.subject
@@ -156,7 +156,7 @@ async def test_a_lost_first_message_is_read_again_from_where_the_user_wanted_to_
     subscription = await own.js.subscribe(
         f"{stream.name}.a",
         ordered_consumer=True,
-        idle_heartbeat=0.1,
+        idle_heartbeat=0.5,
         config=ConsumerConfig(deliver_policy=DeliverPolicy.LAST),
     )
     assert numbers(await collect(subscription, 1)) == [3]
@@ -203,7 +203,7 @@ async def test_r9_recovery_does_not_need_a_reader(ground: Ground) -> None:
 async def test_nothing_is_made_while_there_is_no_session(ground: Ground, sieve: Sieve) -> None:
     stream = await ground.stream()
     async with side(ground, sieve.url, reconnect_wait=0.05) as own:
-        subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.3)
+        subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.6)
         await fill(ground, f"{stream.name}.a", 1, 3)
         assert numbers(await collect(subscription, 3)) == [1, 2, 3]
         made, sid = int(subscription.consumer.rpartition("_")[2]), subscription.sid
@@ -212,7 +212,7 @@ async def test_nothing_is_made_while_there_is_no_session(ground: Ground, sieve: 
         await own.events.wait(Disconnected)
         said = len(sieve.said)
         await fill(ground, f"{stream.name}.a", 4, 6)
-        await asyncio.sleep(1.5)  # longer than the alarm takes
+        await asyncio.sleep(2.3)  # longer than the alarm takes
         assert subscription.sid == sid  # nothing waits to be sent
         sieve.open = True
         assert numbers(await collect(subscription, 3)) == [4, 5, 6]
@@ -248,9 +248,11 @@ async def test_r14_consumers_that_bring_nothing_are_not_made_in_a_loop(ground: G
     await fill(ground, f"{stream.name}.a", 1, 3)
     sieve.loses = lambda line, _content: line.reply.startswith(b"$JS.ACK.")
     subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
+    begin = time.monotonic()
     spy = await ground.spy("$JS.API.CONSUMER.CREATE.>")
     await asyncio.sleep(1.5)
-    assert len(await spy.settled()) <= 3
+    made = len(await spy.settled())
+    assert made <= 1 + (time.monotonic() - begin) / 0.75  # one at once, and no wait is shorter than that
     sieve.loses = lambda _line, _content: False
     assert numbers(await collect(subscription, 3)) == [1, 2, 3]
 
@@ -326,7 +328,7 @@ async def test_between_two_consumers_there_is_none_to_ask_about_and_an_end_comes
         await subscription.consumer_info()
     begin = time.monotonic()
     await subscription.unsubscribe()
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 8  # the try that is under way takes 10
     assert len(spy.messages) == 1
 
 
@@ -367,7 +369,7 @@ async def test_r14_resets_leave_no_consumers_behind(ground: Ground, sieve: Sieve
     stream = await ground.stream()
     await fill(ground, f"{stream.name}.a", 1, 100)
     loses_every(5, sieve)
-    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.2)
+    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.5)
     assert numbers(await collect(subscription, 100)) == list(range(1, 101))
     sieve.loses = lambda _line, _content: False
     before = live(own.nc)

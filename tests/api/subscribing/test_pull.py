@@ -54,6 +54,12 @@ def make(ground: Ground) -> Make:
     return make
 
 
+@pytest.fixture
+def long_lull(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is held up between two messages does not end a fetch."""
+    monkeypatch.setattr(pull_subscribe, "_LULL", 5.0)
+
+
 @pytest.mark.conformance("PUL-01", "PUL-02", "PUL-03")
 async def test_a_batch_is_asked_for_without_waiting_first_and_then_by_a_pull_that_waits(
     ground: Ground, make: Make
@@ -70,14 +76,16 @@ async def test_a_batch_is_asked_for_without_waiting_first_and_then_by_a_pull_tha
     assert 9.5e9 <= second["expires"] < 10e9
 
 
+@pytest.mark.usefixtures("long_lull")
 @pytest.mark.conformance("PUL-02")
 async def test_r17_a_fetch_returns_what_is_there_and_does_not_wait_for_more(ground: Ground, make: Make) -> None:
     subscription = await make(*(b"%d" % number for number in range(7)))
     begin = time.monotonic()
     assert len(await subscription.fetch(10, 5)) == 7
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 4
 
 
+@pytest.mark.usefixtures("long_lull")
 @pytest.mark.conformance("PUL-04")
 async def test_pulls_go_to_an_inbox_of_the_subscription_with_a_token_each(ground: Ground, make: Make) -> None:
     subscription = await make(b"1", b"2", b"3")
@@ -85,13 +93,14 @@ async def test_pulls_go_to_an_inbox_of_the_subscription_with_a_token_each(ground
     assert payloads(await subscription.fetch(1)) == [b"1"]
     assert payloads(await subscription.fetch(5)) == [b"2", b"3"]
     with pytest.raises(NoMessageError):
-        await subscription.fetch(2, 0.2)
+        await subscription.fetch(2, 1.2)
     replies = [message.reply for message in await spy.settled()]
     assert len(replies) == len(set(replies)) == 4
     assert len({reply.rpartition(".")[0] for reply in replies}) == 1
     assert [body.get("no_wait", False) for body in await bodies(spy)] == [False, True, True, False]
 
 
+@pytest.mark.usefixtures("long_lull")
 @pytest.mark.conformance("PUL-04", "WIR-07")
 async def test_fetches_side_by_side_do_not_mix(ground: Ground, make: Make) -> None:
     subscription = await make(*(b"%d" % number for number in range(40)))
@@ -108,7 +117,7 @@ async def test_r16_with_none_a_fetch_raises_and_never_hands_out_a_status(ground:
         with pytest.raises(NoMessageError) as caught:
             await subscription.fetch(batch, 0.3)
         assert isinstance(caught.value, TimeoutError)
-        assert 0.2 < time.monotonic() - begin < 1.5
+        assert 0.2 < time.monotonic() - begin < 4
     assert subscription.delivered == 0
 
 
@@ -127,7 +136,7 @@ async def test_a_backlog_that_another_pull_holds_is_waited_for(ground: Ground, m
     [first] = await subscription.fetch(1)
     inbox = ground.admin.new_inbox()
     other = await ground.admin.subscribe(inbox)
-    holding = b'{"batch": 10, "expires": 500000000}'
+    holding = b'{"batch": 10, "expires": 1500000000}'
     await ground.admin.publish(f"$JS.API.CONSUMER.MSG.NEXT.{subscription.stream}.d", holding, reply=inbox)
     await open_pulls(subscription, 1)
     spy = await ground.spy(PULLS)
@@ -228,7 +237,7 @@ async def test_r21_a_consumer_that_is_deleted_ends_an_open_fetch_and_the_next_on
     for batch in (1, 5):
         with pytest.raises(NoConsumerResponseError):
             await subscription.fetch(batch, 5)
-    assert time.monotonic() - begin < 4
+    assert time.monotonic() - begin < 8
 
 
 @pytest.mark.conformance("PUL-08")
@@ -270,7 +279,7 @@ async def test_what_the_ack_limit_holds_back_does_not_hold_up_what_came(make: Ma
     subscription = await make(b"1", b"2", b"3", max_ack_pending=2)
     begin = time.monotonic()
     assert payloads(await subscription.fetch(5, 10)) == [b"1", b"2"]
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 8
 
 
 @pytest.mark.conformance("PUL-09")
@@ -301,7 +310,7 @@ async def test_one_pull_too_many_is_refused_or_with_heartbeats_noticed_by_silenc
     begin = time.monotonic()
     with pytest.raises(MissedHeartbeatError):
         await subscription.fetch(1, 5, 0.2)
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 4
     await subscription.unsubscribe()
     await asyncio.wait([first])
     assert first.exception() is not None
@@ -323,12 +332,12 @@ async def test_a_fetch_that_makes_no_sense_is_refused_before_any_request(
 async def test_heartbeats_keep_a_waiting_fetch_alive(ground: Ground, make: Make) -> None:
     subscription = await make()
     spy = await ground.spy(PULLS)
-    fetching = asyncio.create_task(subscription.fetch(1, 10, 0.1))
+    fetching = asyncio.create_task(subscription.fetch(1, 10, 1))
     await spy.wait(1)
-    await asyncio.sleep(0.6)
+    await asyncio.sleep(2.5)  # longer than a silence may last
     await ground.fill(f"{subscription.stream}.a", b"1")
     assert payloads(await fetching) == [b"1"]
-    assert (await bodies(spy))[0]["idle_heartbeat"] == 100_000_000
+    assert (await bodies(spy))[0]["idle_heartbeat"] == 1_000_000_000
 
 
 async def test_r19_an_endless_wait_is_ended_by_the_first_message(ground: Ground, make: Make) -> None:
@@ -357,7 +366,7 @@ async def test_a_lost_session_ends_an_empty_handed_fetch_at_once(
             await own.events.wait(Disconnected)
             with pytest.raises(DisconnectedError):
                 await fetching
-            assert time.monotonic() - begin < 5
+            assert time.monotonic() - begin < 15
             again = asyncio.create_task(subscription.fetch(5, 30))
             server.start()
             async with side(ground) as other:
