@@ -182,5 +182,6 @@ async def test_a_queue_answers_no_flow_control_and_watches_no_heartbeats(ground:
         await ground.fill(f"{stream.name}.a", b"1")
         assert (await member.next_msg(5)).payload == b"1"
         assert await spy.settled() == []
+        await eventually(lambda: own.events.names, what="an event")  # they are told on a thread of their own
         assert own.events.names == ["Connected"]
         await member.unsubscribe()
