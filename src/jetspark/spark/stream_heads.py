@@ -30,7 +30,7 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
 
-class _UnreachableError(Error):
+class _UnreachableError(Error, PermissionError):
     """A subject at which nobody answers although the stream is there: no permission, no export, no import of it."""
 
 

@@ -31,6 +31,7 @@ class Runner:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
+            self.loop.run_until_complete(_few_turns())  # what has ended by now is a result, not a closed connection
             left = asyncio.all_tasks(self.loop)
             for task in left:  # calls of other threads that came too late
                 task.cancel()
@@ -79,3 +80,9 @@ class Runner:
                 self.loop.call_soon_threadsafe(self.loop.stop)
         if self._thread is not threading.current_thread():
             self._thread.join()
+
+
+async def _few_turns() -> None:
+    """So many as it takes from the end of what a call awaits to the call's own."""
+    for _ in range(4):
+        await asyncio.sleep(0)
