@@ -19,7 +19,7 @@ from tests.connection.support import Recorder, eventually
 
 from jetspark import aio
 from jetspark.aio.jetstream import JetStream, Stream
-from jetspark.errors import StreamNotFoundError
+from jetspark.errors import RequestTimeoutError, StreamNotFoundError
 from jetspark.jetstream import StorageType
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.server import NatsServer
@@ -175,8 +175,18 @@ class Ground:
         """Delete the streams of the test."""
         if self.server.running and not self.admin.closed:
             for name in self._made:
-                with suppress(StreamNotFoundError):
-                    await self.admin_js.delete_stream(name)
+                await self._delete(name)
+
+    async def _delete(self, name: str) -> None:
+        for _ in range(4):
+            try:
+                await self.admin_js.delete_stream(name)
+            except StreamNotFoundError:
+                return
+            except RequestTimeoutError:  # its leader was killed, or steps down: the request is lost
+                continue
+            return
+        raise TimeoutError(f"stream {name} could not be deleted")
 
 
 async def _keep(subscription: aio.Subscription, messages: list[Message]) -> None:
