@@ -449,7 +449,7 @@ class Connection:
                 pause = request.retry_pause(error, tries)
                 if pause is None or (left := deadline - time.monotonic() - pause) <= 0:
                     raise
-            time.sleep(pause)
+            time.sleep(pause)  # nobody tells when it has passed
 
     def exchange(self, subject: str, payload: bytes, timeout: float) -> frames.Msg | None:
         """Send one message and wait for the answer to it; None when there is none in time (seconds)."""
