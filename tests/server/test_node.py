@@ -45,7 +45,7 @@ def test_a_started_server_answers_clients_and_monitoring(server: NatsServer) -> 
         assert client.info["server_name"] == server.name
         assert client.info["jetstream"] is True
     assert server.monitor("/varz")["port"] == server.port
-    assert "Server is ready" in server.log_text()
+    assert "Listening for client connections" in server.log_text()
     os.kill(server.pid, 0)
 
 
@@ -360,7 +360,7 @@ def test_before_the_start_and_after_the_end_there_are_no_places() -> None:
     with server:
         assert "known" in repr(server)
     server.close()
-    assert "Server is ready" in server.log_text()
+    assert "Listening for client connections" in server.log_text()
     with pytest.raises(ServerError, match="closed"):
         _ = server.port
     with server:
@@ -379,5 +379,5 @@ def test_threads_that_restart_at_once_wait_for_one_another(server: NatsServer) -
     for thread in threads:
         thread.join()
     assert server.healthy()
-    assert server.log_text().count("Server is ready") == 5
+    assert server.log_text().count("Listening for client connections") == 5
     assert server.log_text().count("Initiating Shutdown") == 4

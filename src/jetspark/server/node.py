@@ -5,11 +5,13 @@ so, which it does once the client listener is open and JetStream has recovered i
 the process: a server that dies is reported at once, with its exit code and the tail of its log.
 """
 
+import contextlib
 import http.client
 import os
 import signal
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -274,7 +276,7 @@ class NatsServer:
             self._paused = False
 
     def reload(self, config: Mapping[str, object] | None = None, timeout: float = 10.0) -> None:
-        """Let the server read its configuration again (SIGHUP) and return when it has.
+        """Let the server read its configuration again (SIGHUP) and return when it has and its monitoring shows it.
 
         Args:
             config: replaces the `config` of the constructor; None keeps it (certificate files are read anew).
@@ -282,17 +284,19 @@ class NatsServer:
 
         Raises:
             ServerError: the server refused the configuration; the old one is in force and in the file again.
-            ServerTimeoutError: the log did not tell in time.
+            ServerTimeoutError: the server did not tell in time.
         """
+        deadline = time.monotonic() + timeout
         with self._lock:
             process = self._process()
+            loaded = self._await_load("", deadline)
             new = self._config if config is None else user_settings(config, self._jetstream)
             accepted = False
             self._write_config(new)
             try:
                 start = ServerLog(self.log_path).size()
                 process.send(signal.SIGHUP)
-                outcome = self.wait_log(r"Reloaded server configuration|Failed to reload.*", timeout, start)
+                outcome = self.wait_log(r"Reloaded server configuration|Failed to reload.*", _left(deadline), start)
                 accepted = not outcome.startswith("Failed")
             finally:
                 if not accepted:
@@ -300,6 +304,8 @@ class NatsServer:
             if not accepted:
                 raise ServerError(f"{self!r}: {redact(outcome, new)}")
             self._config = new
+            # The log tells of it before the server has written the new settings down for its monitoring.
+            self._await_load(loaded, deadline)
 
     def lame_duck(self, timeout: float = 10.0) -> None:
         """Let the server go into lame duck mode (SIGUSR2) and return when it has begun to.
@@ -373,6 +379,23 @@ class NatsServer:
     def _probe(self, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
         return monitor.get(self._dialled_host, _known(self._monitor_port), path, query, timeout)
 
+    def _await_load(self, before: str, deadline: float) -> str:
+        """Wait until ``/varz`` tells a time at which the configuration was loaded, other than `before`; return that."""
+
+        def later() -> str | None:
+            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+                loaded = monitor.text_at(self._probe("/varz", {}, _PROBE_TIMEOUT)[1], "config_load_time")
+                return loaded if loaded != before else None
+            return None
+
+        process = self._process(or_ended=True)
+        found = process.watch(later, _left(deadline))
+        if found is not None:
+            return found
+        if process.exit_code is not None:
+            raise self.failure()
+        raise ServerTimeoutError(f"{self!r}: {self.monitor_url}/varz did not tell of the configuration in time")
+
     def _prepare(self) -> Path:
         """Make the directories and choose the ports, unless it was done before, and return the temporary directory."""
         resources = self._resources
@@ -406,6 +429,10 @@ class NatsServer:
         if process is None or (process.exit_code is not None and not or_ended):
             raise ServerError(f"{self!r}: there is no process; start() or restart() makes one")
         return process
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())
 
 
 def _known(value: T | None) -> T:
