@@ -12,9 +12,9 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.flow.ranges import is_passing
 from jetspark.jetstream.errors import Error
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from jetspark.bulk import Connection
     from jetspark.wire.options import ConnectOptions
 
-__all__ = ["close_idle", "lend"]
+__all__ = ["asking", "close_idle", "lend"]
+
+T = TypeVar("T")
 
 MAX_IDLE: Final = 60.0
 """Seconds that a connection may lie idle."""
@@ -61,6 +63,14 @@ def lend(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connec
             _idle[options] = (connection, time.monotonic())
     if not keep:
         connection.close()
+
+
+def asking(options: ConnectOptions, ask: Callable[[Connection], T], retry_timeout: float) -> T:
+    """Return what a question gives that may be repeated; it is, on new connections, for so many seconds."""
+    from jetspark.bulk.patience import patiently
+
+    with lend(options, retry_timeout) as connection:
+        return patiently(connection, lambda: ask(connection), retry_timeout)
 
 
 def _open(options: ConnectOptions, retry_timeout: float) -> Connection:

@@ -62,7 +62,7 @@ def short_windows(
         if not _is_new(_looked_at, run, stream):
             continue
         try:
-            info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+            info = server.request(connection, StreamInfoRequest(stream))
         except Error as error:
             if is_passing(error):
                 _looked_at.discard((run, stream))  # the next micro-batch asks again

@@ -159,7 +159,7 @@ class ProgressStream:
         from jetspark.bulk.patience import patiently
 
         def asked() -> R:
-            return connection.request(request, timeout=self.server.request_timeout, prefix=self.server.api)
+            return self.server.request(connection, request)
 
         return patiently(connection, asked, self.retry_timeout)
 

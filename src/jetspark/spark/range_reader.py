@@ -112,8 +112,7 @@ class RangeReader:
 
         def ask() -> ConsumerConfig | None:
             try:
-                request = ConsumerInfoRequest(part.stream, follower)
-                return connection.request(request, timeout=server.request_timeout, prefix=server.api).config
+                return server.request(connection, ConsumerInfoRequest(part.stream, follower)).config
             except ConsumerNotFoundError:
                 return None
 

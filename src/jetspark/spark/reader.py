@@ -83,7 +83,7 @@ class JetStreamReader(DataSourceReader):
             return patiently(connection, ask, options.retry_timeout)
 
         def ask_info() -> StreamInfo:
-            return connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+            return server.request(connection, StreamInfoRequest(stream))
 
         info = patiently(connection, ask_info, options.retry_timeout)
         bounds = Bounds(self._push.sequence.low, self._push.sequence.high)

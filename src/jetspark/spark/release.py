@@ -25,6 +25,7 @@ from jetspark.jetstream.api import (
 )
 from jetspark.jetstream.errors import ConfigError, ConsumerNotFoundError, Error
 from jetspark.jetstream.times import time_ns
+from jetspark.spark.connections import asking
 from jetspark.spark.follower import (
     check_follower,
     check_version,
@@ -34,7 +35,7 @@ from jetspark.spark.follower import (
     whole_since,
 )
 from jetspark.spark.offsets import Loss
-from jetspark.spark.stream_heads import StreamHeads, asking
+from jetspark.spark.stream_heads import StreamHeads
 from jetspark.spark.stream_offsets import Held, StreamOffset
 from jetspark.spark.stream_options import CommitMode, ReleaseOptions, StreamReadOptions
 
@@ -84,6 +85,7 @@ class Releaser:
 
     def __init__(self, options: StreamReadOptions, heads: StreamHeads) -> None:
         self._options = options
+        self._server = options.read.server
         self._heads = heads
         self._release = options.release
         self._done: dict[str, StreamOffset] = {}  # by stream, the last place of which nothing more is to be told
@@ -197,9 +199,8 @@ class Releaser:
             _log.warning("stream %s %s", stream, why)
 
     def _purge(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
-        server = self._options.read.server
         for request in purges(stream, self._options.read.subjects, committed):
-            gone = connection.request(request, timeout=server.request_timeout, prefix=server.api)
+            gone = self._server.request(connection, request)
             _log.info("stream %s: purged %d messages before %d", stream, gone, committed.next)
 
     def _begin(self, stream: str, start: StreamOffset, connection: Connection) -> None:
@@ -219,23 +220,20 @@ class Releaser:
     def _move(self, stream: str, info: ConsumerInfo, to: StreamOffset, connection: Connection) -> None:
         """Set the follower's ack floor, never back."""
         if info.ack_floor.stream_seq + 1 < to.next:
-            server, name = self._options.read.server, self._release.consumer
-            request = ConsumerResetRequest(stream, name, seq=to.next)
-            connection.request(request, timeout=server.request_timeout, prefix=server.api)
+            name = self._release.consumer
+            self._server.request(connection, ConsumerResetRequest(stream, name, seq=to.next))
             _log.info("stream %s: consumer %s follows up to %d", stream, name, to.next - 1)
 
     def _follower(self, stream: str, connection: Connection) -> ConsumerInfo:
-        server, name = self._options.read.server, self._release.consumer
+        name = self._release.consumer
         check_version(connection.server_info.version, name)
         config = self._config()
         try:
-            request = ConsumerInfoRequest(stream, name)
-            info = connection.request(request, timeout=server.request_timeout, prefix=server.api)
+            info = self._server.request(connection, ConsumerInfoRequest(stream, name))
         except ConsumerNotFoundError:
             if stream in self._since:
                 _log.warning("stream %s: consumer %s was deleted and is made again", stream, name)
-            create = ConsumerCreateRequest(stream, config)
-            info = connection.request(create, timeout=server.request_timeout, prefix=server.api)
+            info = self._server.request(connection, ConsumerCreateRequest(stream, config))
         else:
             check_follower(info.config, config, stream)
         self._since[stream] = holds_since(info.config)
@@ -246,17 +244,15 @@ class Releaser:
         self._mark(stream, whole_since(self._info(stream, connection).state), connection)
 
     def _info(self, stream: str, connection: Connection) -> StreamInfo:
-        server = self._options.read.server
-        return connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+        return self._server.request(connection, StreamInfoRequest(stream))
 
     def _mark(self, stream: str, since: int, connection: Connection) -> None:
-        server = self._options.read.server
         request = ConsumerCreateRequest(stream, self._config(since), ConsumerAction.UPDATE)
-        connection.request(request, timeout=server.request_timeout, prefix=server.api)
+        self._server.request(connection, request)
         self._since[stream] = since
 
     def _config(self, since: int | None = None) -> ConsumerConfig:
         return follower_config(self._release.consumer, self._options.read.subjects, since)
 
     def _ask(self, ask: Callable[[Connection], T]) -> T:
-        return asking(self._options, ask, self._options.read.retry_timeout)
+        return asking(self._server.connect, ask, self._options.read.retry_timeout)

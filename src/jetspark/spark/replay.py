@@ -122,14 +122,12 @@ class Replay:
     def _streams_of(self, connection: Connection, subject: str) -> Sequence[str]:
         if self._options.expected_stream is not None:
             return [self._options.expected_stream]
-        server = self._options.server
-        request = StreamNamesRequest(subject_filter=subject)
-        return connection.request(request, timeout=server.request_timeout, prefix=server.api).items
+        return self._options.server.request(connection, StreamNamesRequest(subject_filter=subject)).items
 
     def _read_ids(self, connection: Connection, stream: str) -> Sequence[str]:
         """Take in the ids that a stream holds; returns its subjects."""
         server = self._options.server
-        info = connection.request(StreamInfoRequest(stream), timeout=server.request_timeout, prefix=server.api)
+        info = server.request(connection, StreamInfoRequest(stream))
         with bulk.scan(
             connection,
             stream,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import api_prefix
@@ -15,7 +15,13 @@ from jetspark.spark.option_table import Use
 from jetspark.spark.option_values import read_texts
 from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address
 
+if TYPE_CHECKING:
+    from jetspark.bulk import Connection
+    from jetspark.jetstream.api import Request
+
 __all__ = ["ServerOptions", "make_server_options", "server_options"]
+
+T = TypeVar("T")
 
 SERVERS_VARIABLE: Final = "NATS_URL"
 _DEFAULT_SERVERS: Final = "nats://localhost:4222"
@@ -48,6 +54,10 @@ class ServerOptions:
     connect: ConnectOptions
     api: str
     request_timeout: float
+
+    def request(self, connection: Connection, request: Request[T]) -> T:
+        """Send a request of the API and return what the answer means. Raises APIError, TimeoutError, ..."""
+        return connection.request(request, timeout=self.request_timeout, prefix=self.api)
 
 
 def server_options(options: Mapping[str, str]) -> ServerOptions:
