@@ -3,8 +3,9 @@
 import contextlib
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -26,7 +27,17 @@ from jetspark.jetstream.names import API_PREFIX
 
 HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
 
+T = TypeVar("T")
+
 _numbers = itertools.count(1)
+
+
+def until(condition: Callable[[], T], within: float = 30.0) -> T:
+    """Ask until the answer is true, for what a server does behind its reply; gives the last answer."""
+    deadline = time.monotonic() + within
+    while not (answer := condition()) and time.monotonic() < deadline:
+        pass  # a request takes its time
+    return answer
 
 
 def rows(subject: str, payloads: Sequence[bytes]) -> pa.RecordBatch:
@@ -140,13 +151,9 @@ class Streams:
     def consumers(self, name: str) -> list[str]:
         return self.connection.request(ConsumerNamesRequest(name), prefix=self.prefix).items
 
-    def no_consumers(self, name: str, within: float = 5.0) -> bool:
+    def no_consumers(self, name: str) -> bool:
         """Whether the last consumer goes in time: nobody waits for the answer when one is deleted."""
-        deadline = time.monotonic() + within
-        while self.consumers(name):
-            if time.monotonic() > deadline:
-                return False
-        return True
+        return until(lambda: not self.consumers(name), 15.0)
 
     def delete_all(self) -> None:
         for name in self._made:

@@ -1,16 +1,20 @@
 """A scan ends by itself at the end of its range, whatever became of the last messages, and says what is missing."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.bulk.streams import Streams, read, rows, sequences
+from tests.bulk.streams import Streams, read, rows, sequences, until
 
 from jetspark import bulk
 from jetspark.bulk import Connection
+from jetspark.bulk import connection as connection_module
+from jetspark.bulk import consumer as consumer_module
 from jetspark.errors import DataLossError, StreamNotFoundError
 from jetspark.jetstream import StreamConfig
-from jetspark.jetstream.api import ConsumerDeleteRequest
+from jetspark.jetstream.api import ConsumerDeleteRequest, StreamUpdateRequest
+from jetspark.server import NatsServer
 
 BY = pytest.mark.parametrize("read_by", ["consumer", "direct"])
 
@@ -112,23 +116,55 @@ def test_where_the_messages_behind_the_range_are_all_that_is_left(
 def test_where_the_last_messages_expire_while_they_are_awaited(
     connection: Connection, streams: Streams, read_by: str
 ) -> None:
-    name = streams.make_as(
-        StreamConfig(
-            name=streams.new_name(),
-            max_age=timedelta(seconds=1),
-            allow_direct=True,
-            duplicate_window=timedelta(seconds=1),
-        )
-    )
+    name = streams.new_name()
+    config = StreamConfig(name=name, allow_direct=True, duplicate_window=timedelta(milliseconds=100))
+    streams.make_as(config)
     streams.fill(name, 2000, size=100)
 
-    def until_all_expired() -> None:
-        while streams.info(name).state.messages:
-            pass  # the server's answer is what is waited for
+    def let_all_expire() -> None:
+        config.max_age = timedelta(milliseconds=100)
+        streams.connection.request(StreamUpdateRequest(config))
+        assert until(lambda: not streams.info(name).state.messages)
 
-    got, report = gone_while_read(connection, name, until_all_expired, read_by)
+    got, report = gone_while_read(connection, name, let_all_expire, read_by)
     assert got == list(range(1, len(got) + 1))
     assert (report.complete, report.missing) == (True, 2000 - len(got))
+
+
+class Leap:
+    """A time that leaps ahead when it is told to, in place of the module `time`."""
+
+    sleep = staticmethod(time.sleep)
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+def test_the_time_that_rows_take_where_they_go_is_no_silence_of_the_server(
+    server: NatsServer, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = streams.filled(3000, size=100)
+    leap = Leap()
+    for module in (connection_module, consumer_module):
+        monkeypatch.setattr(module, "time", leap)
+    with (
+        bulk.connect(server.url) as own,
+        bulk.scan(
+            own, name, max_batch_rows=100, max_bytes_in_flight=4000, retry_timeout=0, read_by="consumer"
+        ) as batches,
+    ):
+        got = sequences(next(batches))
+        streams.purge(name)
+        leap.ahead += 100.0
+        for batch in batches:
+            got += sequences(batch)
+            leap.ahead += 100.0
+    assert got == list(range(1, len(got) + 1))
+    assert (batches.report.complete, batches.report.restarts) == (True, 0)
+    assert batches.report.missing == 3000 - len(got) > 0
 
 
 @BY

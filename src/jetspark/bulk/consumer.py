@@ -190,14 +190,11 @@ class RangeConsumer:
             now = time.monotonic()
             table = self._connection.read(now + quiet, enough=ENOUGH)
             if table is None:
-                delivered = self._look(progress, delivered)
-                if now - silent_since > max(self._limits.timeout, 2 * quiet):
-                    raise RequestTimeoutError(
-                        f"consumer {self.name!r} of stream {self._stream!r} has messages and delivers none"
-                    )
+                overdue = now - silent_since > max(self._limits.timeout, 2 * quiet)
+                delivered = self._look(progress, delivered, overdue=overdue)
                 quiet = min(2 * quiet, _QUIET_MOST)
                 continue
-            quiet, silent_since, delivered = _QUIET_FIRST, now, 0
+            quiet, delivered = _QUIET_FIRST, 0
             deliveries, restart = self._sort(table)
             if deliveries is not None:
                 acks = read_acks(deliveries.lines)
@@ -210,6 +207,7 @@ class RangeConsumer:
                     yield ConsumerRun(deliveries, acks, self._stream)
             if restart and not progress.done:
                 raise InterruptedReadError(f"consumer {self.name!r} of stream {self._stream!r} is of no more use")
+            silent_since = time.monotonic()  # behind the yield: the time that the rows took there is no silence
 
     def _send_pulls(self) -> None:
         for pull in self._pulls.due():
@@ -218,11 +216,11 @@ class RangeConsumer:
                 request.subject(self._prefix), request.payload(), reply=f"{self._inbox}.{pull.token}"
             )
 
-    def _look(self, progress: RangeProgress, before: int) -> int:
+    def _look(self, progress: RangeProgress, before: int, *, overdue: bool) -> int:
         """Nothing came for a while: perhaps what was pending has been deleted, or what was delivered got lost.
 
         Returns how many messages the server says it has delivered; `before` is what it said when it was asked last,
-        if nothing came since.
+        if nothing came since. `overdue`: that was so long ago that what is not there now is not waited for.
         """
         state = self._state()
         delivered = state.delivered.consumer_seq
@@ -230,6 +228,10 @@ class RangeConsumer:
         if not progress.done and before == delivered > progress.consumer_sequence:
             raise InterruptedReadError(
                 f"consumer {self.name!r} of stream {self._stream!r} delivered what did not arrive"
+            )
+        if not progress.done and overdue:
+            raise RequestTimeoutError(
+                f"consumer {self.name!r} of stream {self._stream!r} has messages and delivers none"
             )
         return delivered
 
