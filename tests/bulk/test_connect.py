@@ -16,7 +16,7 @@ from tests.bulk.proxy import Proxy
 from tests.bulk.streams import Streams, read, rows
 from tests.stores import before, unmakeable_store
 
-from jetspark import bulk
+from jetspark import bulk, sync
 from jetspark.bulk import Connection
 from jetspark.errors import (
     AuthenticationError,
@@ -26,6 +26,7 @@ from jetspark.errors import (
     Error,
     JetStreamNotEnabledError,
     JetStreamNotEnabledForAccountError,
+    JetStreamUnavailableError,
     NoServersError,
     ProtocolError,
     RequestTimeoutError,
@@ -355,6 +356,20 @@ def test_a_halted_server_ends_a_request_in_time() -> None:
         server.resume()
         with pytest.raises(StreamNotFoundError):
             own.request(StreamInfoRequest("S"))
+
+
+def test_a_refusal_is_told_though_the_next_try_gets_no_answer(server: NatsServer) -> None:
+    left = iter([b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'])
+
+    def answer(message: sync.Msg) -> None:
+        for each in left:
+            message.respond(each)
+
+    with sync.connect(server.url) as other, bulk.connect(server.url) as own:
+        other.subscribe("REFUSED.API.>", callback=answer)
+        other.flush()
+        with pytest.raises(JetStreamUnavailableError):
+            own.request(AccountInfoRequest(), timeout=1, prefix="REFUSED.API.")
 
 
 def test_a_request_over_the_limit_is_not_sent(connection: Connection) -> None:

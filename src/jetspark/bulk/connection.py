@@ -426,7 +426,7 @@ class Connection:
         Raises
         ------
         RequestTimeoutError
-            No reply in time.
+            No reply in time; for what only reads, none at all.
         APIError
             The server refused; JetStreamNotEnabledError when nobody answers (503).
         """
@@ -435,10 +435,13 @@ class Connection:
         self.check_size(len(payload))
         deadline = time.monotonic() + timeout
         left, tries = timeout, 0
+        refused: APIError | None = None
         while True:
             tries += 1
             message = self.exchange(subject, payload, left)
             if message is None:
+                if refused is not None and request.repeatable:
+                    raise refused  # the server has answered, though not once more in what time was left
                 raise RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
             status = parse_status(message.header) if message.header and not message.payload else None
             if status is not None:
@@ -449,6 +452,7 @@ class Connection:
                 pause = request.retry_pause(error, tries)
                 if pause is None or (left := deadline - time.monotonic() - pause) <= 0:
                     raise
+                refused = error.with_traceback(None)  # which would hold this frame
             time.sleep(pause)  # nobody tells when it has passed
 
     def exchange(self, subject: str, payload: bytes, timeout: float) -> frames.Msg | None:

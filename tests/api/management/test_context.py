@@ -188,6 +188,14 @@ async def test_what_only_reads_is_asked_again_while_there_is_no_leader(ground: G
     assert asked == ["STREAM.DELETE.S"]
 
 
+@_ONE_SERVER
+async def test_a_refusal_is_told_though_the_next_try_gets_no_answer(ground: Ground) -> None:
+    left = iter([b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'])
+    js = await fake_api(ground, lambda endpoint, payload: list(left), timeout=1)
+    with pytest.raises(JetStreamUnavailableError):
+        await js.account_info()
+
+
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 @_ONE_SERVER
 async def test_a_cancelled_question_leaves_nothing_under_way(ground: Ground) -> None:

@@ -15,7 +15,7 @@ from jetspark.aio.jetstream.asking import ask_until_answered
 from jetspark.aio.jetstream.results import Listing
 from jetspark.jetstream.api import PagedRequest, Request
 from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest, read_direct_message
-from jetspark.jetstream.errors import APIError, NoDirectGetError, NoRespondersError
+from jetspark.jetstream.errors import APIError, NoDirectGetError, NoRespondersError, RequestTimeoutError
 from jetspark.jetstream.stored import StoredMessage
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class JetStreamAPI:
         JetStreamNotEnabledError
             Nobody serves this API: no JetStream on the server, or no such domain (WIR-11).
         RequestTimeoutError
-            No answer in time. Whether a change was made is not known.
+            No answer in time; for what only reads, none at all. Whether a change was made is not known.
         DisconnectedError
             The session was lost under a request that changes something; whether it did is not known.
         InvalidReplyError
@@ -78,6 +78,7 @@ class JetStreamAPI:
         left = self._timeout if timeout is None else timeout
         deadline = loop.time() + left
         tries = 0
+        refused: APIError | None = None
         while True:
             tries += 1
             try:
@@ -86,6 +87,11 @@ class JetStreamAPI:
                 pause = request.retry_pause(error, tries)
                 if pause is None or (left := deadline - loop.time() - pause) <= 0:
                     raise
+                refused = error.with_traceback(None)  # which would hold this frame
+            except RequestTimeoutError:
+                if refused is None or not request.repeatable:
+                    raise
+                raise refused from None  # the server has answered, though not once more in what time was left
             await asyncio.sleep(pause)
 
     async def _ask(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109

@@ -61,7 +61,7 @@ class JetStreamAPI(Blocking):
         JetStreamNotEnabledError
             Nobody serves this API: no JetStream on the server, or no such domain (WIR-11).
         RequestTimeoutError
-            No answer in time. Whether a change was made is not known.
+            No answer in time; for what only reads, none at all. Whether a change was made is not known.
         DisconnectedError
             The session was lost under a request that changes something; whether it did is not known.
         InvalidReplyError
