@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
+import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.api.sieve import Sieve
+from tests.connection.support import Proxy
 from tests.fronts import Ground, Spy, connect, eventually
 
 import jetspark
-from jetspark.aio import Msg
+from jetspark.aio import Connection, Msg
 from jetspark.aio.jetstream import ConsumeContext, Consumer
 from jetspark.jetstream.ack import parse_ack_subject
 from jetspark.wire.frames import MessageLine
@@ -21,7 +23,9 @@ from jetspark.wire.frames import MessageLine
 __all__ = [
     "PINNED",
     "Warnings",
+    "arrived",
     "consumer_of",
+    "cut_off",
     "dropping",
     "numbered",
     "payloads",
@@ -34,6 +38,8 @@ __all__ = [
 
 PINNED: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
 """Fields of a consumer that pins one client."""
+UNWELCOME = {"Nats-Expected-Stream": "another"}
+"""Headers of a publish that the stream refuses."""
 
 
 async def consumer_of(ground: Ground, *, messages: int = 0, size: int = 0, **fields: Any) -> Consumer:
@@ -76,26 +82,60 @@ async def take(context: ConsumeContext, count: int, timeout: float = 20.0) -> li
     return taken
 
 
-def unseen(ground: Ground, subject: str, *payloads: bytes) -> None:
-    """Publish while the event loop stands still, so that what is delivered meanwhile lies in the socket."""
+def unseen(ground: Ground, stream: str, *payloads: bytes) -> None:
+    """Publish while the event loop stands still, so that what the stream's one consumer delivers lies in the socket."""
 
     def publish() -> None:
         with jetspark.sync.connect(ground.server.url, **ground.profile.admin_options) as connection:
+            js = connection.jetstream(domain=ground.profile.domain)
+            [name] = js.consumer_names(stream)
+            before = js.consumer_info(stream, name).delivered.consumer_seq
             for payload in payloads:
-                connection.request(subject, payload)
+                connection.request(f"{stream}.a", payload)
+            deadline = time.monotonic() + 10
+            while js.consumer_info(stream, name).delivered.consumer_seq < before + len(payloads):
+                assert time.monotonic() < deadline, "it was not delivered"
+                time.sleep(0.005)
+            assert connection.request(f"{stream}.a", headers=UNWELCOME).payload
 
-    thread = threading.Thread(target=publish)
-    thread.start()
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(publish).result()
+
+
+async def arrived(ground: Ground, consumer: Consumer, count: int, connection: Connection | None = None) -> None:
+    """Wait until so many deliveries of a consumer are here.
+
+    The server counts a delivery before it sends it. But it sends what a stream has to say one after the other: when a
+    later publish is answered, the deliveries are on their connection, and what is there comes before a PONG.
+    """
+
+    async def delivered() -> bool:
+        info = await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)
+        return info.delivered.consumer_seq >= count
+
+    await eventually(delivered, what=f"{count} deliveries")
+    assert (await ground.admin.request(f"{consumer.stream_name}.a", headers=UNWELCOME)).payload
+    await (connection or ground.nc).flush()
 
 
 async def waiting(ground: Ground, consumer: Consumer, count: int) -> None:
-    """Wait until the consumer has so many open pulls."""
+    """Wait until the consumer has so many open pulls. Perhaps none of them was served yet: see `arrived`."""
 
     async def held() -> bool:
         return (await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)).num_waiting == count
 
     await eventually(held, what=f"{count} open pulls")
+
+
+async def cut_off(ground: Ground, proxy: Proxy, consumer: Consumer) -> None:
+    """Cut the sessions behind a proxy and let no other begin before the server has dropped their pulls.
+
+    As long as it has not noticed, it sends messages where nobody is.
+    """
+    proxy.open = False
+    proxy.cut()
+    await waiting(ground, consumer, 0)
+    proxy.open = True
 
 
 class Warnings:

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from tests.api.consuming.support import (
+    arrived,
     consumer_of,
     numbered,
     payloads,
@@ -27,10 +28,10 @@ from jetspark.server import NatsServer
 pytestmark = pytest.mark.parametrize("front", ["aio"], indirect=True)  # blocking calls are not cancelled
 
 
-async def leave(ground: Ground, consumer: Consumer) -> None:
+async def leave(ground: Ground, consumer: Consumer, count: int) -> None:
     """A fetch that is cancelled behind the messages that are there."""
-    fetching = asyncio.create_task(consumer.fetch(10, expires=5))
-    await waiting(ground, consumer, 1)
+    fetching = asyncio.create_task(consumer.fetch(10, expires=20))
+    await arrived(ground, consumer, count)
     await cancelled(fetching)
 
 
@@ -44,9 +45,11 @@ async def cancelled(task: asyncio.Task[object]) -> None:
 async def test_r24_what_a_cancelled_fetch_had_is_in_the_next_one(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5)
     before = await ground.listening()
+    fetching = asyncio.create_task(consumer.fetch(10, expires=20))
+    await arrived(ground, consumer, 5)
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(1):
-            await consumer.fetch(10, expires=5)
+        async with asyncio.timeout(0.01):
+            await fetching
     assert await ground.listening() == before
     assert payloads(await consumer.fetch(3, expires=5)) == numbered(0, 3)
     await waiting(ground, consumer, 0)
@@ -60,7 +63,7 @@ async def test_r24_what_a_cancelled_fetch_had_is_in_the_next_one(ground: Ground)
 @pytest.mark.parametrize("call", ["next", "fetch_no_wait", "consume", "fetch_bytes"])
 async def test_r24_every_call_takes_what_was_left(ground: Ground, call: str) -> None:
     consumer = await consumer_of(ground, messages=4)
-    await leave(ground, consumer)
+    await leave(ground, consumer, 4)
     if call == "next":
         got = [(await consumer.next(5)).payload for _ in range(4)]
     elif call == "consume":
@@ -105,7 +108,7 @@ async def test_r24_messages_under_way_to_a_cancelled_call_are_not_lost(ground: G
 @pytest.mark.parametrize("left", [1, 4])
 async def test_r24_a_call_that_is_refused_takes_nothing_of_what_was_left(ground: Ground, left: int) -> None:
     consumer = await consumer_of(ground, messages=left)
-    await leave(ground, consumer)
+    await leave(ground, consumer, left)
     with pytest.raises(ConfigError, match="heartbeat"):
         await consumer.fetch(2, expires=1, idle_heartbeat=1)
     with pytest.raises(ConfigError, match="priority"):
@@ -115,7 +118,7 @@ async def test_r24_a_call_that_is_refused_takes_nothing_of_what_was_left(ground:
 
 async def test_r24_what_was_left_keeps_to_the_bytes_of_the_next_fetch(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5, size=500)
-    await leave(ground, consumer)
+    await leave(ground, consumer, 5)
     assert [len(message) for message in await consumer.fetch_bytes(1300, expires=5)] == [500, 500]
     assert await consumer.fetch_bytes(400, expires=5) == []  # as where the server has a larger one
     spy = await spy_on_pulls(ground)
@@ -133,7 +136,7 @@ async def test_r24_a_consume_takes_what_is_under_way_to_a_call_that_was_just_can
     consumer = await consumer_of(ground)
     fetching = asyncio.create_task(consumer.fetch(10, expires=20))
     await waiting(ground, consumer, 1)
-    unseen(ground, f"{consumer.stream_name}.a", *numbered(0, 3))
+    unseen(ground, consumer.stream_name, *numbered(0, 3))
     fetching.cancel()
     await asyncio.sleep(0)
     async with consumer.consume(**limit) as messages:  # type: ignore[arg-type]
@@ -146,7 +149,7 @@ async def test_r24_what_comes_late_is_kept_where_the_consume_behind_it_was_stopp
     consumer = await consumer_of(ground)
     fetching = asyncio.create_task(consumer.fetch(10, expires=20))
     await waiting(ground, consumer, 1)
-    unseen(ground, f"{consumer.stream_name}.a", *numbered(0, 3))
+    unseen(ground, consumer.stream_name, *numbered(0, 3))
     fetching.cancel()
     await asyncio.sleep(0)
     await consumer.consume().stop()
@@ -160,7 +163,7 @@ async def test_the_time_of_a_fetch_counts_what_it_waits_for_a_cancelled_one(fron
         async with open_ground(front, profile, server) as ground:
             consumer = await consumer_of(ground, messages=3)
             fetching = asyncio.create_task(consumer.fetch(10, expires=20))
-            await waiting(ground, consumer, 1)
+            await arrived(ground, consumer, 3)
             server.pause()
             try:
                 await cancelled(fetching)

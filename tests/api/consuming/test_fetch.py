@@ -7,6 +7,7 @@ import time
 
 import pytest
 from tests.api.consuming.support import (
+    arrived,
     consumer_of,
     numbered,
     payloads,
@@ -111,10 +112,7 @@ async def test_a_fetch_from_a_silent_server_returns_what_it_has_soon_after_its_t
             consumer = await consumer_of(ground, messages=3)
             begin = time.monotonic()
             fetching = asyncio.create_task(consumer.fetch(10, expires=5))
-            await waiting(ground, consumer, 1)
-            while (await consumer.info()).num_ack_pending < 3:
-                assert time.monotonic() - begin < 4
-            await ground.nc.flush()  # they have arrived
+            await arrived(ground, consumer, 3)
             server.pause()
             try:
                 batch = await fetching
@@ -211,7 +209,7 @@ async def test_r20_concurrent_fetches_do_not_mix(ground: Ground) -> None:
 async def test_r21_a_consumer_that_is_deleted_ends_a_fetch_at_once(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=2)
     fetching = asyncio.create_task(consumer.fetch(5, expires=30))
-    await waiting(ground, consumer, 1)
+    await arrived(ground, consumer, 2)
     await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
     batch = await fetching
     assert len(batch) == 2

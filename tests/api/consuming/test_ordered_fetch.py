@@ -29,7 +29,7 @@ async def test_r24_what_comes_behind_a_cancelled_fetch_is_not_left_out(ground: G
     stream = await ground.stream()
     ordered = stream.ordered_consumer()
     fetching = await begun(ground, stream, ordered)
-    unseen(ground, f"{stream.name}.a", *numbered(0, 3))
+    unseen(ground, stream.name, *numbered(0, 3))
     fetching.cancel()
     await asyncio.wait([fetching])
     await ground.nc.flush()  # what lay in the socket has been read
