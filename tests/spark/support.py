@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import time
@@ -12,9 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from jetspark import bulk
+from jetspark.errors import Error
 from jetspark.jetstream import StreamConfig, StreamInfo
 from jetspark.jetstream.api import StreamCreateRequest, StreamDeleteRequest, StreamInfoRequest, StreamPurgeRequest
 from jetspark.server import NatsServer
+from jetspark.spark import connections
 
 __all__ = ["Nats", "Requests"]
 
@@ -24,11 +27,12 @@ _numbers = itertools.count(1)
 class Requests:
     """Requests that clients of the account have sent since."""
 
-    def __init__(self, connection: bulk.Connection) -> None:
+    def __init__(self, connection: bulk.Connection, other: bulk.Connection) -> None:
         self._connection = connection
+        self._other = other
 
     def count(self) -> int:
-        """How many have come that were not counted yet; all that were answered have."""
+        """How many have come that were not counted yet; all that this process has an answer to have."""
         return len(self._come())
 
     def within(self, seconds: float) -> int:
@@ -44,6 +48,9 @@ class Requests:
 
     def _come(self) -> list[bytes]:
         """What has come, up to a message of our own: the server hands it out behind all that came before."""
+        for asked in (self._other, *(each for each, _ in connections._idle.values())):
+            with contextlib.suppress(Error):  # it is to another server, which is gone
+                asked.exchange("nobody", b"", 30.0)  # a request may be answered before it is handed out to us
         mark = self._connection.new_inbox()
         own = self._connection.subscribe(mark)
         self._connection.publish(mark, b"")
@@ -97,7 +104,7 @@ class Nats:
 
     def consumers_left(self, stream: str) -> int:
         """Consumers of a stream; those that are being deleted, for which nobody waits, get a moment to go."""
-        deadline = time.monotonic() + 5.0
+        deadline = time.monotonic() + 20.0  # below the time after which the server deletes them by itself
         while (count := self.info(stream).state.consumer_count) and time.monotonic() < deadline:
             time.sleep(0.02)
         return count
@@ -120,7 +127,7 @@ class Nats:
         with bulk.connect(self.url) as connection:
             connection.subscribe(f"$JS.API.{requests}")
             connection.request(StreamInfoRequest(self.stream()))  # the server has the subscription by now
-            yield Requests(connection)
+            yield Requests(connection, self.connection)
 
     def rows(self, stream: str, *columns: str) -> list[dict[str, object]]:
         """All messages of a stream, read without Spark."""
