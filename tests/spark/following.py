@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,8 +51,15 @@ def ends(made: JetStreamStreamReader, count: int) -> list[dict[str, object]]:
     return offsets
 
 
-def follower(nats: Nats, stream: str, name: str = "spark") -> ConsumerInfo:
-    return nats.connection.request(ConsumerInfoRequest(stream, name))
+def follower(nats: Nats, stream: str, name: str = "spark", *, pending: int | None = None) -> ConsumerInfo:
+    """What the server says of a follower; what is pending it counts a moment after it has acknowledged a message."""
+    request = ConsumerInfoRequest(stream, name)
+    info, deadline = nats.connection.request(request), time.monotonic() + 20.0
+    while pending not in {None, info.num_pending}:
+        assert time.monotonic() < deadline, info
+        time.sleep(0.01)
+        info = nats.connection.request(request)
+    return info
 
 
 def kept(nats: Nats, stream: str) -> list[object]:

@@ -222,7 +222,7 @@ def test_a_limit_stops_early_and_leaves_nothing_behind(spark: SparkSession, nats
     stream = nats.filled(5000)
     assert len(load(spark, nats, stream, arrowBatchRows=10).take(3)) == 3
     assert load(spark, nats, stream).count() == 5000
-    assert nats.info(stream).state.consumer_count == 0
+    assert nats.consumers_left(stream) == 0
 
 
 def test_sql_reads_a_stream(spark: SparkSession, nats: Nats) -> None:

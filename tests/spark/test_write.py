@@ -11,11 +11,11 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.types import MapType, StringType, StructField, StructType
+from tests.spark.sink import until
 from tests.spark.support import Nats
 
 from jetspark import bulk
 from jetspark.errors import BadHeadersError, BadSubjectError, MaxPayloadError
-from jetspark.jetstream.api import AccountInfoRequest
 from jetspark.spark.message_ids import message_ids
 from jetspark.spark.options import write_options
 from jetspark.spark.published import PublishedRows, StreamRows
@@ -150,24 +150,14 @@ def batches(stream: str, numbers: Iterable[int], size: int = 100) -> list[pa.Rec
     ]
 
 
-def until(batches: list[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
-    yield from batches[:count]
-    raise ConnectionResetError("the task is lost")
-
-
 def test_a_repeated_task_is_answered_with_duplicates(nats: Nats) -> None:
     stream = nats.stream()
     job = writer(nats)
     with pytest.raises(ConnectionResetError):
-        job.write(until(batches(stream, range(1000)), 4))
-    nats.connection.request(AccountInfoRequest())
+        job.write(until(nats, batches(stream, range(1000)), 4))
     done = job.write(iter(batches(stream, range(1000))))
     assert done.partition == 0
-    rows = done.streams[stream]
-    assert (rows.count, rows.last_sequence) == (1000, 1000)
-    assert rows.first_sequence is not None
-    assert rows.duplicates == rows.first_sequence - 1
-    assert 0 < rows.duplicates <= 400
+    assert done.streams[stream] == StreamRows(1000, 400, 401, 1000)
     assert data(nats, stream) == [b"%d" % number for number in range(1000)]
 
 
