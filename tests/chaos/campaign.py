@@ -148,8 +148,9 @@ def run(
             _await_followers(world, streams, driver)
             publisher.start()
             for done, fault in enumerate(_faults(world, campaign, chance), 1):
+                mark = driver.mark()
                 publisher.allow(campaign.numbers * (2 * done - 1) // (2 * campaign.faults))
-                driver.await_batches(campaign.legs, BATCH_TIMEOUT)
+                driver.await_batches(campaign.legs, BATCH_TIMEOUT, mark)
                 publisher.allow(campaign.numbers * done // campaign.faults)
                 time.sleep(chance.uniform(0.0, 1.0))  # somewhere within the work that follows, of each leg
                 tell(f"{done}/{campaign.faults} {fault}, {publisher.done} of {campaign.numbers} published")

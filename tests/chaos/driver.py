@@ -66,14 +66,21 @@ class Driver:
         found: dict[str, Found] = self._lines()[-1]["found"]  # type: ignore[assignment]  # as `job.drain` writes it
         return found
 
-    def await_batches(self, legs: Collection[str], timeout: float) -> None:
-        """Wait until each leg has had a micro-batch since; a driver that ends meanwhile is started again."""
+    def mark(self) -> tuple[int, int]:
+        """How far the driver is, for `await_batches`: how often it was started, and what it has said since."""
+        return self.starts, len(self._lines())
+
+    def await_batches(self, legs: Collection[str], timeout: float, since: tuple[int, int] = (0, 0)) -> None:
+        """Wait until each leg has had a micro-batch since a mark; a driver that ends meanwhile is started again.
+
+        The mark is to be made before what the micro-batches are made of: they may be done before this is called.
+        """
         deadline = time.monotonic() + timeout
-        before, missing = len(self._lines()), set(legs)
+        missing = set(legs)
         while missing:
             if not self.running:
                 self.start()
-                before = 0
+            before = since[1] if since[0] == self.starts else 0
             missing -= {line["leg"] for line in self._lines()[before:] if line.get("rows")}
             if time.monotonic() > deadline:
                 raise DriverError(f"no micro-batch of {', '.join(sorted(missing))} in {timeout:g} s: {self.log()}")
