@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 from tests.bulk.proxy import Proxy
-from tests.bulk.streams import HEADERS, Streams, read, rows, sequences
+from tests.bulk.streams import HEADERS, Streams, read, rows, sequences, until
 
 from jetspark import bulk
 from jetspark.bulk import Connection, ReadBy
@@ -11,7 +11,7 @@ from jetspark.bulk.columns import COLUMNS
 from jetspark.bulk.direct_replies import read_replies
 from jetspark.errors import ConfigError, ConsumerConfigError, DirectGetRequestError, InvalidReplyError
 from jetspark.flow.ranges import InterruptedReadError
-from jetspark.jetstream import AckPolicy, ConsumerConfig, RetentionPolicy, StreamConfig
+from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, RetentionPolicy, StreamConfig
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerInfoRequest, PullRequest
 from jetspark.jetstream.direct import DirectEnd
 from jetspark.server import NatsServer
@@ -41,8 +41,12 @@ def test_what_waits_for_a_worker_is_read_and_left_as_it_is(
     assert (report.read_by, report.expected, report.missing, report.complete) == (ReadBy.DIRECT, 5000, 0, True)
     assert streams.consumers(name) == ["worker"]
     assert streams.info(name).state.messages == 5000
-    worker = connection.request(ConsumerInfoRequest(name, "worker"))
-    assert (worker.num_pending, worker.num_ack_pending) == (5000, 0)
+
+    def worker() -> ConsumerInfo:
+        return connection.request(ConsumerInfoRequest(name, "worker"))
+
+    assert until(lambda: worker().num_pending >= 5000)  # a consumer counts behind the stream
+    assert (worker().num_pending, worker().num_ack_pending) == (5000, 0)
     assert bulk.first_sequence_at(connection, name, streams.stored_ns(name, 4000)) == 4000
 
 
@@ -65,9 +69,7 @@ def test_what_a_worker_has_done_is_not_read(
             connection.publish(reply.decode(), b"+ACK")
             done += 1
     connection.unsubscribe(sid)
-    connection.request(ConsumerInfoRequest(name, "worker"))
-    while streams.info(name).state.messages > 6:
-        pass  # the server's answer is what is waited for
+    assert until(lambda: streams.info(name).state.messages <= 6)
     table, report = read(connection, name)
     assert sequences(table) == [5, 6, 7, 8, 9, 10]
     assert (report.expected, report.missing, report.stream_first_sequence) == (6, 0, 5)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 from tests.bulk.proxy import Proxy, cut_after
-from tests.bulk.streams import Streams
+from tests.bulk.streams import Streams, until
 
 from jetspark import ConnectOptions, bulk
 from jetspark.bulk import Connection, FetchedBatches, ScannedBatches
@@ -85,9 +85,9 @@ def test_a_fetch_ends_when_its_time_is_up_with_what_came(connection: Connection,
     stream = streams.filled(5)
     made(streams, stream)
     begin = time.monotonic()
-    with bulk.fetch(connection, stream, "c", max_messages=10, expires=0.3) as fetched:
+    with bulk.fetch(connection, stream, "c", max_messages=10, expires=2.0) as fetched:
         assert numbers(list(fetched)) == [1, 2, 3, 4, 5]
-    assert 0.25 < time.monotonic() - begin < 3
+    assert 1.9 < time.monotonic() - begin < 20
 
 
 def test_a_fetch_waits_for_messages_that_come_later(connection: Connection, streams: Streams) -> None:
@@ -113,7 +113,10 @@ def test_an_error_status_is_raised_behind_the_messages(connection: Connection, s
     stream = streams.filled(5)
     made(streams, stream)
     with bulk.fetch(connection, stream, "c", max_messages=10, expires=30) as fetched:
-        assert numbers([next(fetched)]) == [1, 2, 3, 4, 5]
+        batches = [next(fetched)]
+        while fetched.received < 5:
+            batches.append(next(fetched))
+        assert numbers(batches) == [1, 2, 3, 4, 5]
         streams.connection.request(ConsumerDeleteRequest(stream, "c"))
         with pytest.raises(StatusError, match="Consumer Deleted"):
             next(fetched)
@@ -172,8 +175,7 @@ def test_batches_of_their_own_connection_leave_nothing_behind(server: NatsServer
     scanned = ScannedBatches(own_options, lambda own: bulk.scan(own, stream))
     assert scanned.read_all().num_rows == 1000
     assert scanned.report.complete
-    deadline = time.monotonic() + 5
-    while connections(server) > before:
-        assert time.monotonic() < deadline
+    assert until(lambda: connections(server) <= before)
     assert info(streams, stream).ack_floor.stream_seq == 10
-    assert streams.consumers(stream) == ["c"]
+    # The scan's consumer: its deletion was the last that the connection said.
+    assert until(lambda: streams.consumers(stream) == ["c"])

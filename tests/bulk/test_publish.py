@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from tests.bulk.proxy import MadeLate, Proxy
-from tests.bulk.streams import HEADERS, Streams, read, rows, sequences
+from tests.bulk.streams import HEADERS, Streams, read, rows, sequences, until
 
 from jetspark import bulk
 from jetspark.bulk import Connection, PublishRefusedError
@@ -332,7 +332,9 @@ def test_no_more_rows_are_under_way_than_were_allowed(server: NatsServer, stream
     with bulk.connect(server.url) as own:
         with pytest.raises(PublishTimeoutError):
             bulk.publish(own, rows(f"{name}.x", [b"x"] * (2 * most + 10)), max_pending=most, ack_timeout=0.1)
-        assert 0 < read(own, name, columns=["sequence"])[0].num_rows <= most
+        own.publish(f"{name}.end", b"")  # stored behind all that came before it
+        assert until(lambda: read(own, name, subjects=[f"{name}.end"])[0].num_rows)
+        assert 0 < read(own, name, subjects=[f"{name}.x"], columns=["sequence"])[0].num_rows <= most
 
 
 @pytest.fixture(scope="module")

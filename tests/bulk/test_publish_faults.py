@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from tests.bulk.proxy import Proxy, cut_after
-from tests.bulk.streams import Streams, read, rows
+from tests.bulk.streams import Streams, read, rows, until
 
 from jetspark import bulk
 from jetspark.errors import ConnectionClosedError, DisconnectedError, PublishTimeoutError
@@ -25,6 +25,7 @@ def test_a_stream_that_does_not_acknowledge_ends_in_a_time_out(server: NatsServe
         with pytest.raises(PublishTimeoutError, match=r"no acknowledgement within 0\.2 s for 10 messages") as caught:
             bulk.publish(own, rows(f"{name}.x", [b"x"] * 10), ack_timeout=0.2)
         assert isinstance(caught.value, TimeoutError)
+        assert until(lambda: streams.info(name).state.messages >= 10)  # it stores them when it gets round to it
         assert read(own, name)[0].num_rows == 10
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from tests.bulk.streams import Streams, read, rows
+from tests.bulk.streams import Streams, read, rows, until
 
 from jetspark import bulk
 from jetspark.bulk import Connection
@@ -99,6 +99,13 @@ def test_a_retry_time_allows_rows_without_ids_to_be_stored_twice(connection: Con
     assert len(data) - COUNT <= report.resent
 
 
+def is_wanted(hub: NatsServer, subject: str) -> bool:
+    """Whether a leaf node (that of the stream's leader) has told the hub that it wants what is sent to a subject."""
+    leaves = hub.monitor("/leafz", subs="1")["leafs"]
+    assert isinstance(leaves, list)
+    return any(subject in each.get("subscriptions_list", ()) for each in leaves)
+
+
 def test_a_cluster_that_is_connected_as_a_leaf_node_is_published_to_as_safely() -> None:
     with NatsServer(jetstream=False, config={"leafnodes": {"port": -1}}) as hub:
         port = int(hub.monitor_url.rpartition(":")[2])
@@ -114,6 +121,7 @@ def test_a_cluster_that_is_connected_as_a_leaf_node_is_published_to_as_safely() 
             name = streams.make_as(
                 StreamConfig(name="FAR", subjects=["FAR.>"], num_replicas=3, max_msg_size=200, allow_direct=True)
             )
+            assert until(lambda: is_wanted(hub, "FAR.>"))
             report = flood(connection, name, ids=True)
             assert (report.count, connection.server_info.cluster) == (COUNT, "")
             assert sorted(stored(streams, name), key=int) == PAYLOADS
