@@ -19,7 +19,7 @@ from jetspark.server.monitor import items_at, text_at
 from jetspark.server.node import START_ATTEMPTS, NatsServer
 from jetspark.server.ports import ReservedPort, join_host_port
 
-__all__ = ["ClusterNode", "NatsCluster"]
+__all__ = ["ClusterNode", "NatsCluster", "claimed_leader"]
 
 T = TypeVar("T")
 
@@ -186,7 +186,7 @@ class NatsCluster:
         return self
 
     def wait_stream_leader(self, stream: str, account: str = "$G", timeout: float = 30.0) -> ClusterNode:
-        """Wait until a stream has a leader, which `wait_ready` does not look at, and return it.
+        """Wait until a stream has a leader that answers, which `wait_ready` does not look at, and return it.
 
         Raises:
             ServerStartError: a node ended although nobody asked it to.
@@ -203,14 +203,14 @@ class NatsCluster:
         return leader if leader and 2 * list(claims.values()).count(leader.name) > len(self.nodes) else None
 
     def leader_of_stream(self, stream: str, account: str = "$G") -> ClusterNode | None:
-        """Return the node that leads a stream, or None while there is no leader, or no such stream."""
+        """Return the node that leads a stream, or None while there is no leader that answers, or no such stream."""
         details = self._stream_details(stream, account)
-        return self._leader({name: text_at(detail, "cluster", "leader") for name, detail in details.items()})
+        return self._leader({name: claimed_leader(name, detail) for name, detail in details.items()})
 
     def leader_of_consumer(self, stream: str, consumer: str, account: str = "$G") -> ClusterNode | None:
-        """Return the node that leads a consumer, or None while there is no leader, or no such consumer."""
+        """Return the node that leads a consumer, or None while there is no leader that answers, or no such consumer."""
         claims = {
-            name: text_at(detail, "cluster", "leader")
+            name: claimed_leader(name, detail)
             for name, stream_detail in self._stream_details(stream, account).items()
             for detail in items_at(stream_detail, "consumer_detail")
             if text_at(detail, "name") == consumer
@@ -291,6 +291,17 @@ class NatsCluster:
         for node, address in zip(self.nodes, addresses, strict=True):
             others = [f"nats-route://{other}" for other in addresses if other != address]
             node.routing = {"name": self.name, "listen": address, "routes": others}
+
+
+def claimed_leader(node: str, detail: object) -> str:
+    """Return the leader of a stream or consumer in what a node says of it.
+
+    A node that was elected calls itself leader before it has applied what its predecessor left to it. Until then, when
+    it begins to tell since when it leads, it answers no request.
+    """
+    leader = text_at(detail, "cluster", "leader")
+    replicated = text_at(detail, "cluster", "raft_group")
+    return "" if leader == node and replicated and not text_at(detail, "cluster", "leader_since") else leader
 
 
 def _close_all(ports: list[ReservedPort]) -> None:

@@ -1,0 +1,23 @@
+"""Who leads a stream or consumer by the word of a node."""
+
+import pytest
+
+from jetspark.server.cluster import claimed_leader
+
+GROUP = {"name": "c", "raft_group": "S-R3M-x"}
+SINCE = "2031-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "leader"),
+    [
+        pytest.param({**GROUP, "leader": "a", "leader_since": SINCE}, "a", id="itself"),
+        pytest.param({**GROUP, "leader": "a"}, "", id="itself, and it does not answer yet"),
+        pytest.param({**GROUP, "leader": "b"}, "b", id="another one"),
+        pytest.param(GROUP, "", id="nobody"),
+        pytest.param({"name": "c", "leader": "a"}, "a", id="itself, without replicas"),
+    ],
+)
+def test_a_node_leads_when_it_says_since_when(cluster: dict[str, str], leader: str) -> None:
+    assert claimed_leader("a", {"name": "S", "cluster": cluster}) == leader
+    assert claimed_leader("a", {"name": "S"}) == ""
