@@ -116,6 +116,22 @@ def test_a_cluster_without_jetstream_keeps_its_directories_to_itself(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plain-1", "plain-2"]
 
 
+def test_nodes_that_have_no_routes_to_each_other_are_not_ready() -> None:
+    with NatsCluster(2, jetstream=False, name="plain") as cluster:
+        everybody = {f"127.0.0.1:{node.port}" for node in cluster}
+        for node in cluster:
+            told = node.monitor("/varz")["connect_urls"]
+            assert isinstance(told, list)
+            assert set(told) == everybody
+        cluster.stop()
+        for node in cluster:
+            node.routing = {**node.routing, "routes": []}
+            node.start()
+        assert all(node.healthy() for node in cluster)
+        with pytest.raises(ServerTimeoutError, match="plain-1 has 0 of 3 routes to plain-2; plain-2 has 0 of 3"):
+            cluster.wait_ready(timeout=0)
+
+
 def test_a_route_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         unlucky = [taken.getsockname()[1]]

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 
 from jetspark.server.config import merge
 from jetspark.server.errors import PortInUseError, ServerError, ServerTimeoutError
-from jetspark.server.monitor import items_at, text_at
+from jetspark.server.monitor import items_at, number_at, text_at
 from jetspark.server.node import START_ATTEMPTS, NatsServer
 from jetspark.server.ports import ReservedPort, join_host_port
 
@@ -176,7 +176,9 @@ class NatsCluster:
             node.reload(config, timeout)
 
     def wait_ready(self, timeout: float = 30.0) -> Self:
-        """Wait until the running nodes are healthy, agree on a meta leader, and are in the leader's sight.
+        """Wait until the running nodes are healthy, have their routes to each other, and JetStream has its leader.
+
+        That is a meta leader that all of them agree on, and that has heard from all of them.
 
         Raises:
             ServerStartError: a node ended although nobody asked it to.
@@ -240,15 +242,19 @@ class NatsCluster:
                 raise ServerTimeoutError(f"{self!r} is not ready after {timeout:g} s: {explain()}")
             between.wait(_PAUSE)
 
-    def _states(self, **query: str) -> dict[str, dict[str, object]]:
-        """What each running node answers to ``/jsz``, by the node's name; one that does not answer is left out."""
-        states = {}
+    def _answers(self, path: str, **query: str) -> dict[str, dict[str, object]]:
+        """What each running node answers to a monitoring path, by the node's name; one that does not is left out."""
+        answers = {}
         for node in self._serving():
             try:
-                states[node.name] = node.monitor("/jsz", _PROBE_TIMEOUT, **query)
+                answers[node.name] = node.monitor(path, _PROBE_TIMEOUT, **query)
             except ServerError:
                 continue
-        return states
+        return answers
+
+    def _states(self, **query: str) -> dict[str, dict[str, object]]:
+        """What each running node answers to ``/jsz``."""
+        return self._answers("/jsz", **query)
 
     def _stream_details(self, stream: str, account: str) -> dict[str, object]:
         """What each running node says about a stream, by the node's name."""
@@ -267,6 +273,7 @@ class NatsCluster:
         if not serving:
             return ["no node runs"]
         missing = [f"{node.name}: {complaint}" for node in serving if (complaint := node.complaint())]
+        missing = missing or self._missing_routes(serving)
         if missing or not self._jetstream:
             return missing
         states = self._states()
@@ -281,6 +288,23 @@ class NatsCluster:
             for node in serving
             if node is not leader and node.name not in current
         ]
+
+    def _missing_routes(self, serving: list[ClusterNode]) -> list[str]:
+        """The routes that the running nodes do not have yet; each account has its place on one of a pool of them."""
+        if len(serving) < 2:
+            return []
+        settings, routes = self._answers("/varz"), self._answers("/routez")
+        if not len(settings) == len(routes) == len(serving):
+            return ["not every node tells of its routes"]
+        ids = {name: text_at(answer, "server_id") for name, answer in routes.items()}  # a restart changes them
+        missing = []
+        for name, answer in routes.items():
+            size = max(number_at(settings.get(name), "cluster", "pool_size"), 1)
+            ends = [text_at(each, "remote_id") for each in items_at(answer, "routes") if not text_at(each, "account")]
+            for other, other_id in ids.items():
+                if other != name and (count := ends.count(other_id)) < size:
+                    missing.append(f"{name} has {count} of {size} routes to {other}")
+        return missing
 
     def _reserve_routes(self) -> None:
         if self._routes:

@@ -7,7 +7,7 @@ import http.client
 import json
 from urllib.parse import urlencode
 
-__all__ = ["get", "items_at", "text_at"]
+__all__ = ["get", "items_at", "number_at", "text_at"]
 
 
 def get(host: str, port: int, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
@@ -34,6 +34,12 @@ def text_at(document: object, *keys: str) -> str:
     """Return the string at a path of keys in a JSON document, or the empty string where there is none."""
     found = _at(document, keys)
     return found if isinstance(found, str) else ""
+
+
+def number_at(document: object, *keys: str) -> int:
+    """Return the whole number at a path of keys in a JSON document, or 0 where there is none."""
+    found = _at(document, keys)
+    return found if isinstance(found, int) else 0
 
 
 def items_at(document: object, *keys: str) -> list[object]:
