@@ -41,6 +41,12 @@ class RawConnection:
         """Whether anything arrives within `timeout` seconds."""
         return bool(select.select([self._socket], [], [], timeout)[0])
 
+    def skip_notices(self) -> None:
+        """Take what has arrived of the INFO and PING that the server sends when it likes."""
+        while self.readable(0):
+            line = self._line()
+            assert line.startswith(("INFO ", "PING")), line
+
     def line(self) -> str:
         """Return the next line that is neither INFO nor PING, which the server sends when it likes."""
         while (line := self._line()).startswith(("INFO ", "PING")):
