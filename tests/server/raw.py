@@ -6,19 +6,23 @@ The room under test stands below every client, so its tests do not use one.
 import json
 import select
 import socket
+import time
 from typing import Self
+
+_PATIENCE = 10.0
+_CONNECT = {"verbose": False, "protocol": 1, "headers": True, "no_responders": True}
 
 
 class RawConnection:
     """A connected socket that has read INFO and sent CONNECT."""
 
     def __init__(self, host: str, port: int, **connect: object) -> None:
-        self._socket = socket.create_connection((host, port), timeout=10)
+        self._socket = socket.create_connection((host, port), timeout=_PATIENCE)
         self._file = self._socket.makefile("rb")
         self._inbox = 0
         try:
             self.info = self.info_with("server_id")
-            self.send(f"CONNECT {json.dumps({'verbose': False, 'protocol': 1, **connect})}\r\nPING\r\n")
+            self.send(f"CONNECT {json.dumps({**_CONNECT, **connect})}\r\nPING\r\n")
             self.answer = self.line()
         except BaseException:
             self.close()
@@ -68,15 +72,29 @@ class RawConnection:
         return line.rstrip("\r\n")
 
     def request(self, subject: str, body: object = "") -> dict[str, object]:
-        """Send JSON (or nothing) and return the JSON object of the answer."""
+        """Send JSON (or nothing) and return the JSON object of the answer.
+
+        Asked again while nobody listens: a server of a cluster may not have heard yet what the others listen to.
+        """
         payload = json.dumps(body) if body != "" else ""
+        deadline = time.monotonic() + _PATIENCE
+        while (answer := self._ask(subject, payload)) is None:
+            assert time.monotonic() < deadline, f"nobody listens to {subject}"
+        return answer
+
+    def _ask(self, subject: str, payload: str) -> dict[str, object] | None:
+        """None: nobody listens."""
         self._inbox += 1
         inbox = f"_INBOX.{self._inbox}"
-        self.send(f"SUB {inbox} {self._inbox}\r\nPUB {subject} {inbox} {len(payload)}\r\n{payload}\r\n")
-        while not (line := self.line()).startswith(f"MSG {inbox} "):
-            assert line == "PONG", line
-        size = int(line.rsplit(" ", 1)[1])
-        answer = json.loads(self._file.read(size + 2))
+        once = f"SUB {inbox} {self._inbox}\r\nUNSUB {self._inbox} 1\r\n"
+        self.send(f"{once}PUB {subject} {inbox} {len(payload)}\r\n{payload}\r\n")
+        while (words := self.line().split(" "))[1:2] != [inbox]:
+            assert words == ["PONG"], words
+        content = self._file.read(int(words[-1]) + 2)
+        if words[0] == "HMSG":
+            assert content.startswith(b"NATS/1.0 503"), content
+            return None
+        answer = json.loads(content)
         assert isinstance(answer, dict)
         return answer
 
