@@ -35,6 +35,7 @@ async def test_a_killed_server_is_found_again_and_subscriptions_go_on(front: Fro
     await recorder.wait(Disconnected)
     for number in range(100, 200):
         await connection.publish("go.on", b"%d" % number)
+    await recorder.wait(ErrorOccurred)  # each failed try is told
     await asyncio.to_thread(server.start)
     await recorder.wait(Reconnected)
     for number in range(200, 300):
@@ -43,7 +44,6 @@ async def test_a_killed_server_is_found_again_and_subscriptions_go_on(front: Fro
     assert got == list(range(300))
     states = [name for name in recorder.names if name != "ErrorOccurred"]
     assert states == ["Connected", "Disconnected", "Reconnected"]
-    assert recorder.of(ErrorOccurred), "each failed try is told"
 
 
 @pytest.mark.conformance("REC-01")
@@ -243,21 +243,21 @@ async def test_a_confirmed_publish_has_arrived_whatever_was_cut(front: Front, sh
     subscription = await receiver.subscribe("confirmed")
     await receiver.flush()
     async with Proxy(shared_server.port) as proxy:
-        proxy.budget = lambda: rng.randrange(500, 900)
+        proxy.budget = lambda: rng.randrange(700, 1300)  # the greeting takes more than 800
         sender = await front.connect(proxy.url, retry_connect=True, reconnect_wait=0.001)
         confirmed = set()
-        for number in range(300):
+        for number in range(1500):
             try:
                 await sender.publish("confirmed", b"%d" % number)
                 await sender.flush(10)
                 confirmed.add(number)
             except DisconnectedError:
                 continue
-        assert proxy.sessions > 3
+        assert proxy.sessions > 10
         await receiver.flush()
         arrived = {int((await subscription.next_msg(5)).payload) for _ in range(subscription.pending[0])}
         await front.close()
-    assert len(confirmed) > 200
+    assert len(confirmed) > 1000
     assert confirmed <= arrived
 
 
