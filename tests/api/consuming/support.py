@@ -28,6 +28,7 @@ __all__ = [
     "cut_off",
     "dropping",
     "numbered",
+    "paced",
     "payloads",
     "pull_bodies",
     "spy_on_pulls",
@@ -71,6 +72,11 @@ def payloads(messages: list[Msg]) -> list[bytes]:
 def numbered(first: int, end: int) -> list[bytes]:
     """The payloads `first` to `end - 1`."""
     return [b"%d" % number for number in range(first, end)]
+
+
+def paced(begin: float) -> float:
+    """At most so many pulls, each refused, has a consume sent that began then: with 0.25 s, 0.5 s, 1 s, 2 s between."""
+    return 3 + time.monotonic() - begin
 
 
 async def take(context: ConsumeContext, count: int, timeout: float = 20.0) -> list[Msg]:  # noqa: ASYNC109

@@ -12,6 +12,7 @@ from tests.api.consuming.support import (
     Warnings,
     consumer_of,
     numbered,
+    paced,
     payloads,
     pull_bodies,
     spy_on_pulls,
@@ -219,7 +220,7 @@ async def test_a_pull_that_brought_nothing_is_followed_by_one_of_full_size(groun
     spy = await spy_on_pulls(ground)
     async with consumer.consume(max_messages=10, expires=1):
         await spy.wait(3)
-    assert [body["batch"] for body in pull_bodies(spy)] == [10, 10, 10]
+    assert {body["batch"] for body in pull_bodies(spy)} == {10}
 
 
 @pytest.mark.conformance("ALG-05", "ALG-06")
@@ -232,7 +233,7 @@ async def test_refused_pulls_are_paced_and_told(ground: Ground) -> None:
         await told.wait(PullLimitExceededError, 3)
         seconds = time.monotonic() - begin
         assert 0.6 < seconds < 5.0
-        assert len(await spy.settled()) <= 4
+        assert len(await spy.settled()) <= paced(begin)
     assert "MaxRequestBatch of 10" in str(told.errors[0])
     await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
 
@@ -242,9 +243,10 @@ async def test_r23_a_message_larger_than_max_bytes_is_told_and_does_not_spin(gro
     consumer = await consumer_of(ground, messages=1, size=1000)
     spy = await spy_on_pulls(ground)
     told = Warnings()
+    begin = time.monotonic()
     async with consumer.consume(max_bytes=100, on_error=told.tell) as messages:
         await told.wait(MessageExceedsMaxBytesError, 2)
-        assert len(await spy.settled()) <= 4
+        assert len(await spy.settled()) <= paced(begin)
         await messages.stop()
     assert len(await consumer.fetch(1)) == 1
 
@@ -387,15 +389,21 @@ async def test_draining_the_connection_drains_its_consumes(ground: Ground) -> No
     connection = await ground.connect()
     other = await connection.jetstream(domain=ground.profile.domain).consumer(consumer.stream_name, consumer.name)
     seen: list[bytes] = []
+    gate = asyncio.Event()
 
     async def slow(message: Msg) -> None:
+        await gate.wait()
         await asyncio.sleep(0.005)
         await message.ack()
         seen.append(message.payload)
 
+    async def acknowledged() -> bool:
+        return (await consumer.info()).num_ack_pending == 0
+
     context = other.consume(slow, max_messages=20)
-    await eventually(lambda: seen)
+    await eventually(lambda: context.pending[0] == 19)  # all that it drains: one is with the handler
+    gate.set()
     await connection.drain()
     assert context.closed
     assert seen == numbered(0, 20)
-    assert (await consumer.info()).num_ack_pending == 0
+    await eventually(acknowledged)  # the server takes them behind what another connection asks

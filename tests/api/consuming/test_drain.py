@@ -39,12 +39,14 @@ async def test_a_drain_that_the_server_does_not_confirm_ends_behind_what_came(
 @pytest.mark.parametrize("handled", [False, True])
 async def test_waiting_for_the_end_of_a_consume_has_a_deadline_and_ends_nothing(ground: Ground, handled: bool) -> None:
     consumer = await consumer_of(ground, messages=1)
-    gate = asyncio.Event()
+    begun, gate = asyncio.Event(), asyncio.Event()
 
     async def handle(message: Msg) -> None:
+        begun.set()
         await gate.wait()
 
     context = consumer.consume(handle if handled else None)
+    await eventually(lambda: begun.is_set() or (not handled and context.pending[0]))
     with pytest.raises(DrainTimeoutError, match="not drained within"):
         await context.wait_closed(0.05)
     assert not context.closed

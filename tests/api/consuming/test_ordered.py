@@ -143,6 +143,7 @@ async def test_r7_a_replaced_consumer_keeps_all_but_the_start(ground: Ground) ->
     )
     async with ordered.consume() as messages:
         assert payloads(await take(messages, 5)) == numbered(0, 5)
+        await eventually(lambda: messages.pending[0] == 5)  # the next one starts behind them
         assert ordered.cached_info is not None
         await ground.admin_js.delete_consumer(stream.name, ordered.cached_info.name)
         assert payloads(await take(messages, 5)) == numbered(5, 10)
@@ -223,7 +224,7 @@ async def test_silence_makes_a_new_consumer(ground: Ground) -> None:
     async with dropping(ground, lambda number: False) as js:
         ordered = js.ordered_consumer(stream.name)
         spy = await ground.spy("$JS.API.CONSUMER.MSG.NEXT.>")  # so that nobody says 503
-        async with ordered.consume(expires=1, idle_heartbeat=0.5, max_messages=2, on_error=told.tell) as messages:
+        async with ordered.consume(expires=2, idle_heartbeat=1, max_messages=2, on_error=told.tell) as messages:
             assert payloads(await take(messages, 1)) == [b"0"]
             await spy.wait(2)
             assert ordered.cached_info is not None
@@ -294,9 +295,9 @@ async def test_a_creation_that_fails_for_now_is_tried_again_and_a_stop_ends_the_
     told = Warnings()
     begin = time.monotonic()
     async with js.ordered_consumer(stream.name).consume(on_error=told.tell) as messages:
-        await eventually(lambda: len(told.errors) == 2)
+        await eventually(lambda: len(told.errors) >= 2)
         assert 0.7 < time.monotonic() - begin < 5.0  # a second, or a little less by chance
-        await eventually(lambda: len(told.errors) == 3)  # the next one is 3 s away, or more
+        await eventually(lambda: len(told.errors) >= 3)  # the next one is 3 s away, or more
         begin = time.monotonic()
         await messages.stop()
     assert time.monotonic() - begin < 2.0
@@ -358,9 +359,11 @@ async def test_what_was_not_taken_comes_again(ground: Ground) -> None:
 async def test_r24_a_cancelled_fetch_loses_nothing(ground: Ground) -> None:
     stream = await filled(ground, 5)
     ordered = stream.ordered_consumer()
+    fetching = asyncio.create_task(ordered.fetch(10))
+    await eventually(lambda: ordered.last_sequence == 5)  # they are here
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1):
-            await ordered.fetch(10)
+        async with asyncio.timeout(0.01):
+            await fetching
     assert payloads(await ordered.fetch(5)) == numbered(0, 5)
     await gone(ground, stream.name)
 
