@@ -141,6 +141,18 @@ class MadeLate:
         return self._held
 
 
+class NthOf:
+    """Holds for the nth message that has a payload of so many bytes."""
+
+    def __init__(self, number: int, size: int) -> None:
+        self.left = number
+        self._size = size
+
+    def __call__(self, table: FrameTable, row: int) -> bool:
+        self.left -= len(table.message(row).payload) == self._size
+        return self.left == 0
+
+
 def drop_frame(which: Callable[[FrameTable, int], bool]) -> Tamper:
     """Leave out the first message for which `which(table, row)` holds."""
     rest = b""

@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import nkeys
@@ -76,14 +76,18 @@ def listener(serve: Callable[[socket.socket], None]) -> Iterator[str]:
                 one.close()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
+@pytest.fixture
+def dead() -> Iterator[list[int]]:
+    """Ports that nobody listens on: they are held, so that nobody else gets them."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(3)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        yield [each.getsockname()[1] for each in sockets]
 
 
-def test_a_server_that_is_not_there_is_named_without_the_credentials() -> None:
-    port = free_port()
+def test_a_server_that_is_not_there_is_named_without_the_credentials(dead: list[int]) -> None:
+    port = dead[0]
     with pytest.raises(ConnectError, match=rf"nats://127\.0\.0\.1:{port}: cannot connect: .*refused") as caught:
         bulk.connect(f"nats://u:{SECRET}@127.0.0.1:{port}")
     assert isinstance(caught.value, ConnectionError)
@@ -115,7 +119,7 @@ def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
         began = time.monotonic()
         with pytest.raises(ConnectError, match=f"{url}: no answer within the connect time-out"):
             bulk.connect(url, connect_timeout=0.3)
-        assert 0.2 < time.monotonic() - began < 2
+        assert 0.2 < time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize(
@@ -123,7 +127,7 @@ def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
 )
 def test_a_server_that_is_no_nats_server_is_told_by_its_address(garbage: bytes) -> None:
     with listener(lambda opened: opened.sendall(garbage)) as url, pytest.raises(ProtocolError, match=url):
-        bulk.connect(url, connect_timeout=2)
+        bulk.connect(url, connect_timeout=15)
 
 
 def test_a_server_that_hangs_up_is_told_by_its_address() -> None:
@@ -136,20 +140,19 @@ def test_a_message_before_the_connection_is_accepted_is_refused() -> None:
         bulk.connect(url)
 
 
-def test_the_dead_members_of_a_list_are_passed_over(server: NatsServer) -> None:
-    dead = [f"nats://127.0.0.1:{free_port()}" for _ in range(3)]
+def test_the_dead_members_of_a_list_are_passed_over(server: NatsServer, dead: list[int]) -> None:
+    urls = [f"nats://127.0.0.1:{port}" for port in dead]
     for _ in range(4):
-        with bulk.connect([*dead, server.url]) as connected:
+        with bulk.connect([*urls, server.url]) as connected:
             assert str(connected.address) == server.url
-    with bulk.connect(",".join([dead[0], " ", server.url])) as connected:
+    with bulk.connect(",".join([urls[0], " ", server.url])) as connected:
         assert connected.server_info.jetstream
 
 
-def test_a_list_of_dead_members_is_told_one_by_one() -> None:
-    dead = [f"nats://u:{SECRET}@127.0.0.1:{free_port()}" for _ in range(2)]
+def test_a_list_of_dead_members_is_told_one_by_one(dead: list[int]) -> None:
     with pytest.raises(NoServersError) as caught:
-        bulk.connect(dead)
-    assert all(url.partition("@")[2] in str(caught.value) for url in dead)
+        bulk.connect([f"nats://u:{SECRET}@127.0.0.1:{port}" for port in dead])
+    assert all(f"127.0.0.1:{port}" in str(caught.value) for port in dead)
     assert_secret_free(caught.value)
 
 
@@ -315,8 +318,9 @@ def test_a_connection_is_closed_in_a_forked_child_and_stays_open_in_the_parent(
 
 
 def test_pings_are_answered_while_something_is_awaited() -> None:
-    with NatsServer(config={"ping_interval": "1s", "ping_max": 1}) as server, bulk.connect(server.url) as own:
-        assert own.read(time.monotonic() + 4) is None
+    # The server would give up 2.2 seconds after the last PONG: the process may be held up for that long.
+    with NatsServer(config={"ping_interval": "200ms", "ping_max": 10}) as server, bulk.connect(server.url) as own:
+        assert own.read(time.monotonic() + 5) is None
         with pytest.raises(StreamNotFoundError):
             own.request(StreamInfoRequest("S"))
 
@@ -389,7 +393,7 @@ def test_a_store_that_could_not_be_made_is_asked_for_again_and_not_for_ever(
             again = before(StreamCreateRequest.retry_pause, obstacle.touch)
             patch.setattr(StreamCreateRequest, "retry_pause", again)
             with pytest.raises(StreamConfigError, match="error creating store for stream"):
-                connection.request(request)
+                connection.request(request, timeout=30)
         log = server.log_path.read_text()
         assert log.count(f"Stream create failed for '$G > {request.config.name}'") == 6
         assert connection.request(request).config.name == request.config.name

@@ -13,6 +13,9 @@ from jetspark.errors import ConnectError, TLSError
 from jetspark.server import NatsServer
 from jetspark.wire.options import TLSOptions
 
+PATIENCE = 30
+"""Seconds that a server waits for our part of the handshake; by default it hangs up after two."""
+
 
 @dataclass(frozen=True)
 class Files:
@@ -42,7 +45,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 @pytest.fixture(scope="module")
 def tls_server(files: Files) -> Iterator[NatsServer]:
-    with NatsServer(config={"tls": {"cert_file": files.cert, "key_file": files.key}}) as running:
+    with NatsServer(config={"tls": {"cert_file": files.cert, "key_file": files.key, "timeout": PATIENCE}}) as running:
         yield running
 
 
@@ -95,7 +98,7 @@ def test_a_server_that_requires_tls_gets_it_also_when_nobody_asked(tls_server: N
 
 
 def test_a_server_that_begins_with_tls(files: Files) -> None:
-    config = {"tls": {"cert_file": files.cert, "key_file": files.key, "handshake_first": True}}
+    config = {"tls": {"cert_file": files.cert, "key_file": files.key, "handshake_first": True, "timeout": PATIENCE}}
     with NatsServer(config=config) as server:
         with bulk.connect(server.url, tls=TLSOptions(ca_file=files.ca, handshake_first=True)) as own:
             assert own.server_info.tls_required
@@ -116,8 +119,8 @@ def test_files_that_are_missing_are_named(tls_server: NatsServer, files: Files) 
 
 
 def test_a_server_that_wants_a_client_certificate(files: Files) -> None:
-    config = {"tls": {"cert_file": files.cert, "key_file": files.key, "ca_file": files.ca, "verify": True}}
-    with NatsServer(config=config) as server:
+    tls_files = {"cert_file": files.cert, "key_file": files.key, "ca_file": files.ca}
+    with NatsServer(config={"tls": {**tls_files, "verify": True, "timeout": PATIENCE}}) as server:
         tls = TLSOptions(ca_file=files.ca, cert_file=files.cert, key_file=files.key)
         with bulk.connect(server.url, tls=tls) as own:
             assert own.server_info.tls_verify

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from tests.bulk.proxy import Proxy, Tamper
-from tests.bulk.streams import Streams, read, rows, sequences
+from tests.bulk.streams import Streams, read, rows, sequences, until
 
 from jetspark import bulk
 from jetspark.jetstream import StreamConfig
@@ -42,12 +42,13 @@ def cluster() -> Iterator[NatsCluster]:
 
 @pytest.fixture(scope="module")
 def stream(cluster: NatsCluster) -> Iterator[str]:
-    """1,000 messages on subjects a and b in turn, on three servers."""
+    """1,000 messages on subjects a and b in turn, on each of three servers."""
     with bulk.connect(cluster.urls) as own:
         streams = Streams(own)
         name = streams.make_as(StreamConfig(name="R3", num_replicas=3))
         for at in range(0, 1000, 2):
             bulk.publish(own, pa.Table.from_batches([rows(f"{name}.{letter}", [b"%d" % at]) for letter in "ab"]))
+        assert until(lambda: all(node.monitor("/jsz")["messages"] == 1000 for node in cluster))  # no one else lags
         yield name
 
 

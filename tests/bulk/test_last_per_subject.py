@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
-from tests.bulk.proxy import Proxy, cut_after, drop_frame
+from tests.bulk.proxy import NthOf, Proxy, cut_after, drop_frame
 from tests.bulk.streams import HEADERS, Streams, read, rows
 
 from jetspark import bulk
@@ -213,9 +213,10 @@ def test_a_connection_that_is_lost_is_made_anew(server: NatsServer, streams: Str
 def test_a_message_that_gets_lost_is_noticed(server: NatsServer, streams: Streams, read_by: str) -> None:
     name = kept(streams)
     fill(streams.connection, name, 3000)
-    which = drop_frame(lambda table, row: table.message(row).payload == b"0" and row == 7)
-    with Proxy(server, which) as proxy, bulk.connect(proxy.url) as own:
+    which = NthOf(8, len(b"0"))
+    with Proxy(server, drop_frame(which)) as proxy, bulk.connect(proxy.url) as own:
         assert len(values(bulk.last_per_subject(own, name, read_by=read_by))) == 3000
+    assert which.left == 0  # it was dropped
 
 
 def test_it_agrees_with_a_scan(connection: Connection, streams: Streams) -> None:
