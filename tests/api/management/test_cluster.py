@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Coroutine, Iterator
 
 import pytest
-from tests.fronts import PROFILES, FrontName, Ground, open_ground
+from tests.api.clusters import replicated, step_down, stored_everywhere
+from tests.fronts import PROFILES, FrontName, open_ground
 
 from jetspark.errors import JetStreamUnavailableError, RequestTimeoutError
-from jetspark.jetstream.api import StreamLeaderStepdownRequest
 from jetspark.server import NatsCluster
 
 pytestmark = pytest.mark.slow
@@ -21,14 +21,6 @@ def cluster() -> Iterator[NatsCluster]:
         yield cluster
 
 
-async def replicated(ground: Ground, cluster: NatsCluster, **fields: object) -> str:
-    """A stream on all three servers, whose leader is known."""
-    name = ground.name("R")
-    await ground.admin_js.create_stream(None, name=name, subjects=[f"{name}.>"], num_replicas=3, **fields)  # type: ignore[arg-type]  # `timeout` is not among them
-    await asyncio.to_thread(cluster.wait_stream_leader, name)
-    return name
-
-
 @pytest.mark.conformance("MGT-03", "MGT-05", "MGT-06")
 async def test_streams_are_managed_on_three_servers(cluster: NatsCluster, front: FrontName) -> None:
     async with open_ground(front, PROFILES["default"], cluster[0]) as ground:
@@ -37,11 +29,11 @@ async def test_streams_are_managed_on_three_servers(cluster: NatsCluster, front:
         info = await stream.info()
         assert info.cluster is not None
         assert len(info.cluster.replicas or []) == 2
+        made = await stream.create_consumer(durable_name="C")  # so the server that lists them knows the stream, too
+        assert (await made.info()).cluster is not None
         listing = ground.js.streams()
         assert name in {info.config.name for info in await listing.all()}
         assert (listing.missing, listing.offline) == ([], {})
-        made = await stream.create_consumer(durable_name="C")
-        assert (await made.info()).cluster is not None
         assert [each.name for each in await stream.consumers().all()] == ["C"]
 
 
@@ -49,9 +41,10 @@ async def test_questions_are_answered_while_leaders_change(cluster: NatsCluster,
     async with open_ground(front, PROFILES["default"], cluster[0]) as ground:
         name = await replicated(ground, cluster)
         stream = await ground.js.stream(name)
-        await ground.fill(f"{name}.a", b"1")
+        await ground.admin_js.publish(f"{name}.a", b"1")
+        await stored_everywhere(ground, cluster, name)
         for _ in range(2):
-            await ground.admin_js.request(StreamLeaderStepdownRequest(name), timeout=10)
+            await step_down(ground, name)
             info, message = await asyncio.gather(stream.info(timeout=15), stream.get_msg(1, timeout=15))
             assert info.state.messages == 1
             assert message.payload == b"1"
@@ -62,9 +55,11 @@ async def test_questions_are_answered_while_leaders_change(cluster: NatsCluster,
 async def test_a_direct_read_goes_on_with_another_server(cluster: NatsCluster, front: FrontName) -> None:
     async with open_ground(front, PROFILES["default"], cluster[0], servers=tuple(cluster.urls)) as ground:
         name = await replicated(ground, cluster, allow_direct=True)
-        for number in range(3000):
+        await ground.admin_js.publish(f"{name}.0", b"0")  # the servers know now whose subject it is
+        for number in range(1, 3000):
             await ground.admin.publish(f"{name}.{number % 500}", b"%d" % number)
-        await ground.fill(f"{name}.last", b"last")
+        await ground.admin_js.publish(f"{name}.last", b"last", timeout=30)
+        await stored_everywhere(ground, cluster, name)
         stream = await ground.js.stream(name)
         found = []
         async for message in stream.get_batch(timeout=20):

@@ -1,0 +1,63 @@
+"""Streams on three servers, for the suites that let leaders change and servers die."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.api.publishing.support import until
+from tests.fronts import Ground
+
+from jetspark.errors import JetStreamUnavailableError, RequestTimeoutError
+from jetspark.jetstream.api import StreamLeaderStepdownRequest
+from jetspark.server import NatsCluster
+from jetspark.server.monitor import items_at, text_at
+
+__all__ = ["replicated", "step_down", "stored_everywhere"]
+
+
+async def replicated(ground: Ground, cluster: NatsCluster, **fields: Any) -> str:
+    """A stream on all three servers that has its leader, and that the connections can reach."""
+    name = ground.name("R")
+    await ground.admin_js.create_stream(name=name, subjects=[f"{name}.>"], num_replicas=3, timeout=30, **fields)
+    await asyncio.to_thread(cluster.wait_stream_leader, name)
+    return name
+
+
+async def step_down(ground: Ground, name: str) -> None:
+    """Let the leader of a stream step down.
+
+    A server that has not heard of a new leader yet says that there is none: then it is asked again.
+    """
+
+    async def done() -> bool:
+        try:
+            await ground.admin_js.request(StreamLeaderStepdownRequest(name), timeout=5)
+        except (JetStreamUnavailableError, RequestTimeoutError):
+            return False
+        return True
+
+    await until(done, 30)
+
+
+async def stored_everywhere(ground: Ground, cluster: NatsCluster, name: str) -> None:
+    """Wait until all running servers have the same of a stream: any of them may answer a direct get.
+
+    In the first seconds of a stream another than the leader may tell of it, too, so the answer alone is not enough.
+    """
+    last = (await (await ground.admin_js.stream(name, timeout=20)).info(timeout=20)).state.last_seq
+
+    def stored() -> bool:
+        running = [node for node in cluster if node.running]
+        reached = {_last_sequence(node.monitor("/jsz", accounts="true", streams="true"), name) for node in running}
+        return len(reached) == 1 and reached.pop() >= last
+
+    await until(lambda: asyncio.to_thread(stored), 30)
+
+
+def _last_sequence(told: dict[str, object], name: str) -> int:
+    """The last sequence that a server has of a stream; -1 when it does not know the stream."""
+    found: list[Any] = [
+        each for account in items_at(told, "account_details") for each in items_at(account, "stream_detail")
+    ]
+    return next((int(each["state"]["last_seq"]) for each in found if text_at(each, "name") == name), -1)
