@@ -35,12 +35,14 @@ class Requests:
         """How many have come that were not counted yet; all that this process has an answer to have."""
         return len(self._come())
 
-    def within(self, seconds: float) -> int:
-        """How many come in that time."""
-        count, until = 0, time.monotonic() + seconds
-        while (table := self._connection.read(until)) is not None:
-            count += len(table)
-        return count
+    def gaps(self, count: int) -> list[float]:
+        """Seconds between the next ones, as many as that."""
+        times: list[float] = []
+        while len(times) <= count:
+            table = self._connection.read(time.monotonic() + 60.0)
+            assert table is not None
+            times += [time.monotonic()] * len(table)
+        return [later - earlier for earlier, later in itertools.pairwise(times)]
 
     def configs(self) -> list[dict[str, object]]:
         """The configurations of the consumers that were asked for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import queue
+import statistics
 import time
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.spark.support import Nats, running
 
 from jetspark import bulk
 from jetspark.jetstream import RetentionPolicy
+from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.spark import JetStreamListener, QueryProgress, release
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -97,6 +99,7 @@ def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
     with running() as nats, bulk.connect(nats.url) as ear:
         stream = nats.filled(10)
         ear.subscribe("told.progress")
+        ear.request(StreamInfoRequest(stream))  # the server has the subscription by now
         listener = JetStreamListener(told.put, subject="told.progress", options={"servers": nats.url})
         spark.streams.addListener(listener)
         try:
@@ -106,7 +109,8 @@ def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
             query = to_parquet(frame, tmp_path).queryName("orders").start()
             batches = [told.get(timeout=DEADLINE), told.get(timeout=DEADLINE)]
             nats.publish([f"{stream}.a"] * 5)
-            batches.append(told.get(timeout=DEADLINE))
+            while sum(batch.rows for batch in batches) < 15:  # the query may look while they are stored
+                batches.append(told.get(timeout=DEADLINE))
             before = connections(nats)
             query.stop()
             assert query.exception() is None
@@ -117,10 +121,12 @@ def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
         finally:
             spark.streams.removeListener(listener)
         assert nats.consumers_left(stream) == 0
-        assert [batch.rows for batch in batches] == [6, 4, 5]
-        assert [batch.lag for batch in batches] == [4, 0, 0]
+        assert [batch.rows for batch in batches[:2]] == [6, 4]
+        assert [batch.lag for batch in (*batches[:2], batches[-1])] == [4, 0, 0]
         streams = [batch.streams[stream] for batch in batches]
-        assert [(each.start, each.end) for each in streams] == [(None, 7), (7, 11), (11, 16)]
+        assert [each.end for each in (*streams[:2], streams[-1])] == [7, 11, 16]
+        assert [each.start for each in streams] == [None, *(each.end for each in streams[:-1])]
+        assert [batch.rows for batch in batches[2:]] == [each.end - (each.start or 0) for each in streams[2:]]
         assert all(batch.name == "orders" and batch.seconds > 0 and batch.rows_per_second > 0 for batch in batches)
         table = ear.read(time.monotonic() + DEADLINE)
         assert table is not None
@@ -152,7 +158,8 @@ def test_a_trigger_with_a_processing_time_makes_one_micro_batch_in_each_interval
         query.stop()
         spark.streams.removeListener(listener)
     intervals = [int(at.timestamp()) // 2 for at in begun]
-    assert len(set(intervals)) == len(intervals) > 1
+    # Spark notes the time a moment after it has found that the interval has begun: one may show the next one's.
+    assert len(set(intervals)) >= len(intervals) - 1 >= 3
     assert sequences(spark, tmp_path) == list(range(1, 13))
 
 
@@ -165,9 +172,9 @@ def test_an_idle_query_asks_the_server_seldom_and_still_sees_what_comes(
         query.processAllAvailable()
         time.sleep(3.0)  # nothing comes for so long that the option's bound is reached
         with nats.watched(f"STREAM.INFO.{stream}") as requests:
-            # 16. No more than 40 where Spark takes so long for its turns that it is never held up (it has some 300),
-            # and about 5 without the option.
-            assert 8 <= requests.within(4.0) <= 45
+            # 0.25 s; no less than 0.1 s where Spark takes so long for a turn (mostly 0.01 s) that it is never held up, and
+            # 0.6 s or more without the option. Most of them: now and then a process stands still.
+            assert 0.08 <= statistics.median(requests.gaps(16)) <= 0.5
         nats.publish([f"{stream}.a"])
         query.processAllAvailable()
     finally:

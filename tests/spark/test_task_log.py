@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.bulk.streams import until
 from tests.spark.support import Nats
 
 LOGGING = "spark.sql.pyspark.worker.logging.enabled"
@@ -17,8 +18,14 @@ def test_spark_collects_the_counts_of_the_tasks(spark: SparkSession, nats: Nats)
         frame = spark.read.format("jetstream").option("servers", nats.url).option("stream", source).load()
         writer = frame.select("data").write.format("jetstream").option("subject", f"{target}.a").mode("append")
         writer.option("servers", nats.url).save()
-        logged = [row.msg for row in spark.tvf.python_worker_logs().select("msg").collect()]
+
+        def logged() -> str:
+            return "\n".join(row.msg for row in spark.tvf.python_worker_logs().select("msg").collect())
+
+        told = (
+            f"stream {source}, sequences 1 to 10: 10 rows, ",
+            f"stream {target}: 10 rows, stored at sequences 1 to 10",
+        )
+        assert until(lambda: all(each in logged() for each in told)), logged()  # Spark takes it in beside the work
     finally:
         spark.conf.unset(LOGGING)
-    assert any(text.startswith(f"stream {source}, sequences 1 to 10: 10 rows, ") for text in logged)
-    assert any(f"stream {target}: 10 rows, stored at sequences 1 to 10" in text for text in logged)
