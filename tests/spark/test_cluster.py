@@ -21,6 +21,12 @@ from tests.spark.support import Nats, running
 HERE = Path(__file__).parent
 SECRET = "geheim-4711"
 TIMEOUT = 300.0
+ALL_THERE = {
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+}
+"""No task before both executors have registered: on a busy machine one of them might do it all alone."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -46,7 +52,7 @@ def submit(shipment: Shipment, folder: Path, *arguments: str) -> tuple[list[obje
     home = spark_home(folder, LOGGING)
     (folder / "environment").symlink_to(shipment.environment)  # the driver's own, beside it, as if unpacked there
     environment = program_environment(home, PYSPARK_PYTHON="./environment/bin/python", PYTHONPATH=str(shipment.package))
-    conf = [part for name, value in light_conf().items() for part in ("--conf", f"{name}={value}")]
+    conf = [part for name, value in {**light_conf(), **ALL_THERE}.items() for part in ("--conf", f"{name}={value}")]
     shipped = ["--archives", f"{shipment.archive}#environment", "--py-files", str(shipment.package)]
     spark_submit = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
     command = [*spark_submit, *conf, *shipped, str(HERE / "cluster_job.py"), *arguments]

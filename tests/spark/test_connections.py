@@ -25,7 +25,7 @@ def connected(nats: Nats) -> int:
 
 
 def options(nats: Nats) -> ConnectOptions:
-    return ConnectOptions(servers=(nats.url,), connect_timeout=1.0)
+    return ConnectOptions(servers=(nats.url,), connect_timeout=15.0)
 
 
 def test_a_connection_is_kept_between_users(nats: Nats) -> None:

@@ -98,7 +98,7 @@ def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest
         nats.stream("TARGET")
 
         def write(user: str, batch: int) -> None:
-            made = writer(nats, user=user, password="p", progressStream="RECORDS", requestTimeout="1s")
+            made = writer(nats, user=user, password="p", progressStream="RECORDS")
             made.publish(task(batch), iter(batches("TARGET", range(10))))
 
         with pytest.raises(PermissionsViolationError, match=rf"publish to '\{CREATE}'"):
