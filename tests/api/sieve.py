@@ -1,4 +1,4 @@
-"""A proxy that loses messages on their way to the client."""
+"""A proxy that loses messages on their way to the client, or holds them up."""
 
 from __future__ import annotations
 
@@ -14,15 +14,29 @@ __all__ = ["Sieve"]
 
 
 class Sieve(Proxy):
-    """A proxy that loses messages on their way to the client.
+    """A proxy that loses messages on their way to the client, or holds them up.
 
-    `loses` is asked for every message, with its control line and what follows: header block and payload.
+    `loses` is asked for every message, with its control line and what follows: header block and payload. Between `hold`
+    and `release` all that the server says stays here, and `held` are the messages among it.
     """
 
     def __init__(self, port: int, loses: Callable[[MessageLine, bytes], bool] = lambda _line, _content: False) -> None:
         super().__init__(port)
         self.loses = loses
         self.lost = 0
+        self.held: list[bytes] = []
+        self._stopped: list[tuple[asyncio.StreamWriter, bytes]] | None = None
+
+    def hold(self) -> None:
+        """Pass nothing on to the clients."""
+        self._stopped = []
+
+    def release(self) -> None:
+        """Pass on what was held up, and what comes."""
+        for writer, data in self._stopped or ():
+            writer.write(data)
+        self._stopped = None
+        self.held.clear()
 
     async def _pipe(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, said: bytearray | None
@@ -39,6 +53,11 @@ class Sieve(Proxy):
                     if self.loses(words, content[:-2]):
                         self.lost += 1
                         continue
+                if self._stopped is not None:
+                    self._stopped.append((writer, line + content))
+                    if content:
+                        self.held.append(content)
+                    continue
                 writer.write(line + content)
                 await writer.drain()
         writer.transport.abort()

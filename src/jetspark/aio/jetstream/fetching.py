@@ -2,7 +2,7 @@
 
 Each pull has an inbox of its own, which is given up with it: so the server drops what nobody waits for any more
 (PUL-09), and a status can belong to no other pull. What the server had sent before it heard of the end is kept for the
-next fetch.
+next fetch, or taken by one that waits.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Fetcher:
     ----------
     new_inbox
         Makes the inbox of a pull.
+    spare
+        Messages that came too late for other fetches: what this one still wants of them it takes when it waits.
     acks
         The messages are to be acknowledged.
     on_late
@@ -38,13 +40,20 @@ class Fetcher:
     """
 
     def __init__(
-        self, js: JetStreamAPI, new_inbox: Callable[[], str], on_late: Callable[[list[Message]], None], *, acks: bool
+        self,
+        js: JetStreamAPI,
+        new_inbox: Callable[[], str],
+        on_late: Callable[[list[Message]], None],
+        spare: deque[Message],
+        *,
+        acks: bool,
     ) -> None:
         self._js = js
         self._connection = js.connection
         self._client = js.connection._client
         self._new_inbox = new_inbox
         self._on_late = on_late
+        self._spare = spare
         self._acks = acks
         self._loop = asyncio.get_running_loop()
         self._route: Route | None = None
@@ -78,6 +87,11 @@ class Fetcher:
                 return await self._wait(until)
             case Gather(until):
                 return await self._gather(until)
+
+    def look(self) -> None:
+        """There are spare messages."""
+        if self._news is not None:
+            _settle(self._news)
 
     def close(self) -> None:
         """The subscription ends: the fetch returns what it has."""
@@ -145,6 +159,8 @@ class Fetcher:
 
     async def _wait(self, until: float | None) -> Event:
         while not self._events:
+            if self._spare and self._left > 0:
+                return Messages([self._spare.popleft() for _ in range(min(self._left, len(self._spare)))])
             if until is not None and self._loop.time() >= until:
                 return TimeUp()
             self._news = news = self._loop.create_future()

@@ -157,15 +157,17 @@ class PullSubscription:
         return cast("list[Msg]", got)
 
     async def _fetch(self, options: FetchOptions, got: list[Message]) -> None:
-        fetcher = Fetcher(self._js, self._new_inbox, self._keep, acks=self._binding.acknowledged)
+        fetcher = Fetcher(self._js, self._new_inbox, self._keep, self._buffer, acks=self._binding.acknowledged)
         self._fetchers.add(fetcher)
         try:
             problem = await fetcher.run(fetch(options, got, asyncio.get_running_loop().time))
             self._problem = problem or self._problem
         except BaseException:
-            if not self._closed:
-                self._buffer.extendleft(reversed(got))
+            self._give_back(got)
             raise
+        else:
+            self._give_back(got[options.batch :])  # it may have got its own ones and such that were left
+            del got[options.batch :]
         finally:
             self._fetchers.discard(fetcher)
 
@@ -177,10 +179,22 @@ class PullSubscription:
             problem, self._problem = self._problem, None
             raise problem
 
+    def _give_back(self, messages: list[Message]) -> None:
+        """Messages of a fetch that does not hand them out."""
+        if messages and not self._closed:
+            self._buffer.extendleft(reversed(messages))
+            self._offer()
+
     def _keep(self, late: list[Message]) -> None:
         """What came too late for its fetch."""
         if not self._closed:
             self._buffer.extend(late)
+            self._offer()
+
+    def _offer(self) -> None:
+        """Let fetches that wait look at what is left: their own pulls may bring nothing for long."""
+        for fetcher in self._fetchers:
+            fetcher.look()
 
     def _new_inbox(self) -> str:
         self._pulls += 1
