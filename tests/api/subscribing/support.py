@@ -17,6 +17,7 @@ from jetspark.events import ErrorOccurred
 
 __all__ = [
     "Side",
+    "bound",
     "collect",
     "consumers_left",
     "errors",
@@ -92,8 +93,20 @@ async def consumers_left(ground: Ground, stream: str, count: int) -> None:
     await eventually(few, 30, f"at most {count} consumers")
 
 
+async def bound(ground: Ground, stream: str, consumer: str) -> None:
+    """Wait until the server has noticed that somebody listens to a push consumer."""
+
+    async def taken() -> bool:
+        return (await ground.admin_js.consumer_info(stream, consumer)).push_bound
+
+    await eventually(taken, what=f"{consumer} with a listener")
+
+
 async def unbound(ground: Ground, stream: str, consumer: str) -> None:
-    """Wait until nobody listens to a push consumer."""
+    """Wait until nobody listens to a push consumer, of which the server had noticed that somebody did.
+
+    A consumer is told of both one after the other: who does not wait for the first takes the time before it for this.
+    """
 
     async def free() -> bool:
         return not (await ground.admin_js.consumer_info(stream, consumer)).push_bound

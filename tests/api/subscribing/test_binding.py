@@ -114,9 +114,10 @@ async def test_binding_asks_for_the_consumer_first_and_creates_nothing(ground: G
     await push_consumer(ground, stream)
     await ground.js.create_consumer(stream.name, durable_name="p")
     spy = await ground.spy()
-    push = await ground.js.subscribe_bind(stream.name, consumer="c")
-    pull = await ground.js.pull_subscribe_bind("p", stream.name)
-    found = await ground.js.pull_subscribe(f"{stream.name}.a", "p", stream=stream.name)
+    js = ground.nc.jetstream(domain=ground.profile.domain, timeout=30)  # so soon no question is asked again
+    push = await js.subscribe_bind(stream.name, consumer="c")
+    pull = await js.pull_subscribe_bind("p", stream.name)
+    found = await js.pull_subscribe(f"{stream.name}.a", "p", stream=stream.name)
     wanted = [f"CONSUMER.INFO.{stream.name}.{name}" for name in ("c", "p", "p")]
     assert await endpoints(ground, spy) == wanted
     assert not any(each.created for each in (push, pull, found))
@@ -366,6 +367,7 @@ async def test_a_consumer_that_was_found_is_listened_to_where_it_delivers_and_it
     spy = await ground.spy("$JS.FC.>")
     subscription = await ground.js.subscribe_bind(stream.name, consumer="c")
     assert subscription.subject == theirs
+    await ground.nc.flush()  # the server knows of it
     await ground.inject(theirs, b"NATS/1.0 100 FlowControl Request\r\n\r\n", reply="$JS.FC.forged")
     assert [message.subject for message in await spy.wait(1)] == ["$JS.FC.forged"]
     await subscription.unsubscribe()

@@ -211,6 +211,7 @@ async def test_a_queue_member_that_loses_the_race_listens_where_the_winner_does(
     fields = {"deliver_subject": theirs, "deliver_group": "g", "filter_subject": f"{stream.name}.a", "max_deliver": 7}
     member = await lose(ground, call, stream.name, "d", **fields)
     assert (member.subject, member.queue, member.created) == (theirs, "g", False)
+    await ground.nc.flush()  # the server knows of it: somebody listens all the time
     if bound:
         await listener.unsubscribe()
         await ground.admin.flush()
@@ -250,7 +251,7 @@ async def test_what_older_servers_say_of_a_lost_race_is_understood(ground: Groun
         asked.append(endpoint.split(".")[1])
         return [json.dumps(refusal).encode() if asked[-1] == "CREATE" else theirs.payload]
 
-    js = await fake_api(ground, answers)
+    js = await fake_api(ground, answers, timeout=30)  # so soon no question is asked again
     options: dict[str, Any] = {"stream": stream.name, "skip_consumer_lookup": True}
     pull = await js.pull_subscribe(f"{stream.name}.a", "d", **options)
     assert (pull.consumer, pull.created, asked) == ("d", False, ["CREATE", "INFO"])

@@ -9,11 +9,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.api.consuming.support import unseen
-from tests.api.subscribing.support import collect, errors, gone, live, open_pulls, side, told, unbound
+from tests.api.sieve import Sieve
+from tests.api.subscribing.support import Side, bound, collect, errors, gone, live, open_pulls, side, told, unbound
 from tests.fronts import Ground, eventually
 
 from jetspark.aio import Msg
+from jetspark.aio.jetstream import PushSubscription, push_subscription
 from jetspark.errors import ConsumerNotFoundError, DrainTimeoutError, SubscriptionClosedError
 from jetspark.jetstream import AckPolicy, ConsumerConfig
 
@@ -59,6 +60,8 @@ async def test_r31_a_consumer_that_was_there_survives(ground: Ground, end: str) 
         await ground.js.subscribe(f"{stream.name}.a", durable="push"),
         await ground.js.pull_subscribe(f"{stream.name}.a", "pull"),
     ):
+        if isinstance(subscription, PushSubscription):
+            await bound(ground, stream.name, "push")
         await getattr(subscription, end)()
     await unbound(ground, stream.name, "push")
     for subscription in (
@@ -71,7 +74,10 @@ async def test_r31_a_consumer_that_was_there_survives(ground: Ground, end: str) 
 
 @pytest.mark.conformance("UNS-03")
 @pytest.mark.parametrize("way", ["callback", "iteration"])
-async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(ground: Ground, way: str) -> None:
+async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(push_subscription, "ACK_PATIENCE", 10.0)  # a reader who is held up does ask again
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *(b"%d" % number for number in range(20)))
     handled: list[bytes] = []
@@ -107,22 +113,29 @@ async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(gro
 
 @pytest.mark.conformance("UNS-03")
 @pytest.mark.parametrize("front", ["aio"], indirect=True)  # only here can a call be cancelled
-async def test_drain_of_a_pull_subscription_hands_out_what_waits_before_the_consumer_goes(ground: Ground) -> None:
+async def test_drain_of_a_pull_subscription_hands_out_what_waits_before_the_consumer_goes(
+    ground: Ground, sieve: Sieve, own: Side
+) -> None:
     stream = await ground.stream()
-    subscription = await ground.js.pull_subscribe(f"{stream.name}.a")
+    subscription = await own.js.pull_subscribe(f"{stream.name}.a")
     cancelled = asyncio.create_task(subscription.fetch(3, 10))
     await open_pulls(subscription, 1)
-    unseen(ground, f"{stream.name}.a", b"1", b"2", b"3")  # behind the pull that is about to be cancelled
+    sieve.hold()
+    await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
+    await eventually(lambda: len(sieve.held) == 3, what="messages on their way to a pull that is about to be cancelled")
     cancelled.cancel()
     await asyncio.wait([cancelled])
+    sieve.release()
     await eventually(lambda: subscription.pending_msgs == 3, what="messages that came too late for their fetch")
     spy = await ground.spy("$JS.API.CONSUMER.DELETE.>", "$JS.ACK.>")
     draining = asyncio.create_task(subscription.drain())
     await eventually(lambda: subscription.closed, what="the beginning of the drain")
+    await own.nc.flush()
     assert await spy.settled() == []
     handed_out = await subscription.fetch(2)
     for message in handed_out:
         await message.ack()
+    await own.nc.flush()
     assert not any(".DELETE." in subject for subject in (each.subject for each in await spy.settled()))
     handed_out += await subscription.fetch(2)
     await handed_out[-1].ack()
@@ -216,10 +229,11 @@ async def test_a_subscription_that_nobody_holds_is_called_back_and_drained_too(g
     stream = await ground.stream()
     handled: list[bytes] = []
     async with side(ground) as own:
-        await own.js.subscribe(f"{stream.name}.a", cb=lambda message: handled.append(message.payload))
+        inbox = (await own.js.subscribe(f"{stream.name}.a", cb=lambda message: handled.append(message.payload))).subject
         gc.collect()
+        spy = await ground.spy(inbox)
         await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
-        await eventually(lambda: handled, what="a message")
+        await spy.wait(3)  # the server has sent them
         await own.nc.drain()
         assert errors(own.events) == []
     assert handled == [b"1", b"2", b"3"]
@@ -351,7 +365,7 @@ async def test_a_callback_that_raises_has_not_acknowledged_and_its_error_is_told
         if len(seen) == 1:
             raise ZeroDivisionError
 
-    config = ConsumerConfig(ack_wait=timedelta(seconds=1.2))
+    config = ConsumerConfig(backoff=[timedelta(milliseconds=300), timedelta(minutes=1)])
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", cb=cb, config=config)
         await eventually(lambda: len(seen) == 2, what="a redelivery")

@@ -25,14 +25,16 @@ async def fill(ground: Ground, subject: str, count: int = COUNT, payload: bytes 
 
 
 async def stalled(ground: Ground, subscription: Any) -> int:
-    """Messages that came when the server waits for an answer."""
+    """Messages that came when the server waits for an answer: all that it has sent."""
     spy = await ground.spy(subscription.subject)
 
     def waits() -> bool:
         return any("Nats-Consumer-Stalled" in message.headers for message in spy.messages if message.status)
 
     await eventually(waits, what="a heartbeat of a stalled consumer")
-    return int(subscription.delivered)
+    sent = (await subscription.consumer_info()).delivered.consumer_seq
+    await eventually(lambda: subscription.delivered == sent, what=f"{sent} messages")
+    return int(sent)
 
 
 @pytest.mark.conformance("FLC-01", "FLC-02", "FLC-05")
@@ -181,6 +183,7 @@ async def test_a_queue_answers_no_flow_control_and_watches_no_heartbeats(ground:
         await ground.inject(member.subject, b"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 9\r\n\r\n")
         await ground.fill(f"{stream.name}.a", b"1")
         assert (await member.next_msg(5)).payload == b"1"
+        await own.nc.flush()
         assert await spy.settled() == []
         await eventually(lambda: own.events.names, what="an event")  # they are told on a thread of their own
         assert own.events.names == ["Connected"]

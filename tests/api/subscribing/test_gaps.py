@@ -132,7 +132,10 @@ async def test_a_pull_subscription_watches_no_gaps(ground: Ground, sieve: Sieve,
     sieve.loses = lambda _line, content: content == b"2"
     await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
     pull = await own.js.pull_subscribe(f"{stream.name}.a")
-    assert [message.payload for message in await pull.fetch(3, 5)] == [b"1", b"3"]
+    got: list[bytes] = []
+    while len(got) < 2:  # a server that is held up between them lets them come by two fetches
+        got += [message.payload for message in await pull.fetch(3, 5)]
+    assert got == [b"1", b"3"]
     assert errors(own.events) == []
     await pull.unsubscribe()
 
