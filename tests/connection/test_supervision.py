@@ -9,7 +9,9 @@ import inspect
 import subprocess
 import sys
 import threading
+import time
 import weakref
+from collections import deque
 from typing import Any, cast
 
 import pytest
@@ -193,6 +195,70 @@ async def test_closing_ends_the_calls_of_other_threads(url: str) -> None:
         await asyncio.sleep(0.01)
         await asyncio.to_thread(connection.close)
         await asyncio.wait_for(working, 10)
+
+
+@pytest.mark.usefixtures("no_leaks")
+async def test_a_message_that_is_dropped_while_a_thread_takes_it_was_not_there(url: str) -> None:
+    cleared = threading.Event()
+
+    class Overtaken(deque[Message]):
+        """Who takes finds that the subscription ends in that moment, as another thread wants it."""
+
+        def popleft(self) -> Message:
+            if self:
+                ending.start()
+                assert cleared.wait(10)
+            return super().popleft()
+
+        def clear(self) -> None:
+            super().clear()
+            cleared.set()
+
+    with await asyncio.to_thread(sync.connect, url) as connection:
+        subscription = connection.subscribe("a")
+        ending = threading.Thread(target=subscription.unsubscribe)
+        connection.publish("a")
+        connection.flush()
+        subscription._route.pending = Overtaken(subscription._route.pending)
+        with pytest.raises(SubscriptionClosedError):
+            await asyncio.to_thread(subscription.next_msg, 10)
+        ending.join(10)
+
+
+@pytest.mark.usefixtures("no_leaks")
+@pytest.mark.parametrize("look", [1, 2])
+async def test_the_last_message_is_taken_when_it_comes_with_the_end_right_behind_a_look(url: str, look: int) -> None:
+    looks = 0
+
+    class Late(deque[Message]):
+        """Behind a look that finds nothing the message comes, and with it the end."""
+
+        def __len__(self) -> int:
+            size = super().__len__()
+            self._looked(size > 0)
+            return size
+
+        def popleft(self) -> Message:
+            try:
+                return super().popleft()
+            except IndexError:
+                self._looked(found=False)
+                raise
+
+        def _looked(self, found: bool) -> None:
+            nonlocal looks
+            looks += 1
+            if not found and looks == look:
+                connection.publish("a", b"last")
+                while not subscription.closed:
+                    time.sleep(0.001)
+
+    with await asyncio.to_thread(sync.connect, url) as connection:
+        subscription = connection.subscribe("a", max_msgs=1)
+        subscription._route.pending = Late()
+        assert (await asyncio.to_thread(subscription.next_msg, 10)).payload == b"last"
+        with pytest.raises(SubscriptionClosedError):
+            await asyncio.to_thread(subscription.next_msg, 10)
 
 
 def test_a_blocking_connection_after_a_fork_says_so(url: str) -> None:

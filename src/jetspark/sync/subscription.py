@@ -2,7 +2,7 @@
 
 The loop's thread appends, ours takes: the queue is a deque, and the counters have one writer each, so the only lock is
 ours. Before it sleeps, a reader raises the flag and looks at the queue once more; the loop appends and then looks at
-the flag. So one of the two always sees the other.
+the flag. So one of the two always sees the other. And it looks at the queue once more behind the end.
 """
 
 from __future__ import annotations
@@ -109,17 +109,22 @@ class Subscription(Received):
         route = self._route
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
-            while not route.pending:
-                route.waiting = True
-                if route.pending:
+            while True:
+                over = route.ended  # before the look: what came before the end is taken first
+                try:
+                    message = route.pending.popleft()
                     break
-                if route.ended:
+                except IndexError:  # also when the loop's thread, which ends the subscription, discards it right now
+                    pass
+                if over:
                     return None
+                if not route.waiting:
+                    route.waiting = True
+                    continue
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise NoMessageError(f"no message on {self.subject!r} within {timeout:g} s")
                 self._changed.wait(left)
-            message = route.pending.popleft()
             route.taken_bytes += len(message.raw_header) + len(message.payload)
             if route.watched:
                 self._taken()

@@ -161,8 +161,8 @@ class Route:
     def end(self, error: Error | None = None) -> None:
         """Nothing more will come; wakes who waits."""
         if not self.ended:
-            self.ended = True
             self.error = error
+            self.ended = True  # behind the reason, for which other threads look then
             self.alarm()
 
     def alarm(self) -> None:
