@@ -4,6 +4,7 @@ import itertools
 import json
 import socket
 import time
+import uuid
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -34,6 +35,7 @@ class RawClient:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self._socket.makefile("rb")
         self._sids = 0
+        self._inbox = f"_INBOX.{uuid.uuid4().hex}"  # of its own: other clients of the account ask at the same time
         assert self._file.readline().startswith(b"INFO ")
         options = {"verbose": False, "pedantic": False, "protocol": 1, "headers": True, "no_responders": True}
         self._socket.sendall(b"CONNECT %s\r\n" % json.dumps(options).encode())
@@ -81,7 +83,7 @@ class RawClient:
 
     def ask(self, subject: str, payload: bytes = b"", headers: object = None) -> Reply:
         """Publish with an inbox of its own and return the first reply."""
-        inbox = f"_INBOX.raw.{self._sids}"
+        inbox = f"{self._inbox}.{self._sids}"
         sid = self.subscribe(inbox)
         self.publish(subject, payload, headers, inbox)
         while (reply := self.receive()).sid != sid:

@@ -150,7 +150,7 @@ def test_times_to_live_are_understood(client: RawClient, into: Callable[..., Pub
     publish = into("TTL", allow_msg_ttl=True, allow_rollup_hdrs=True)
     for options, text in (
         (PublishOptions(ttl=timedelta(seconds=90)), "90"),
-        (PublishOptions(ttl=timedelta(seconds=1.5)), "1.5s"),
+        (PublishOptions(ttl=timedelta(seconds=90.5)), "1m30.5s"),
         (PublishOptions(ttl="never"), "never"),
     ):
         seq = publish(options).seq
