@@ -172,7 +172,7 @@ def test_an_idle_query_asks_the_server_seldom_and_still_sees_what_comes(
         query.processAllAvailable()
         time.sleep(3.0)  # nothing comes for so long that the option's bound is reached
         with nats.watched(f"STREAM.INFO.{stream}") as requests:
-            # 0.25 s; no less than 0.1 s where Spark takes so long for a turn (mostly 0.01 s) that it is never held up, and
+            # 0.25 s; 0.1 s or more where Spark takes so long for a turn that it is never held up (mostly 0.01 s), and
             # 0.6 s or more without the option. Most of them: now and then a process stands still.
             assert 0.08 <= statistics.median(requests.gaps(16)) <= 0.5
         nats.publish([f"{stream}.a"])
