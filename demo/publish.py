@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 import pandas as pd
@@ -15,10 +16,21 @@ from jetspark.bulk.acks import StreamAcks
 from jetspark.jetstream import StorageType, StreamConfig
 from jetspark.jetstream.api import StreamCreateRequest
 
-__all__ = ["DELAYS", "FLIGHTS", "Published", "create_streams", "encode_flights", "load_flights", "publish_flights"]
+__all__ = [
+    "DELAYS",
+    "FLIGHTS",
+    "REPLAY_DELAY",
+    "Published",
+    "create_streams",
+    "encode_flights",
+    "load_flights",
+    "publish_flights",
+]
 
 FLIGHTS: Final = "FLIGHTS"
 DELAYS: Final = "DELAYS"
+REPLAY_DELAY: Final = timedelta(minutes=30)
+"""How late a micro-batch may be run again: DELAYS knows its ids for so long. Spark starts slowly here and there."""
 _BATCH_ROWS: Final = 16_384
 _SCHEMA: Final = pa.schema([("subject", pa.string()), ("data", pa.string())])
 
@@ -72,8 +84,10 @@ def encode_flights(flights: pd.DataFrame, progress: Callable[[int], None]) -> li
 
 def create_streams(connection: bulk.Connection) -> None:
     """Make the two streams, on disk."""
-    for name in (FLIGHTS, DELAYS):
-        config = StreamConfig(name=name, subjects=[f"{name.lower()}.>"], storage=StorageType.FILE)
+    for name, window in ((FLIGHTS, None), (DELAYS, REPLAY_DELAY)):
+        config = StreamConfig(
+            name=name, subjects=[f"{name.lower()}.>"], storage=StorageType.FILE, duplicate_window=window
+        )
         connection.request(StreamCreateRequest(config))
 
 

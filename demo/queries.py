@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from demo.publish import DELAYS, FLIGHTS
+from demo.publish import DELAYS, FLIGHTS, REPLAY_DELAY
 from jetspark.spark import JetStreamListener, QueryProgress, register
 
 __all__ = ["ARCHIVE", "PARQUET", "WATERMARK", "WINDOWS", "Queries"]
@@ -56,7 +56,7 @@ class Queries:
     def _writers(self) -> list[DataStreamWriter]:
         parquet = self._archive().writeStream.format("parquet").option("path", str(self._output / PARQUET))
         delays = self._delays().writeStream.format("jetstream").option("servers", self._url)
-        delays = delays.option("expectedStream", DELAYS).option("maxReplayDelay", "2m")
+        delays = delays.option("expectedStream", DELAYS).option("maxReplayDelay", f"{REPLAY_DELAY.total_seconds():g}s")
         return [
             writer.queryName(name).option("checkpointLocation", str(self._output / "checkpoints" / name))
             for name, writer in ((ARCHIVE, parquet), (WINDOWS, delays))
