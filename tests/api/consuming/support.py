@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.api.sieve import Sieve
@@ -22,6 +22,7 @@ from jetspark.wire.frames import MessageLine
 
 __all__ = [
     "PINNED",
+    "Dam",
     "Warnings",
     "arrived",
     "consumer_of",
@@ -144,6 +145,29 @@ async def cut_off(ground: Ground, proxy: Proxy, consumer: Consumer) -> None:
     proxy.open = True
 
 
+class Dam(Proxy):
+    """A proxy that can hold back what the server says."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self.flowing = asyncio.Event()
+        self.flowing.set()
+
+    async def _pipe(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, said: bytearray | None
+    ) -> None:
+        if said is not None:
+            await super()._pipe(reader, writer, left, said)
+            return
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                await self.flowing.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
+        self._writers.discard(writer)
+
+
 class Warnings:
     """A handler that keeps what it is told."""
 
@@ -161,7 +185,7 @@ class Warnings:
         await eventually(lambda: len(self.of(kind)) >= count, timeout, f"{count} x {kind.__name__} in {self.errors}")
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def dropping(ground: Ground, drop: Callable[[int], bool], *, of_each: bool = False) -> AsyncIterator[Any]:
     """A context of the front under test behind a proxy that drops the n-th deliveries for which `drop` says so.
 

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from tests.api.consuming.support import (
+    Dam,
     arrived,
     consumer_of,
     numbered,
@@ -15,7 +16,7 @@ from tests.api.consuming.support import (
     spy_on_pulls,
     waiting,
 )
-from tests.fronts import PROFILES, FrontName, Ground, open_ground
+from tests.fronts import PROFILES, FrontName, Ground, connect, open_ground
 
 from jetspark.errors import (
     ConfigError,
@@ -191,6 +192,30 @@ async def test_r18_a_pull_that_timed_out_does_not_eat_the_next_message(ground: G
         [message] = await consumer.fetch(1, expires=5)
         assert message.payload == b"%d" % number
         assert message.metadata.num_delivered == 1
+
+
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+@pytest.mark.parametrize("silent", [False, True])
+async def test_r18_what_comes_after_all_to_a_fetch_that_is_over_is_in_the_next_one(
+    ground: Ground, silent: bool
+) -> None:
+    consumer = await consumer_of(ground, messages=3)
+    async with Dam(ground.server.port) as dam:
+        connection = await connect(ground.front, dam.url, **ground.profile.options)
+        handle = await connection.jetstream(domain=ground.profile.domain).consumer(consumer.stream_name, consumer.name)
+        dam.flowing.clear()
+        if silent:
+            with pytest.raises(MissedHeartbeatError):
+                await handle.fetch(10, expires=20, idle_heartbeat=0.5)
+        else:
+            assert await handle.fetch(10, expires=0.1) == []
+        dam.flowing.set()
+        batch = await handle.fetch(3, expires=5)
+        assert payloads(batch) == numbered(0, 3)
+        assert {message.metadata.num_delivered for message in batch} == {1}
+        await ground.fill(f"{consumer.stream_name}.a", b"3")
+        assert payloads(await handle.fetch(1, expires=5)) == [b"3"]
+        await connection.close()
 
 
 async def test_r20_concurrent_fetches_do_not_mix(ground: Ground) -> None:

@@ -69,6 +69,7 @@ def test_a_fetch_waits_a_second_beyond_its_time_for_the_servers_word() -> None:
     assert engine.take() == []
     engine.tick(3.0)
     assert engine.take() == [End(None)]
+    assert engine.orphaned
 
 
 def test_a_fetch_ends_at_missed_heartbeats() -> None:
@@ -79,6 +80,19 @@ def test_a_fetch_ends_at_missed_heartbeats() -> None:
     engine.tick(3.0)
     [error] = ends(engine.take())
     assert isinstance(error, MissedHeartbeatError)
+    assert engine.orphaned
+
+
+def test_nothing_is_late_where_the_server_has_ended_the_pull_or_never_saw_it() -> None:
+    full, timed_out, cut, unsent = fetcher(2), fetcher(2), fetcher(2), PullEngine("S", "C", fetch_options(2, expires=4))
+    full.delivered(0.1, 2)
+    timed_out.status(0.1, 1, 408, "Request Timeout")
+    cut.disconnected(DisconnectedError("reset by peer"))
+    unsent.start(0.0, online=False)
+    unsent.tick(5.0)
+    for engine in (full, timed_out, cut, unsent):
+        assert engine.ended
+        assert not engine.orphaned
 
 
 def test_a_fetch_ends_with_the_session() -> None:

@@ -1,12 +1,14 @@
 """Consuming from a pull consumer: fetch, fetch_bytes, fetch_no_wait, next and consume (ADR-37).
 
 The behaviour is `jetspark.flow.pull`; here are the calls. Each call has a subscription of its own, so calls do not mix
-(WIR-07). One that is cancelled gives its messages to the next call on the same handle.
+(WIR-07). One that is cancelled gives its messages to the next call on the same handle, and so does a fetch that is over
+before the server's answer came.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Unpack
 
@@ -223,6 +225,7 @@ class Consuming:
         options: PullOptions,
         on_news: Callable[[], None],
         on_warning: Callable[[Error], None],
+        on_late: Callable[[deque[Msg]], None] | None = None,
     ) -> Puller:
         return Puller(
             self._js,
@@ -233,6 +236,7 @@ class Consuming:
             acks=self._info.config.ack_policy is not AckPolicy.NONE,
             on_news=on_news,
             on_warning=on_warning,
+            on_late=on_late,
         )
 
     async def _fetch(self, options: PullOptions) -> Batch[Msg]:
@@ -253,7 +257,7 @@ class Consuming:
             if puller.ended and not ended.done():
                 ended.set_result(None)
 
-        puller = self._puller(wanted, on_news, self._warn)
+        puller = self._puller(wanted, on_news, self._warn, self._left.keep)
         try:
             puller.start(began)
             await ended
@@ -261,6 +265,7 @@ class Consuming:
             self._left.give_back(batch)
             self._left.leave(puller)
             raise
+        self._left.ended(puller)
         batch.extend(puller.ready)
         return self._checked(batch, puller.error)
 

@@ -1,4 +1,8 @@
-"""What cancelled calls on a consumer's handle left: the next call begins with it, so nothing is lost (R24)."""
+"""What calls on a consumer's handle left: the next call begins with it, so nothing is lost.
+
+A cancelled call leaves what it has and what is still under way to it (R24); a fetch that the server let wait for too
+long leaves what comes after all (R18).
+"""
 
 from __future__ import annotations
 
@@ -27,17 +31,18 @@ class Leftovers:
         """The call of a puller was cancelled: keep what it has, and what it may still receive."""
         if puller is self._heir:
             self._heir = None
-        leaving = puller.leave(self._keep)
-        if leaving is not None:
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._left)
+        self._expect(puller.leave(self.keep))
+
+    def ended(self, puller: Puller) -> None:
+        """The fetch of a puller has ended: something may still come to it."""
+        self._expect(puller.late)
 
     def give_back(self, batch: Batch[Msg]) -> None:
         """What `take` gave was not handed out."""
         self._messages.extendleft(reversed(batch))
 
     async def settle(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is the call's)
-        """Wait until nothing more can come to cancelled calls, but not longer than so many seconds."""
+        """Wait until nothing more can come to former calls, but not longer than so many seconds."""
         if self._leaving:
             await asyncio.wait(self._leaving, timeout=timeout)
 
@@ -60,13 +65,18 @@ class Leftovers:
         if self._leaving:
             self._heir = puller
 
-    def _keep(self, messages: deque[Msg]) -> None:
+    def keep(self, messages: deque[Msg]) -> None:
         """Take over what a puller has."""
         if self._heir is not None and not self._heir.ended:
             self._heir.adopt(messages)
         else:
             self._messages.extend(messages)
         messages.clear()
+
+    def _expect(self, leaving: asyncio.Future[None] | None) -> None:
+        if leaving is not None:
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._left)
 
     def _left(self, leaving: asyncio.Future[None]) -> None:
         self._leaving.discard(leaving)

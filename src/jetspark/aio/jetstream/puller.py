@@ -58,6 +58,8 @@ class Puller:
         Asked how many of the messages that came are good; the others are dropped.
     on_heartbeat
         Told each heartbeat.
+    on_late
+        Takes what the server sent to a fetch that did not wait for it any longer (R18).
 
     Attributes
     ----------
@@ -67,6 +69,8 @@ class Puller:
         Bytes taken from `ready`; kept by who takes them where the engine counts bytes.
     ended, error
         Nothing more will come, and why.
+    late
+        Done when nothing can come to `on_late` any more; None where nothing can from the start.
     """
 
     def __init__(
@@ -83,12 +87,14 @@ class Puller:
         ready: deque[Msg] | None = None,
         check: Callable[[Sequence[Msg]], int] | None = None,
         on_heartbeat: Callable[[Message], None] | None = None,
+        on_late: Callable[[deque[Msg]], None] | None = None,
     ) -> None:
         self.engine = PullEngine(stream, consumer, options, pins)
         self.ready: deque[Msg] = deque() if ready is None else ready
         self.taken_size = 0
         self.ended = False
         self.error: Error | None = None
+        self.late: asyncio.Future[None] | None = None
         self._js = js
         self._connection = js.connection
         self._client = js.connection._client
@@ -99,6 +105,7 @@ class Puller:
         self._on_warning = on_warning
         self._check = check
         self._on_heartbeat = on_heartbeat
+        self._on_late = on_late
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._timer: asyncio.TimerHandle | None = None
@@ -156,7 +163,7 @@ class Puller:
         """
         on_left(self.ready)
         if self.ended or self._route is None:
-            return None
+            return self.late
         self.engine.stop()
         self.engine.take()
         self._on_news = partial(on_left, self.ready)
@@ -367,8 +374,25 @@ class Puller:
         self._count()
         route.wake = route.on_status = None
         self._on_news()
-        if not route.ended:
+        if self.engine.orphaned and self._on_late is not None and self._client.outbound.online:
+            self.late = self._linger(route, self._on_late)
+        elif not route.ended:
             self._connection._send_late(self._client.routes.remove(route))  # together with what the caller does next
+
+    def _linger(self, route: Route, on_late: Callable[[deque[Msg]], None]) -> asyncio.Future[None]:
+        """Keep what the server sends until it has heard of the end."""
+        done = self._loop.create_future()
+
+        def confirmed(_: Error | None) -> None:
+            self._client.routes.remove(route)
+            on_late(cast("deque[Msg]", route.pending))
+            done.set_result(None)
+
+        route.on_status = lambda message: message.raw_subject.startswith(self._prefix)
+        self._client.retire(route)
+        self._client.ping(confirmed)
+        self._connection._send_soon()
+        return done
 
 
 def _pending(message: Message) -> tuple[int, int] | None:

@@ -66,12 +66,15 @@ class PullEngine:
         Nothing more is pulled, and nothing more will be said.
     received
         Messages that arrived so far.
+    orphaned
+        A fetch has ended by its own clock, and the server may still serve its pull until it hears of that.
     """
 
     def __init__(self, stream: str, consumer: str, options: PullOptions, pins: PinIds | None = None) -> None:
         self.options = options
         self.ended = False
         self.received = 0
+        self.orphaned = False
         self.draining = False
         self._template = options.template(stream, consumer)
         self._where = self._template.endpoint
@@ -246,6 +249,7 @@ class PullEngine:
         if self.ended:
             return
         if self._until is not None and now >= self._until:
+            self.orphaned = bool(self._open)
             self._end(self._late())
             return
         heartbeat = self._heartbeat_deadline()
@@ -316,6 +320,7 @@ class PullEngine:
             self._actions.append(Warn(error))
             self._reset(now)
         else:
+            self.orphaned = True
             self._end(error)
 
     def _late(self) -> Error | None:
