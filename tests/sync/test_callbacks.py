@@ -34,7 +34,7 @@ def callback_threads() -> list[threading.Thread]:
 
 
 def wait_until_gone() -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 10
     while callback_threads():
         assert time.monotonic() < deadline, callback_threads()
         gc.collect()
@@ -75,6 +75,7 @@ def test_what_a_callback_raises_is_raised_where_it_is_awaited(
 
 
 def test_a_thread_ends_when_nobody_holds_its_callback(connection: sync.Connection) -> None:
+    wait_until_gone()  # those of other tests
     threaded = on_thread(connection, lambda: None)
     connection._call(threaded())
     assert len(callback_threads()) == 1
