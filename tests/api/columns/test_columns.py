@@ -79,8 +79,8 @@ async def test_errors_come_when_it_is_read(ground: Ground) -> None:
     stream = await filled(ground, 5)
     consumer = await stream.create_consumer(durable_name="c", ack_policy="explicit")
     async with consumer.fetch_arrow(10) as batches:
-        first = await anext(batches)
-        assert first.num_rows == 5
+        while batches.received < 5:  # in as many batches as they come in
+            await anext(batches)
         await consumer.delete()
         with pytest.raises(ConsumerDeletedError):
             await anext(batches)
