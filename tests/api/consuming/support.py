@@ -22,7 +22,6 @@ from jetspark.wire.frames import MessageLine
 
 __all__ = [
     "PINNED",
-    "Dam",
     "Warnings",
     "arrived",
     "consumer_of",
@@ -143,29 +142,6 @@ async def cut_off(ground: Ground, proxy: Proxy, consumer: Consumer) -> None:
     proxy.cut()
     await waiting(ground, consumer, 0)
     proxy.open = True
-
-
-class Dam(Proxy):
-    """A proxy that can hold back what the server says."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(port)
-        self.flowing = asyncio.Event()
-        self.flowing.set()
-
-    async def _pipe(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, said: bytearray | None
-    ) -> None:
-        if said is not None:
-            await super()._pipe(reader, writer, left, said)
-            return
-        with contextlib.suppress(OSError):
-            while data := await reader.read(1 << 16):
-                await self.flowing.wait()
-                writer.write(data)
-                await writer.drain()
-        writer.transport.abort()
-        self._writers.discard(writer)
 
 
 class Warnings:

@@ -7,7 +7,6 @@ import time
 
 import pytest
 from tests.api.consuming.support import (
-    Dam,
     arrived,
     consumer_of,
     numbered,
@@ -16,6 +15,7 @@ from tests.api.consuming.support import (
     spy_on_pulls,
     waiting,
 )
+from tests.api.sieve import Sieve
 from tests.fronts import PROFILES, FrontName, Ground, connect, open_ground
 
 from jetspark.errors import (
@@ -200,16 +200,16 @@ async def test_r18_what_comes_after_all_to_a_fetch_that_is_over_is_in_the_next_o
     ground: Ground, silent: bool
 ) -> None:
     consumer = await consumer_of(ground, messages=3)
-    async with Dam(ground.server.port) as dam:
-        connection = await connect(ground.front, dam.url, **ground.profile.options)
+    async with Sieve(ground.server.port) as proxy:
+        connection = await connect(ground.front, proxy.url, **ground.profile.options)
         handle = await connection.jetstream(domain=ground.profile.domain).consumer(consumer.stream_name, consumer.name)
-        dam.flowing.clear()
+        proxy.hold()
         if silent:
             with pytest.raises(MissedHeartbeatError):
                 await handle.fetch(10, expires=20, idle_heartbeat=0.5)
         else:
             assert await handle.fetch(10, expires=0.1) == []
-        dam.flowing.set()
+        proxy.release()
         batch = await handle.fetch(3, expires=5)
         assert payloads(batch) == numbered(0, 3)
         assert {message.metadata.num_delivered for message in batch} == {1}
