@@ -254,6 +254,7 @@ def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was
             heads.rewound(held, reached)
     finally:
         own.server.resume()
+    own.info(stream)  # it has begun to answer again
     rewound = heads.rewound(held, reached)
     assert rewound is not None
     assert rewound.since == 6
