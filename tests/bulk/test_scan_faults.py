@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.bulk.proxy import NthOf, Proxy, cut_after, drop_frame
 from tests.bulk.streams import Streams, read, sequences
+from tests.stores import before
 
 from jetspark import bulk
 from jetspark.bulk import Connection
@@ -110,22 +111,21 @@ def test_a_server_that_is_killed_and_comes_back_is_read_on(read_by: str) -> None
 
 
 @BY
-def test_a_server_that_halts_for_a_while_is_read_on(read_by: str) -> None:
+def test_a_server_that_halts_for_a_while_is_read_on(read_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
+        monkeypatch.setattr(own, "reconnect", before(own.reconnect, server.resume))  # when the scan has had enough
         streams = Streams(own)
         name = streams.filled(20_000, size=100)
         with bulk.scan(
-            own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=0.4, read_by=read_by
+            own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=1.5, read_by=read_by
         ) as batches:
             got = sequences(next(batches))
             server.pause()
-            waking = threading.Timer(1.0, server.resume)
-            waking.start()
             for batch in batches:
                 got += sequences(batch)
-            waking.join()
         assert got == list(range(1, 20_001))
         assert batches.report.complete
+        assert batches.report.restarts
 
 
 def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
@@ -133,7 +133,9 @@ def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
         streams = Streams(own)
         name = streams.make_as(StreamConfig(name="R3", num_replicas=3, allow_direct=True))
         streams.fill(name, 20_000, size=100)
-        with bulk.scan(own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=1) as batches:
+        with bulk.scan(
+            own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=1, retry_timeout=60
+        ) as batches:
             got = sequences(next(batches))
             cluster.wait_stream_leader(name).kill()
             for batch in batches:
@@ -151,7 +153,7 @@ def test_a_scan_that_begins_while_the_leader_is_elected_waits_for_it() -> None:
         name = streams.make_as(StreamConfig(name="R3", num_replicas=3))
         streams.fill(name, 100)
         cluster.wait_stream_leader(name).kill()
-        table, report = read(own, name, columns=["sequence"], timeout=0.3)
+        table, report = read(own, name, columns=["sequence"], timeout=1, retry_timeout=60)
         assert sequences(table) == list(range(1, 101))
         assert report.complete
         assert report.restarts  # an election takes longer than that

@@ -19,7 +19,7 @@ def reader(cluster: NatsCluster, stream: str, retry: str) -> JetStreamReader:
     options = {
         "servers": ",".join(cluster.urls),
         "stream": stream,
-        "requestTimeout": "300ms",
+        "requestTimeout": "1s",
         "retryTimeout": retry,
         "startingTimestamp": "0",
     }
@@ -34,6 +34,6 @@ def test_planning_waits_for_the_leader_of_a_stream() -> None:
         cluster.wait_stream_leader(stream).kill()
         with pytest.raises(RequestTimeoutError):
             reader(cluster, stream, retry="10ms").partitions()
-        patient = reader(cluster, stream, retry="30s")
+        patient = reader(cluster, stream, retry="60s")
         batches = [batch for part in patient.partitions() for batch in patient.read(part)]
         assert pa.Table.from_batches(batches)["sequence"].to_pylist() == list(range(1, 101))
