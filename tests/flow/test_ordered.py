@@ -232,6 +232,23 @@ def test_without_a_session_nothing_is_made() -> None:
     assert created_config(actions).opt_start_seq == 4
 
 
+def test_r14_former_consumers_are_deleted_with_each_session_until_they_are_known_to_be_gone() -> None:
+    flow, _ = running()
+    for names in (["o_1"], ["o_1", "o_2"], ["o_1", "o_2", "o_3"]):
+        flow.disconnected()
+        flow.reconnected()
+        assert [action.name for action in flow.take() if isinstance(action, Delete)] == names
+    for name in ("o_1", "o_3"):
+        flow.deleted(name)
+    flow.disconnected()
+    flow.reconnected()
+    assert [action.name for action in flow.take() if isinstance(action, Delete)] == ["o_2", "o_4"]
+    for _ in range(100):
+        flow.disconnected()
+        flow.reconnected()
+        assert len(flow.take()) <= 33  # one creation, and no more than are remembered
+
+
 def test_it_may_begin_without_a_session() -> None:
     flow = OrderedFlow(cursor())
     flow.start(online=False)

@@ -66,6 +66,8 @@ _HEARTBEAT: Final = 5.0
 _EXPIRES_FOR_HEARTBEAT: Final = 10.0
 _REASONS: Final = (ConsumerDeletedError, ConsumerIsPushError, MissedHeartbeatError, NoConsumerResponseError)
 """What the pulls say when the consumer is, or may be, gone (ORD-11)."""
+_DOOMED: Final = 32
+"""So many former consumers are remembered until they are known to be gone."""
 _QUESTIONS: Final = 3
 """So often the stream's leader is asked without an answer before the consumer is believed."""
 
@@ -198,6 +200,7 @@ class OrderedFlow:
         self._last: int | None = None  # what the leader had last when it was asked
         self._silent = 0  # questions to the leader in a row without an answer
         self._made = False  # the present consumer is known to exist
+        self._doomed: dict[str, None] = {}  # former consumers that may still exist
         self._online = True
         self._actions: list[OrderedAction] = []
 
@@ -219,7 +222,7 @@ class OrderedFlow:
     def created(self, info: ConsumerInfo) -> None:
         """A consumer was made."""
         if self.ended or not self._online or info.name != self._cursor.name:  # too late
-            self._actions.append(Delete(info.name))
+            self._delete(info.name)
             return
         self._made = True
         self._backoff.succeeded()
@@ -311,7 +314,7 @@ class OrderedFlow:
     def reset(self) -> None:
         """The consumer is of no more use."""
         if self._made and not self.ended:
-            self._actions.append(Delete(self._cursor.name))
+            self._delete(self._cursor.name)
             self._renew()
 
     def disconnected(self) -> None:
@@ -324,7 +327,8 @@ class OrderedFlow:
         if not self.ended:
             self._online = True
             if self._cursor.serial:
-                self._actions.append(Delete(self._cursor.name))
+                self._doom(self._cursor.name)
+            self._actions += map(Delete, self._doomed)
             self._renew()
 
     def stop(self, error: Error | None = None) -> None:
@@ -334,8 +338,21 @@ class OrderedFlow:
         self.ended = True
         self.retry_at = None
         if self._made:
-            self._actions.append(Delete(self._cursor.name))
+            self._delete(self._cursor.name)
         self._actions.append(OrderedEnd(error))
+
+    def deleted(self, name: str) -> None:
+        """A consumer is gone; until that is known, it is deleted anew with each session (R14)."""
+        self._doomed.pop(name, None)
+
+    def _delete(self, name: str) -> None:
+        self._doom(name)
+        self._actions.append(Delete(name))
+
+    def _doom(self, name: str) -> None:
+        self._doomed[name] = None
+        if len(self._doomed) > _DOOMED:  # an unused one goes by itself
+            del self._doomed[next(iter(self._doomed))]
 
     def _renew(self) -> None:
         self._made = False

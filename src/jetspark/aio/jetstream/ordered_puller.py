@@ -30,7 +30,7 @@ from jetspark.jetstream.api import (
     ConsumerInfoRequest,
     MessageGetRequest,
 )
-from jetspark.jetstream.errors import Error, MessageNotFoundError
+from jetspark.jetstream.errors import Error, MessageNotFoundError, NotFoundError
 from jetspark.jetstream.header_names import LAST_CONSUMER
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.messages import Message
@@ -242,8 +242,13 @@ class OrderedPuller:
         self._act()
 
     async def _delete(self, name: str) -> None:
-        with suppress(Error):  # nobody waits for it; an unused one goes by itself
+        try:
             await self._js.request(ConsumerDeleteRequest(self._stream, name), TRY_TIMEOUT)
+        except NotFoundError:
+            pass
+        except Error:
+            return  # nobody waits for it: the next session tries again, and an unused one goes by itself
+        self._flow.deleted(name)
 
     async def _look_up(self, name: str) -> None:
         with suppress(Error):  # the next heartbeat asks again
