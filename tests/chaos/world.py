@@ -49,7 +49,8 @@ class World:
         """Make a stream for `<name>.*`; returns its name."""
         fields: dict[str, object] = {"name": name, "subjects": [f"{name}.*"], "num_replicas": self.replicas, **config}
         with bulk.connect(self.servers) as connection:
-            connection.request(StreamCreateRequest(StreamConfig(**fields)))  # type: ignore[arg-type]  # by name
+            made = StreamConfig(**fields)  # type: ignore[arg-type]  # by name
+            connection.request(StreamCreateRequest(made), timeout=ELECTION_TIMEOUT)
         return name
 
     def info(self, name: str) -> StreamInfo:

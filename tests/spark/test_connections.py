@@ -18,12 +18,6 @@ from jetspark.spark.connections import close_idle, lend
 from jetspark.wire.options import ConnectOptions
 
 
-def connected(nats: Nats) -> int:
-    count = nats.server.monitor("/varz")["connections"]
-    assert isinstance(count, int)
-    return count
-
-
 def options(nats: Nats) -> ConnectOptions:
     return ConnectOptions(servers=(nats.url,), connect_timeout=15.0)
 
