@@ -20,7 +20,7 @@ def examples(page: str) -> list[str]:
 
 def run(script: str) -> str:
     """What a script prints, which must succeed."""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

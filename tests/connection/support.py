@@ -23,7 +23,7 @@ from jetspark.wire.options import ConnectOptions
 
 E = TypeVar("E", bound=Event)
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 async def eventually(condition: Callable[[], object], timeout: float = PATIENCE, what: str = "the condition") -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import nkeys
 import pytest
 import trustme
-from tests.connection.support import Front, Recorder, eventually
+from tests.connection.support import PATIENCE, Front, Recorder, eventually
 
 from jetspark.errors import (
     AuthenticationError,
@@ -277,7 +277,8 @@ class Certificates:
                 blob.write_to_path(chain, append=True)
 
     def config(self, **more: object) -> dict[str, object]:
-        return {"tls": {"cert_file": self.server[0], "key_file": self.server[1], "ca_file": self.ca, **more}}
+        files = {"cert_file": self.server[0], "key_file": self.server[1], "ca_file": self.ca}
+        return {"tls": {**files, "timeout": PATIENCE, **more}}
 
 
 @pytest.fixture(scope="module")

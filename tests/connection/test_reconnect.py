@@ -65,8 +65,8 @@ async def test_a_stopped_server_is_taken_for_dead_after_two_pings(front: Front, 
 
 async def test_a_living_server_is_left_alone_by_pings(front: Front, url: str) -> None:
     recorder = Recorder()
-    connection = await front.connect(url, on_event=recorder, ping_interval=0.5)
-    await asyncio.sleep(2)  # longer than it takes to give up a server that does not answer
+    connection = await front.connect(url, on_event=recorder, ping_interval=0.8)
+    await asyncio.sleep(3.2)  # longer than it takes to give up a server that does not answer
     assert connection.connected
     assert recorder.names == ["Connected"]
 

@@ -36,7 +36,7 @@ def run_example(section: str, directory: Path, **environment: str) -> str:
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

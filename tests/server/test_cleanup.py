@@ -40,7 +40,7 @@ def run(script: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-X", "dev", "-W", "error", "-c", script],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 

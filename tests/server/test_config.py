@@ -27,7 +27,7 @@ def accepts(config: dict[str, object], directory: Path) -> str:
     """Let the server check a configuration; empty when it is content."""
     path = directory / "checked.conf"
     path.write_text(dumps(config), encoding="utf-8")
-    done = subprocess.run([find_binary(), "-t", "-c", path], capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([find_binary(), "-t", "-c", path], capture_output=True, text=True, timeout=120, check=False)
     return "" if done.returncode == 0 else done.stderr
 
 

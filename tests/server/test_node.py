@@ -137,7 +137,8 @@ def test_tls_in_the_configuration_is_tls_in_the_url(tmp_path: Path) -> None:
     certificate = authority.issue_cert("127.0.0.1")
     certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
-    config = {"tls": {"cert_file": tmp_path / "cert.pem", "key_file": tmp_path / "key.pem", "handshake_first": True}}
+    files = {"cert_file": tmp_path / "cert.pem", "key_file": tmp_path / "key.pem"}
+    config = {"tls": {**files, "handshake_first": True, "timeout": 30}}
     context = ssl.create_default_context()
     authority.configure_trust(context)
     with NatsServer(config=config) as server:
