@@ -360,10 +360,12 @@ def test_it_ends_with_the_last_pending_message() -> None:
     assert flow.accept([delivery(3, 3, 0)]) == 1
     assert flow.take() == [AskLeader(("a", "b"))]
     flow.accept([delivery(4, 4, 0)])  # what comes meanwhile does not keep it from ending
-    flow.take()
+    flow.looked_up(info("o_1", pending=0, consumer_seq=4))  # the answer takes its time
+    assert flow.take() == []  # it is asked once
     flow.leader_has(3)
     assert flow.take() == ENDED
     flow.leader_has(9)
+    flow.looked_up(info("o_1", pending=0, consumer_seq=4))
     assert flow.take() == []
 
 

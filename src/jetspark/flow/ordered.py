@@ -198,7 +198,8 @@ class OrderedFlow:
         self._expected = 0  # what the present consumer had before it at first
         self._begin = 0  # the sequence behind which the present consumer began
         self._last: int | None = None  # what the leader had last when it was asked
-        self._silent = 0  # questions to the leader in a row without an answer
+        self._asking = False  # a question to the leader is on its way
+        self._silent = 0  # of them in a row had no answer
         self._made = False  # the present consumer is known to exist
         self._doomed: dict[str, None] = {}  # former consumers that may still exist
         self._online = True
@@ -283,18 +284,22 @@ class OrderedFlow:
     def leader_has(self, last: int) -> None:
         """The leader's last message of what is read has that sequence; 0 for none."""
         self._last = last
+        self._asking = False
         self._silent = 0
         self._end_if_drained()
 
     def leader_failed(self, error: Error) -> None:
         """The leader could not be asked. The next heartbeat leads to the next question."""
+        self._asking = False
         self._silent += not isinstance(error, DisconnectedError)
         if self._silent >= _QUESTIONS or isinstance(error, PermissionsViolationError):
             self._actions.append(Warn(error))
             self.stop()
 
     def _ask_leader(self) -> None:
-        self._actions.append(AskLeader(self._cursor.subjects))
+        if not (self._asking or self.ended):
+            self._asking = True
+            self._actions.append(AskLeader(self._cursor.subjects))
 
     def _end_if_drained(self) -> None:
         place = self._cursor.last_sequence
