@@ -30,6 +30,7 @@ from tests.chaos.driver import Driver, DriverError
 from tests.chaos.job import Found, Job, Leg, drain
 from tests.chaos.publisher import Publisher
 from tests.chaos.world import World, cluster, single
+from tests.spark.following import await_interest
 
 from jetspark import bulk
 from jetspark.errors import Error
@@ -211,6 +212,7 @@ def _await_followers(world: World, streams: Sequence[str], driver: Driver) -> No
                 raise TimeoutError(f"no follower: {driver.log()}") from error
             time.sleep(0.1)  # Spark starts
         else:
+            await_interest(world.nodes, "INTEREST", FOLLOWER)
             return
 
 

@@ -29,6 +29,8 @@ class World:
 
     Attributes
     ----------
+    nodes
+        The servers.
     servers
         Addresses for the publisher and for looking.
     proxied
@@ -40,6 +42,7 @@ class World:
         done.
     """
 
+    nodes: Sequence[NatsServer]
     servers: list[str]
     proxied: list[str]
     replicas: int
@@ -73,7 +76,7 @@ def single(chance: random.Random) -> Iterator[World]:
         def cut(stream: str) -> bool:
             return proxy.cut() > 0
 
-        yield World([server.url], [proxy.url], 1, {"kill server": kill_server, "cut connections": cut})
+        yield World([server], [server.url], [proxy.url], 1, {"kill server": kill_server, "cut connections": cut})
 
 
 @contextlib.contextmanager
@@ -99,6 +102,7 @@ def cluster(chance: random.Random) -> Iterator[World]:
             return sum([proxy.cut() for proxy in proxies]) > 0
 
         yield World(
+            nodes.nodes,
             nodes.urls,
             [proxy.url for proxy in proxies],
             3,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
@@ -14,6 +14,8 @@ from jetspark.jetstream.api import (
     ConsumerCreateRequest,
     ConsumerInfoRequest,
 )
+from jetspark.server import NatsServer
+from jetspark.server.monitor import items_at, text_at
 from jetspark.spark.schema import read_schema
 from jetspark.spark.stream_options import stream_read_options
 from jetspark.spark.stream_reader import JetStreamStreamReader
@@ -23,6 +25,7 @@ __all__ = [
     "INTEREST",
     "PURGE",
     "WORK_QUEUE",
+    "await_interest",
     "ends",
     "follower",
     "kept",
@@ -60,6 +63,22 @@ def follower(nats: Nats, stream: str, name: str = "spark", *, pending: int | Non
         time.sleep(0.01)
         info = nats.connection.request(request)
     return info
+
+
+def await_interest(servers: Iterable[NatsServer], stream: str, consumer: str = "spark") -> None:
+    """Wait until all servers of a stream know a consumer: one that does not yet, drops what an interest stream gets."""
+    deadline = time.monotonic() + 60.0
+    for server in servers:
+        while consumer not in _consumers(server, stream):
+            assert time.monotonic() < deadline, server
+            time.sleep(0.02)
+
+
+def _consumers(server: NatsServer, stream: str) -> list[str]:
+    accounts = items_at(server.monitor("/jsz", accounts="true", streams="true", consumers="true"), "account_details")
+    streams = [each for account in accounts for each in items_at(account, "stream_detail")]
+    found = [each for each in streams if text_at(each, "name") == stream]
+    return [text_at(each, "name") for detail in found for each in items_at(detail, "consumer_detail")]
 
 
 def kept(nats: Nats, stream: str) -> list[object]:

@@ -11,6 +11,7 @@ from tests.spark.following import (
     INTEREST,
     PURGE,
     WORK_QUEUE,
+    await_interest,
     ends,
     follower,
     kept,
@@ -161,6 +162,7 @@ def test_a_replicated_interest_stream_releases_whoever_leads_it() -> None:
         options = {**FOLLOW, "servers": ",".join(cluster.urls), "maxOffsetsPerTrigger": "4"}
         made = reader(nats, stream, options)
         offset = made.initialOffset()
+        await_interest(cluster, stream)
         nats.publish([f"{stream}.a"] * 8)
         for committed in (4, 8):
             offset = made.latestOffset(offset, made.getDefaultReadLimit())
