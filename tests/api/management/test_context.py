@@ -213,8 +213,8 @@ async def test_what_only_reads_survives_a_restart_of_the_server(front: FrontName
         async with open_ground(front, PROFILES["default"], server) as ground:
             stream = await ground.js.create_stream(name="KEPT", storage="file")
             server.pause()  # what is asked now gets no answer any more
-            reading = asyncio.create_task(stream.info(timeout=20))
-            changing = asyncio.create_task(ground.js.delete_stream("OTHER", timeout=20))
+            reading = asyncio.create_task(stream.info(timeout=60))
+            changing = asyncio.create_task(ground.js.delete_stream("OTHER", timeout=60))
             await eventually(lambda: under_way(ground.nc) == 2)
             await asyncio.to_thread(server.kill)
             with pytest.raises(DisconnectedError):

@@ -37,7 +37,7 @@ async def test_a_read_goes_on_after_a_restart_of_the_server(front: FrontName) ->
         async with open_ground(front, PROFILES["default"], server) as ground:
             stream = await direct_stream(ground, 3000, name="KEPT", storage="file")
             found: list[int] = []
-            async for message in stream.get_batch(timeout=20):
+            async for message in stream.get_batch(timeout=60):
                 found.append(message.sequence)
                 if len(found) == 500:
                     await asyncio.to_thread(server.restart)

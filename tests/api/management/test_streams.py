@@ -91,7 +91,7 @@ async def test_a_store_that_cannot_be_made_is_an_error_after_a_few_tries(
     obstacle = unmakeable_store(ground.server, name)
     monkeypatch.setattr(StreamCreateRequest, "retry_pause", before(StreamCreateRequest.retry_pause, obstacle.touch))
     with pytest.raises(StreamConfigError, match="error creating store for stream") as caught:
-        await js.create_stream(name=name, subjects=[name])
+        await js.create_stream(name=name, subjects=[name], timeout=30)
     await spy.settled()
     assert (caught.value.code, caught.value.err_code) == (500, 10049)
     assert spy.subjects == [f"$JS.API.STREAM.CREATE.{name}"] * 6
@@ -104,7 +104,7 @@ async def test_a_store_that_cannot_be_made_is_an_error_after_a_few_tries(
 
     monkeypatch.setattr(StreamCreateRequest, "retry_pause", pause)
     with pytest.raises(StreamConfigError):  # before the second pause: its time would be up behind that
-        await js.create_stream(name=name, subjects=[name], timeout=3)
+        await js.create_stream(name=name, subjects=[name], timeout=8)
     await spy.settled()
     assert len(spy.messages) == 2
     obstacle.unlink()

@@ -38,7 +38,7 @@ ONE_PROFILE = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 async def _raw(ground: Ground, subject: str, headers: list[tuple[str, str]], payload: bytes = b"") -> Any:
     """What the server answers to a message with these headers."""
-    return await ground.nc.request(subject, payload, headers=headers, timeout=2)
+    return await ground.nc.request(subject, payload, headers=headers, timeout=10)
 
 
 async def _last(stream: Any) -> int:
@@ -160,7 +160,7 @@ async def test_an_answer_to_the_first_message_that_is_no_batchs_is_refused(groun
     second = await ground.admin.subscribe(subject)
     await ground.admin.flush()
     added = asyncio.ensure_future(ground.js.batch().add(subject))
-    await ground.inject((await second.next_msg(2)).reply, b"NATS/1.0 499 Odd\r\n\r\n")
+    await ground.inject((await second.next_msg(10)).reply, b"NATS/1.0 499 Odd\r\n\r\n")
     with pytest.raises(StatusError, match="499"):
         await added
     await second.unsubscribe()

@@ -84,7 +84,7 @@ async def test_r52_headers_are_sent_along_and_left_as_they_are(ground: Ground, p
     assert plain == {"Color": "red", "Nats-Msg-Id": "the caller's"}
     assert several == {"Color": ["red", "green"]}
     assert pairs == [("Color", "blue")]
-    sent = [(await subscription.next_msg(2)).headers.to_dict() for _ in range(3)]
+    sent = [(await subscription.next_msg(10)).headers.to_dict() for _ in range(3)]
     expected = {"Nats-Expected-Stream": [stream.name]}
     assert sent[0] == {"Color": ["red"], "Nats-Msg-Id": ["ours"], **expected}
     assert sent[1] == {"Color": ["red", "green"], **expected}
@@ -143,7 +143,7 @@ async def test_a_status_other_than_503_is_told_as_it_is(ground: Ground, publish:
     subscription = await ground.admin.subscribe(subject)
     await ground.admin.flush()
     published = asyncio.ensure_future(publish(ground, subject))
-    message = await subscription.next_msg(2)
+    message = await subscription.next_msg(10)
     await ground.inject(message.reply, b"NATS/1.0 499 Odd\r\n\r\n")
     with pytest.raises(StatusError, match="499 Odd"):
         await published
@@ -154,8 +154,8 @@ async def test_a_status_other_than_503_is_told_as_it_is(ground: Ground, publish:
 @BOTH_WAYS
 async def test_a_stream_that_is_made_meanwhile_gets_the_message(ground: Ground, publish: Any) -> None:
     name = ground.name()
-    given = {"retry_attempts": 20} if publish is _publish else {}  # the other way, it is a setting of the context
-    settings = PublishSettings(retry=RetryPlan(20, 0.25))
+    given = {"retry_attempts": 80, "timeout": 30} if publish is _publish else {}  # the other way, by the context
+    settings = PublishSettings(retry=RetryPlan(80, 0.25))
     async with Proxy(ground.server.port) as proxy:
         nc = await connect(ground.front, proxy.url, **ground.profile.options)
         ground.stack.push_async_callback(nc.close)

@@ -48,7 +48,7 @@ async def test_a_thousand_publishes_have_futures_of_their_own_and_one_subscripti
     stream = await ground.stream()
     before = set(_subscriptions(ground))
     futures = [await ground.js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(1000)]
-    await ground.js.publish_async_completed(5)
+    await ground.js.publish_async_completed(20)
     fresh = set(_subscriptions(ground)) - before
     assert len(fresh) == 1
     assert fresh.pop().endswith(".*")
@@ -97,7 +97,7 @@ async def test_r46_an_error_reaches_the_future_it_belongs_to(ground: Ground) -> 
         await ground.js.publish_async(f"{stream.name}.a", headers=header if number == 2 else None)
         for number in range(5)
     ]
-    await ground.js.publish_async_completed(5)
+    await ground.js.publish_async_completed(20)
     failed = [future.exception() for future in futures]
     assert [type(error) for error in failed] == [
         *[type(None)] * 2,
@@ -120,7 +120,7 @@ async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
     for _ in range(500):
         futures.append(await js.publish_async(f"{stream.name}.a"))
         assert js.publish_async_pending <= 10
-    await js.publish_async_completed(5)
+    await js.publish_async_completed(20)
     assert [future.result().seq for future in futures] == list(range(1, 501))
 
 
@@ -139,9 +139,10 @@ async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground:
     with pytest.raises(PublishTimeoutError, match="10 publishes are not acknowledged"):
         await js.publish_async_completed(0.05)
     assert js.publish_async_pending == 10
-    await js.publish_async_completed(5)
+    await js.publish_async_completed(20)
     assert all(isinstance(future.exception(), PublishTimeoutError) for future in futures)
-    assert (await stream.info()).state.messages == 10  # the one that stalled was not sent
+    await stream.update(no_ack=False)
+    assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 11  # the one that stalled was not sent
 
 
 @pytest.mark.conformance("PUB-11")
@@ -157,12 +158,12 @@ async def test_the_usual_limit_is_four_thousand(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-12")
 async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_slot(ground: Ground) -> None:
-    js = _context(ground, max_pending=2, ack_timeout=1.2, stall_wait=10)
+    js = _context(ground, max_pending=2, ack_timeout=2, stall_wait=10)
     silent, stream = await ground.stream(no_ack=True), await ground.stream()
     futures = [await js.publish_async(f"{silent.name}.a") for _ in range(2)]
     assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 1  # it waited for the room
     for future in futures:
-        with pytest.raises(PublishTimeoutError, match=rf"{silent.name}\.a: no acknowledgement within 1\.2 s"):
+        with pytest.raises(PublishTimeoutError, match=rf"{silent.name}\.a: no acknowledgement within 2 s"):
             await future
     assert js.publish_async_pending == 0
     assert js.publish_async_stats.failed == 2
@@ -175,7 +176,7 @@ async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> No
     subscription = await ground.admin.subscribe(subject)
     await ground.admin.flush()
     future = await js.publish_async(subject)
-    message = await subscription.next_msg(5)
+    message = await subscription.next_msg(10)
     with pytest.raises(PublishTimeoutError):
         await future
     await message.respond(b'{"stream":"S", "seq":1}')
@@ -188,7 +189,7 @@ async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> No
 
 @pytest.mark.conformance("PUB-12")
 async def test_retries_do_not_hold_up_the_others(ground: Ground) -> None:
-    js = _context(ground, retry=RetryPlan(attempts=1, wait=1))
+    js = _context(ground, retry=RetryPlan(attempts=1, wait=2))
     stream = await ground.stream()
     nobody = await js.publish_async(ground.name("nobody"))
     other = await js.publish_async(f"{stream.name}.a")
@@ -214,7 +215,7 @@ async def test_who_wants_to_hear_of_failures_is_told_each_of_them(ground: Ground
     await js.publish_async(f"{stream.name}.a")
     await js.publish_async(f"{stream.name}.b", expected_last_sequence=7)
     await js.publish_async(f"{stream.name}.c", expected_last_sequence=1)
-    await js.publish_async_completed(5)
+    await js.publish_async_completed(20)
     await eventually(lambda: failed)
     assert [(subject, type(error)) for subject, error in failed] == [(f"{stream.name}.b", WrongLastSequenceError)]
 
@@ -417,14 +418,14 @@ async def test_r49_a_long_round_trip_costs_its_time_once_and_not_for_each_messag
 
 
 async def test_several_publishers_share_a_window(ground: Ground) -> None:
-    js = _context(ground, max_pending=20, stall_wait=5)
+    js = _context(ground, max_pending=20, stall_wait=20)
     stream = await ground.stream()
 
     async def publisher(token: int) -> list[PubAckFuture]:
         return [await js.publish_async(f"{stream.name}.{token}") for _ in range(100)]
 
     futures = [future for some in await asyncio.gather(*(publisher(token) for token in range(8))) for future in some]
-    await js.publish_async_completed(5)
+    await js.publish_async_completed(20)
     assert sorted(future.result().seq for future in futures) == list(range(1, 801))
 
 

@@ -60,7 +60,7 @@ async def test_a_stopped_server_stalls_a_full_window(ground: Ground) -> None:
     js = _context(ground, max_pending=10)
     stream = await ground.stream()
     await js.publish_async(f"{stream.name}.a")
-    await js.publish_async_completed(5)
+    await js.publish_async_completed(20)
     ground.server.pause()
     futures = [await js.publish_async(f"{stream.name}.a") for _ in range(10)]
     loop = asyncio.get_running_loop()
@@ -70,7 +70,7 @@ async def test_a_stopped_server_stalls_a_full_window(ground: Ground) -> None:
     assert 0.2 <= loop.time() - begin < 4
     assert js.publish_async_pending == 10
     ground.server.resume()
-    await js.publish_async_completed(5)
+    await js.publish_async_completed(20)
     assert [future.result().seq for future in futures] == list(range(2, 12))
 
 
@@ -80,7 +80,7 @@ async def test_what_is_under_way_fails_when_the_session_is_lost(ground: Ground) 
     js = _context(ground, on_error=lambda future: failed.append(future.exception()))
     stream = await ground.stream()
     await js.publish_async(f"{stream.name}.a")
-    await js.publish_async_completed(5)
+    await js.publish_async_completed(20)
     ground.server.pause()
     futures = [await js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(100)]
     completed = asyncio.ensure_future(js.publish_async_completed(20))
@@ -143,7 +143,7 @@ async def test_what_was_queued_when_the_session_is_lost_is_not_sent_in_the_next(
     js = _context(ground)
     stream = await ground.stream(storage=StorageType.FILE)
     await js.publish_async(f"{stream.name}.a")
-    await js.publish_async_completed(5)
+    await js.publish_async_completed(20)
     ground.server.pause()
     # More than the sockets take, so that the small ones are still here when the server dies.
     payload = b"x" * (512 << 10)
@@ -216,7 +216,7 @@ async def test_a_cancelled_publish_is_not_sent_any_more(ground: Ground) -> None:
 @pytest.mark.parametrize("what", ["publish", "publish_async", "full window", "completed", "no stream", "batch"])
 async def test_cancelled_at_any_await_a_publish_loses_nothing_else(ground: Ground, what: str) -> None:
     stream = await ground.stream(allow_atomic=True)
-    js = _context(ground, max_pending=2)
+    js = _context(ground, max_pending=2, stall_wait=10)
     subject = f"{stream.name}.a"
     steps = 0
     while True:
@@ -226,7 +226,7 @@ async def test_cancelled_at_any_await_a_publish_loses_nothing_else(ground: Groun
             return await cancelled
 
         task = asyncio.create_task(run())
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=20)
         assert task.done()
         assert task.cancelled() == cancelled.reached
         before = (await stream.info()).state.last_seq
@@ -253,7 +253,7 @@ async def _operation(js: Any, ground: Ground, subject: str, what: str) -> None:
         count = {"publish_async": 1, "full window": 4, "completed": 1}[what]
         futures = [await js.publish_async(subject) for _ in range(count)]
         if what == "completed":
-            await js.publish_async_completed(5)
+            await js.publish_async_completed(20)
         else:
             await futures[-1]
-            await js.publish_async_completed(5)
+            await js.publish_async_completed(20)
