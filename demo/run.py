@@ -53,15 +53,16 @@ def run(server: NatsServer, flights: pd.DataFrame, output: Path, progress: Progr
     (output / LOG_NAME).unlink(missing_ok=True)
     with bulk.connect(server.url) as connection:
         create_streams(connection)
-        with _line(progress, "flights to JSON", len(flights)) as advance:
-            messages = pa.Table.from_batches(encode_flights(flights, advance))
-        publisher = _Publisher(connection, messages, progress)
-        watcher = _Watcher(progress, len(flights))
-        publisher.publish(_BEFORE)
-        log = output / LOG_NAME
-        killed = _run_until_killed(Driver(server.url, output, log), publisher, watcher)
-        publisher.publish(1.0)
-        counts = _run_to_the_end(Driver(server.url, output, log, until=len(flights)), watcher)
+    with _line(progress, "flights to JSON", len(flights)) as advance:
+        messages = pa.Table.from_batches(encode_flights(flights, advance))
+    publisher = _Publisher(server.url, messages, progress)
+    watcher = _Watcher(progress, len(flights))
+    publisher.publish(_BEFORE)
+    log = output / LOG_NAME
+    killed = _run_until_killed(Driver(server.url, output, log), publisher, watcher)
+    publisher.publish(1.0)
+    counts = _run_to_the_end(Driver(server.url, output, log, until=len(flights)), watcher)
+    with bulk.connect(server.url) as connection:
         stored = connection.request(StreamInfoRequest(DELAYS)).state.messages
     return Results(flights, publisher.published, counts, stored, killed, watcher.batches, watcher.seconds)
 
@@ -92,10 +93,10 @@ def _run_to_the_end(driver: Driver, watcher: _Watcher) -> Counts:
 
 
 class _Publisher:
-    """Publishes the messages part by part."""
+    """Publishes the messages part by part, each on a connection of its own: Spark may take minutes in between."""
 
-    def __init__(self, connection: bulk.Connection, messages: pa.Table, progress: Progress) -> None:
-        self._connection = connection
+    def __init__(self, url: str, messages: pa.Table, progress: Progress) -> None:
+        self._url = url
         self._messages = messages
         self._progress = progress
         self._task = progress.add_task("publish FLIGHTS", total=len(messages))
@@ -109,7 +110,8 @@ class _Publisher:
         def advance(sent: int) -> None:
             self._progress.update(self._task, completed=done + sent)
 
-        self.published = self.published.with_part(publish_flights(self._connection, part.to_batches(), advance))
+        with bulk.connect(self._url) as connection:
+            self.published = self.published.with_part(publish_flights(connection, part.to_batches(), advance))
 
 
 class _Watcher:

@@ -63,8 +63,11 @@ def spark(session: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def nats() -> Iterator[Nats]:
-    """A server that is up for the whole run."""
-    with running() as nats:
+    """A server that is up for the whole run.
+
+    It closes no connection that answers no PING for minutes, as ours does not while tests run that have other servers.
+    """
+    with running(config={"ping_interval": "2h"}) as nats:
         yield nats
 
 
