@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from tests.api.consuming.support import payloads
-from tests.api.sieve import Sieve
-from tests.api.subscribing.support import Side, open_pulls, side
+from tests.api.subscribing.support import open_pulls, side
 from tests.fronts import FrontName, Ground, Profile, Spy, eventually, open_ground
 
 from jetspark.aio.jetstream import PullSubscription
@@ -178,29 +177,6 @@ async def test_r18_what_came_too_late_is_kept_and_handed_out_first(ground: Groun
     assert sorted(got) == [b"%d" % number for number in range(10)]
     assert info.num_ack_pending == 10
     assert info.num_redelivered <= info.delivered.consumer_seq - 10  # what the server itself found nobody for
-
-
-@pytest.mark.conformance("PUL-07")
-@pytest.mark.parametrize("front", ["aio"], indirect=True)  # only here can a call be cancelled
-@pytest.mark.parametrize("batch", [1, 5])
-async def test_what_came_too_late_goes_to_a_fetch_that_waits(
-    ground: Ground, sieve: Sieve, own: Side, batch: int
-) -> None:
-    stream = await ground.stream()
-    subscription = await own.js.pull_subscribe(f"{stream.name}.a", "d")
-    cancelled = asyncio.create_task(subscription.fetch(1, 30))
-    await open_pulls(subscription, 1)
-    sieve.hold()
-    await ground.fill(f"{stream.name}.a", b"1")
-    await eventually(lambda: sieve.held, what="a message on its way to the fetch that is about to be cancelled")
-    cancelled.cancel()
-    await asyncio.wait([cancelled])
-    spy = await ground.spy(PULLS)
-    fetching = asyncio.create_task(subscription.fetch(batch, None))
-    await spy.wait(1)
-    sieve.release()
-    async with asyncio.timeout(10):
-        assert payloads(await fetching) == [b"1"]
 
 
 @pytest.mark.conformance("PUL-07")
