@@ -47,8 +47,8 @@ def assert_secret_free(error: BaseException) -> None:
 
 @pytest.fixture(scope="module")
 def password_server() -> Iterator[NatsServer]:
-    with NatsServer(config={"authorization": {"user": "u", "password": SECRET}}) as running:
-        yield running
+    with NatsServer(config={"authorization": {"user": "u", "password": SECRET, "timeout": 30}}) as running:
+        yield running  # by default it waits no more than 2 s for the login, and says something else then
 
 
 @contextmanager
