@@ -218,6 +218,31 @@ async def test_r18_what_comes_after_all_to_a_fetch_that_is_over_is_in_the_next_o
         await connection.close()
 
 
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+@pytest.mark.parametrize("closed", [False, True])
+async def test_what_may_come_to_a_fetch_that_is_over_is_not_waited_for_behind_the_session(
+    ground: Ground, closed: bool
+) -> None:
+    consumer = await consumer_of(ground)
+    async with Sieve(ground.server.port) as proxy:
+        connection = await connect(ground.front, proxy.url, reconnect_wait=0.05, **ground.profile.options)
+        handle = await connection.jetstream(domain=ground.profile.domain).consumer(consumer.stream_name, consumer.name)
+        proxy.hold()
+        assert await handle.fetch(10, expires=0.1) == []
+        if closed:
+            await connection.close()
+            with pytest.raises(ConnectionClosedError):
+                await handle.fetch(1)
+            return
+        proxy.cut()
+        proxy.release()
+        await ground.fill(f"{consumer.stream_name}.a", b"0")
+        begin = time.monotonic()
+        assert payloads(await handle.fetch(1, expires=None)) == [b"0"]
+        assert time.monotonic() - begin < 10.0
+        await connection.close()
+
+
 async def test_r20_concurrent_fetches_do_not_mix(ground: Ground) -> None:
     """WIR-07: each has its own subscription; a refusal reaches the pull that was refused, and no other (R20)."""
     consumer = await consumer_of(ground, max_waiting=2)

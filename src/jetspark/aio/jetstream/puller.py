@@ -374,9 +374,11 @@ class Puller:
         self._count()
         route.wake = route.on_status = None
         self._on_news()
+        if route.ended:
+            return
         if self.engine.orphaned and self._on_late is not None and self._client.outbound.online:
             self.late = self._linger(route, self._on_late)
-        elif not route.ended:
+        else:
             self._connection._send_late(self._client.routes.remove(route))  # together with what the caller does next
 
     def _linger(self, route: Route, on_late: Callable[[deque[Msg]], None]) -> asyncio.Future[None]:
