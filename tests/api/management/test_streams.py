@@ -257,11 +257,12 @@ async def test_r56_lists_go_on_behind_the_first_page(ground: Ground, js: JetStre
     for some in _groups(sorted(wanted), 50):
         await asyncio.gather(*(ground.admin_js.create_stream(name=name, storage="memory") for name in some))
     spy = await ground.spy(f"{js.prefix}STREAM.LIST", f"{js.prefix}STREAM.NAMES")
-    assert wanted <= {info.config.name for info in await js.streams().all()}
+    # With more time than usual, as what is not answered in a quarter of it is asked again.
+    assert wanted <= {info.config.name for info in await js.streams(timeout=40).all()}
     assert len(await spy.settled()) == 2
-    assert wanted <= set(await js.stream_names().all())
+    assert wanted <= set(await js.stream_names(timeout=40).all())
     assert len(await spy.settled()) == 3
-    async for _ in js.streams():
+    async for _ in js.streams(timeout=40):
         break  # the second page was not wanted
     assert len(await spy.settled()) == 4
 
