@@ -101,7 +101,10 @@ class Proxy:
     def __init__(self, port: int) -> None:
         self.said = bytearray()
         self.sessions = 0
+        self.passed = 0  # bytes to clients
         self.open = True  # False: refuse new sessions
+        self.listening = asyncio.Event()  # cleared: take nothing from the clients
+        self.listening.set()
         self.budget: Callable[[], int | None] = lambda: None  # bytes to pass to the client before a cut
         self._port = port
         self._server: asyncio.Server | None = None
@@ -154,6 +157,9 @@ class Proxy:
             while data := await reader.read(1 << 16):
                 if said is not None:
                     said += data
+                    await self.listening.wait()
+                else:
+                    self.passed += len(data)
                 if left is not None and len(data) >= left:
                     writer.write(data[:left])
                     await writer.drain()

@@ -151,12 +151,23 @@ class Link(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def close(self) -> None:
-        """Close the socket once what was handed over is sent."""
+        """Close the socket once the server has read what was handed over, which it tells by closing as well.
+
+        A socket that is closed answers what the server still sends with a reset, and what is under way is dropped.
+        """
         self._lose(DisconnectedError(f"{self._address}: closed"))
-        if self._transport is not None:
-            self._transport.close()
-        elif not self.closed.done():
-            self.closed.set_result(None)
+        transport = self._transport
+        if transport is None:
+            if not self.closed.done():
+                self.closed.set_result(None)
+        elif transport.can_write_eof():
+            self.resume()
+            try:
+                transport.write_eof()
+            except OSError:  # the server has gone
+                transport.abort()
+        else:
+            transport.close()  # TLS has a farewell of its own
 
     def _lose(self, error: Error) -> None:
         if not self.lost.done():

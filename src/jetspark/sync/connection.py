@@ -265,6 +265,7 @@ class Connection(ConnectionCore):
     def close(self) -> None:
         """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated.
 
+        A server that does not read is waited for two seconds at most.
         It may be called from a callback and from the event handler, for whose own end it does not wait.
         """
         if self._is_inside():
