@@ -161,7 +161,7 @@ async def test_r53_expired_credentials_are_read_anew(
     front: Front, operator: Operator, jwt_server: NatsServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "user.creds"
-    path.write_text(operator.creds(3))
+    path.write_text(operator.creds(4))
     recorder = Recorder()
     connection = await front.connect(jwt_server.url, credentials_file=str(path), on_event=recorder)
     subscription = await connection.subscribe("still")
