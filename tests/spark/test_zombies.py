@@ -144,7 +144,7 @@ def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_n
             return {name: nats.info(target).state.messages for name, target in targets.items()}
 
         until(lambda: (acks.halted == len(ways) and stored() == before) or not driver.running, driver)
-        assert driver.orphan_executor()
+        assert driver.orphan_executor(), driver.log()
         assert stored() == before
 
         drain(session, legs(nats.url))
