@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -259,6 +260,30 @@ async def test_the_last_message_is_taken_when_it_comes_with_the_end_right_behind
         assert (await asyncio.to_thread(subscription.next_msg, 10)).payload == b"last"
         with pytest.raises(SubscriptionClosedError):
             await asyncio.to_thread(subscription.next_msg, 10)
+
+
+@pytest.mark.usefixtures("no_leaks")
+async def test_a_blocking_connection_drains_also_what_another_thread_subscribes_to_in_that_moment(url: str) -> None:
+    later: list[sync.Subscription] = []
+
+    class Growing(weakref.WeakSet[Any]):
+        """Another thread subscribes while somebody looks at what there is."""
+
+        def __iter__(self) -> Iterator[Any]:
+            for each in super().__iter__():
+                if not later:
+                    thread = threading.Thread(target=lambda: later.append(connection.subscribe("b")))
+                    thread.start()
+                    thread.join()
+                yield each
+
+    connection = await asyncio.to_thread(sync.connect, url)
+    first = await asyncio.to_thread(connection.subscribe, "a")
+    connection._subscriptions = Growing([first])
+    await asyncio.to_thread(connection.drain)
+    assert connection.closed
+    assert first.closed
+    assert later[0].closed
 
 
 def test_a_blocking_connection_after_a_fork_says_so(url: str) -> None:

@@ -17,7 +17,7 @@ from typing import Final, Self, cast
 
 from jetspark.flow.publish_window import PublishSettings
 from jetspark.sync.callbacks import CALLBACK_THREADS, on_thread
-from jetspark.sync.core import ConnectionCore, EventHandler
+from jetspark.sync.core import ConnectionCore, EventHandler, listed
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.message import Msg
 from jetspark.sync.subscription import Callback, Subscription
@@ -243,7 +243,7 @@ class Connection(ConnectionCore):
         self._check_open()
         seconds = self.options.drain_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
-        subscriptions = list(self._subscriptions)
+        subscriptions = listed(self._subscriptions)
         try:
             self._run(partial(setattr, self._inner._client, "status", Status.DRAINING))
             for subscription in subscriptions:
@@ -279,9 +279,9 @@ class Connection(ConnectionCore):
                 self._runner.call(self._inner.close())
             except ConnectionClosedError:
                 return  # closed before
-            for subscription in list(self._subscriptions):
+            for subscription in listed(self._subscriptions):
                 subscription._join(_JOIN_PATIENCE)
-            for thread in list(self._callback_threads):
+            for thread in listed(self._callback_threads):
                 thread.stop(_JOIN_PATIENCE)
             self._stop_threads()
 

@@ -22,7 +22,7 @@ from jetspark.wire.events import Event
 from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.routes import Route
 
-__all__ = ["ConnectionCore", "Drainable", "EventHandler"]
+__all__ = ["ConnectionCore", "Drainable", "EventHandler", "listed"]
 
 T = TypeVar("T")
 
@@ -47,6 +47,15 @@ class Drainable(Protocol):
 
     def _join(self, timeout: float) -> None:
         """Wait for the callback's thread to end, unless this is it."""
+
+
+def listed(objects: WeakSet[T]) -> list[T]:
+    """What is in the set, while other threads may add to it."""
+    while True:
+        try:
+            return list(objects)
+        except RuntimeError:  # one did, in the middle
+            continue
 
 
 class ConnectionCore:
