@@ -27,15 +27,16 @@ class Busy:
         self._holding, self._released = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=lambda: connection._run(self._hold))
         self._thread.start()
-        self._holding.wait(5)
+        assert self._holding.wait(30)
 
     def release(self) -> None:
         self._released.set()
-        self._thread.join(5)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
 
     def _hold(self) -> None:
         self._holding.set()
-        self._released.wait(5)
+        self._released.wait(30)
         self.then()
 
     def then(self) -> None:
@@ -56,7 +57,7 @@ class Losing(Busy):
 def _context(connection: sync.Connection, name: str, ack_timeout: float = 30.0) -> JetStream:
     js = connection.jetstream(publishing=PublishSettings(ack_timeout=ack_timeout))
     js.create_stream(name=name, subjects=[f"{name}.>"], storage=StorageType.MEMORY)
-    assert js.publish_async(f"{name}.a").result(5).seq == 1
+    assert js.publish_async(f"{name}.a").result(20).seq == 1
     return js
 
 
@@ -70,19 +71,19 @@ def test_what_was_staged_when_the_session_is_lost_is_not_sent(server: NatsServer
         busy.release()
         for future in staged:
             with pytest.raises(DisconnectedError):
-                future.result(5)
+                future.result(20)
         assert js.publish("LOST.a").seq == 2
 
 
 def test_what_was_staged_until_its_time_had_passed_is_not_sent(server: NatsServer) -> None:
     with sync.connect(server.url) as connection:
-        js = _context(connection, "LATE", ack_timeout=1)
+        js = _context(connection, "LATE", ack_timeout=2)
         busy = Busy(connection)
         future = js.publish_async("LATE.a")
         with pytest.raises(PublishTimeoutError, match="stays under way"):
-            future.result(1.5)
+            future.result(2.5)
         busy.release()
-        assert isinstance(future.exception(5), PublishTimeoutError)
+        assert isinstance(future.exception(20), PublishTimeoutError)
         assert js.publish("LATE.a").seq == 2
 
 
@@ -98,4 +99,4 @@ def test_what_was_staged_is_sent_in_the_order_of_the_calls(server: NatsServer) -
             else:
                 js.publish_async("ORDER.a", b"%d" % number)
         busy.release()
-        assert [subscription.next_msg(5).payload for _ in range(20)] == [b"%d" % number for number in range(20)]
+        assert [subscription.next_msg(20).payload for _ in range(20)] == [b"%d" % number for number in range(20)]
