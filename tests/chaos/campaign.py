@@ -178,8 +178,7 @@ def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
         "workqueue": {"commitMode": "purge"},
     }.get(name, {})
     stream = name.upper() if name in source else "LIMITS"
-    with contextlib.suppress(Error):  # there already, for the leg that shares it
-        world.create(stream, **source.get(name, {}))
+    world.create(stream, **source.get(name, {}))  # the same once more, for the leg that shares it
     servers = ",".join(world.proxied)
     common = {"servers": servers, "stream": stream, "startingOffsets": "earliest", "retryTimeout": "60s"}
     sink: dict[str, str] = {}
