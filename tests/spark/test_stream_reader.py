@@ -111,7 +111,8 @@ def test_a_quiet_stream_of_a_query_whose_other_sources_flow_does_not_hold_it_up(
         begin = time.monotonic()
         assert latest(made, end) == end
         times.append(time.monotonic() - begin)
-    assert min(times) < 1.5  # a fifth of the silence is 1.7 s at least, at the last question; of three, for a pause
+    # A fifth of the silence is 1.7 s at least, at the last question. One of the three may fall into a pause.
+    assert statistics.median(times) < 1.5
 
 
 def test_a_micro_batch_waits_until_there_is_enough(nats: Nats) -> None:

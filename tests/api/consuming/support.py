@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.api.sieve import Sieve
-from tests.connection.support import Proxy
+from tests.connection.support import PATIENCE, Proxy
 from tests.fronts import Ground, Spy, connect, eventually
 
 import jetspark
@@ -21,6 +21,7 @@ from jetspark.jetstream.ack import parse_ack_subject
 from jetspark.wire.frames import MessageLine
 
 __all__ = [
+    "LONG",
     "PINNED",
     "Warnings",
     "arrived",
@@ -39,6 +40,8 @@ __all__ = [
 
 PINNED: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
 """Fields of a consumer that pins one client."""
+LONG = 300.0
+"""Seconds of a pull that a test sees end before its time: longer than any test waits."""
 UNWELCOME = {"Nats-Expected-Stream": "another"}
 """Headers of a publish that the stream refuses."""
 
@@ -98,7 +101,7 @@ def unseen(ground: Ground, stream: str, *payloads: bytes) -> None:
             before = js.consumer_info(stream, name).delivered.consumer_seq
             for payload in payloads:
                 connection.request(f"{stream}.a", payload)
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + PATIENCE
             while js.consumer_info(stream, name).delivered.consumer_seq < before + len(payloads):
                 assert time.monotonic() < deadline, "it was not delivered"
                 time.sleep(0.005)

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from tests.api.consuming.support import (
+    LONG,
     arrived,
     consumer_of,
     numbered,
@@ -45,7 +46,7 @@ async def cancelled(task: asyncio.Task[object]) -> None:
 async def test_r24_what_a_cancelled_fetch_had_is_in_the_next_one(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5)
     before = await ground.listening()
-    fetching = asyncio.create_task(consumer.fetch(10, expires=20))
+    fetching = asyncio.create_task(consumer.fetch(10, expires=LONG))
     await arrived(ground, consumer, 5)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
@@ -178,10 +179,10 @@ async def test_the_time_of_a_fetch_counts_what_it_waits_for_a_cancelled_one(fron
 async def test_r25_cancellation_is_never_turned_into_something_else(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for call in (
-        lambda: consumer.fetch(1),
-        lambda: consumer.next(),
-        lambda: consumer.fetch_bytes(100),
-        lambda: anext(consumer.consume()),
+        lambda: consumer.fetch(1, expires=LONG),
+        lambda: consumer.next(LONG),
+        lambda: consumer.fetch_bytes(100, expires=LONG),
+        lambda: anext(consumer.consume(expires=LONG)),
     ):
         task = asyncio.ensure_future(call())
         await waiting(ground, consumer, 1)

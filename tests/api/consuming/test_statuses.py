@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.api.consuming.support import (
+    LONG,
     PINNED,
     Warnings,
     arrived,
@@ -21,7 +22,7 @@ from tests.api.consuming.support import (
     take,
     waiting,
 )
-from tests.connection.support import Proxy
+from tests.connection.support import PATIENCE, Proxy
 from tests.fronts import PROFILES, FrontName, Ground, connect, open_ground
 
 from jetspark.aio.jetstream import Consumer
@@ -165,11 +166,12 @@ async def test_too_many_pulls_are_refused(ground: Ground) -> None:
 async def test_a_wrong_pin_id_ends_a_fetch_quietly(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, **PINNED)
     assert len(await consumer.fetch(1, group="g")) == 1
-    fetching = asyncio.create_task(consumer.fetch(1, group="g", expires=10))
+    fetching = asyncio.create_task(consumer.fetch(1, group="g", expires=LONG))
     await waiting(ground, consumer, 1)
     await consumer.unpin("g")
     await ground.fill(f"{consumer.stream_name}.a", b"1")
-    batch = await fetching
+    async with asyncio.timeout(PATIENCE):
+        batch = await fetching
     assert (batch, batch.error) == ([], None)
     assert payloads(await consumer.fetch(1, group="g", expires=5)) == [b"1"]
 
@@ -181,7 +183,8 @@ async def test_a_pin_id_that_is_not_valid_any_more_ends_a_fetch_quietly_and_is_f
     await consumer.unpin("g")
     other = await ground.js.consumer(consumer.stream_name, consumer.name)
     assert len(await other.fetch(1, group="g", expires=5)) == 1  # is pinned now
-    batch = await consumer.fetch(1, group="g", expires=5)
+    async with asyncio.timeout(PATIENCE):
+        batch = await consumer.fetch(1, group="g", expires=LONG)
     assert (batch, batch.error) == ([], None)
     spy = await spy_on_pulls(ground)
     assert await consumer.fetch(1, group="g", expires=0.1) == []
@@ -286,7 +289,7 @@ class injected:  # noqa: N801 - reads as a function
     async def __aenter__(self) -> tuple[asyncio.Task[Any], Warnings]:
         told = Warnings()
         spy = await spy_on_pulls(self._ground)
-        self._fetching = asyncio.create_task(self._consumer.fetch(1, expires=20))
+        self._fetching = asyncio.create_task(self._consumer.fetch(1, expires=LONG))
         await spy.wait(1)
         self._context = self._consumer.consume(on_error=told.tell)
         for pull in list(await spy.wait(2)):
@@ -301,7 +304,8 @@ class injected:  # noqa: N801 - reads as a function
 async def ends_quietly(ground: Ground, consumer: Consumer, status: bytes) -> None:
     """A fetch that gets the status has nothing to say."""
     async with injected(ground, consumer, status) as (fetching, told):
-        batch = await fetching
+        async with asyncio.timeout(PATIENCE):
+            batch = await fetching
         assert (batch, batch.error) == ([], None)
         assert told.errors == []
 
@@ -310,7 +314,7 @@ async def goes_on(ground: Ground, consumer: Consumer, status: bytes, *, quiet: b
     """A consume that gets the status pulls again, or goes on with the pull it has, and everything comes."""
     spy = await spy_on_pulls(ground, consumer)
     told = Warnings()
-    async with consumer.consume(on_error=told.tell) as messages:
+    async with consumer.consume(expires=LONG, on_error=told.tell) as messages:
         [pull] = await spy.wait(1)
         await ground.inject(pull.reply, b"NATS/1.0 %b\r\nNats-Pending-Messages: 500\r\n\r\n" % status)
         if again:

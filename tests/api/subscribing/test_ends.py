@@ -270,7 +270,8 @@ async def test_a_callback_may_end_its_own_subscription(ground: Ground, end: str,
             getattr(subscription.inner, end)()  # in the callback's own thread
 
     cb: Any = handle if ground.front == "aio" else handle_blocking
-    subscription: Any = await ground.js.subscribe(f"{stream.name}.a", cb=cb)
+    # The server does not delete it by itself before the test is over.
+    subscription: Any = await ground.js.subscribe(f"{stream.name}.a", cb=cb, inactive_threshold=timedelta(minutes=5))
     await eventually(lambda: subscription.delivered == 3, what="three deliveries")
     ready.set()
     blocking_ready.set()

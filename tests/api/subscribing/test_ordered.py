@@ -274,7 +274,12 @@ async def test_r14_many_restarts_leave_one_consumer_and_lose_nothing(
     with NatsServer(config=profile.config) as server:
         async with open_ground(front, profile, server) as ground, side(ground, reconnect_wait=0.05) as own:
             stream = await ground.stream(storage=StorageType.FILE)
-            subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.2)
+            subscription = await own.js.subscribe(
+                f"{stream.name}.a",
+                ordered_consumer=True,
+                idle_heartbeat=0.2,
+                inactive_threshold=timedelta(minutes=5),  # so that the server deletes none by itself
+            )
             for restart in range(5):
                 server.kill()
                 server.start()
@@ -378,7 +383,12 @@ async def test_r14_resets_leave_no_consumers_behind(ground: Ground, sieve: Sieve
     stream = await ground.stream()
     await fill(ground, f"{stream.name}.a", 1, 100)
     loses_every(5, sieve)
-    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.5)
+    subscription = await own.js.subscribe(
+        f"{stream.name}.a",
+        ordered_consumer=True,
+        idle_heartbeat=0.5,
+        inactive_threshold=timedelta(minutes=5),  # so that the server deletes none by itself
+    )
     assert numbers(await collect(subscription, 100)) == list(range(1, 101))
     sieve.loses = lambda _line, _content: False
     before = live(own.nc)

@@ -291,7 +291,7 @@ async def test_the_server_forgets_a_pull_that_nobody_waits_for(ground: Ground, m
             await subscription.fetch(1, 0.2)
     else:
         for _ in range(4):
-            fetching = asyncio.create_task(subscription.fetch(1, 30))
+            fetching = asyncio.create_task(subscription.fetch(1, 300))  # would be open for longer than is waited here
             await open_pulls(subscription, 1)
             fetching.cancel()
             await asyncio.wait([fetching])
