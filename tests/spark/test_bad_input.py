@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,15 +70,33 @@ def test_a_server_that_cannot_be_reached_is_named_without_credentials(spark: Spa
 
 
 def test_a_server_that_does_not_answer_is_given_up_after_the_time_out(spark: SparkSession) -> None:
+    lasted: list[float] = []
+
+    def listen_in_silence() -> None:
+        """Take connections and see how long each of them waits: without the time of Spark."""
+        with contextlib.suppress(OSError):  # the end of the test
+            while True:
+                opened, _ = silent.accept()
+                begin = time.monotonic()
+                with opened:
+                    opened.recv(1)
+                lasted.append(time.monotonic() - begin)
+
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         port = silent.getsockname()[1]
-        begin = time.monotonic()
-        text = reading(spark, servers=f"127.0.0.1:{port}", connectTimeout="300ms")
-        assert time.monotonic() - begin < 30
+        listener = threading.Thread(target=listen_in_silence)
+        listener.start()
+        try:
+            text = reading(spark, servers=f"127.0.0.1:{port}", connectTimeout="300ms")
+        finally:
+            silent.shutdown(socket.SHUT_RDWR)
+            listener.join(30)
+    assert not listener.is_alive()
     assert f"127.0.0.1:{port}" in text
     assert "time-out" in text
+    assert 0.2 < min(lasted) < 4  # 5 without the option
 
 
 def test_a_stopped_server_is_an_error_also_where_a_connection_was_kept(spark: SparkSession, rows: DataFrame) -> None:
