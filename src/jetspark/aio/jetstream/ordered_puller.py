@@ -127,8 +127,10 @@ class OrderedPuller:
 
     def stop(self, error: Error | None = None) -> None:
         """End now. The cursor goes back to what was taken."""
-        if self.ready and self._cursor.last_sequence is not None:
-            self._cursor.last_sequence = self.ready[0].metadata.stream_sequence - 1
+        with suppress(IndexError):  # another thread may take from it
+            first = self.ready[0]
+            if self._cursor.last_sequence is not None:
+                self._cursor.last_sequence = first.metadata.stream_sequence - 1
         self._flow.stop(error)
         self._act()
 
@@ -291,8 +293,8 @@ class OrderedPuller:
 
     def _finish(self, error: Error | None) -> None:
         self._drop()
-        self.ended = True
         self.error = error
+        self.ended = True  # behind the reason, for which other threads look then
         self._set_timer(None)
         client = self._js.connection._client
         client.dependents.discard(self)

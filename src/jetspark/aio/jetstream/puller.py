@@ -364,14 +364,14 @@ class Puller:
     def _finish(self, error: Error | None) -> None:
         if self.ended:
             return
-        self.ended = True
+        self._count()
         self.error = error
+        self.ended = True  # behind the last messages and the reason, for which other threads look then
         self._set_timer(None)
         self._client.dependents.discard(self)
         self._client.watchers.discard(self)
         route = self._route
         assert route is not None
-        self._count()
         route.wake = route.on_status = None
         self._on_news()
         if route.ended:

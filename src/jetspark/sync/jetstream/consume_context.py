@@ -178,7 +178,8 @@ class ConsumeContext(Blocking):
     def _reported(self) -> None:
         self._posted = False
         self._puller.report()
-        self._tell_at = self._puller.handed + self._puller.until_pull
+        if not self._puller.ended:  # else `_wake` has asked for each
+            self._tell_at = self._puller.handed + self._puller.until_pull
 
     def _wait(self, reader: int) -> Msg:
         """Wait for a message."""
