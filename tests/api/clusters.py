@@ -7,11 +7,11 @@ from typing import Any
 
 from tests.api.publishing.support import until
 from tests.fronts import Ground
+from tests.jsz import last_sequence_at
 
 from jetspark.errors import JetStreamUnavailableError, RequestTimeoutError
 from jetspark.jetstream.api import StreamLeaderStepdownRequest
 from jetspark.server import NatsCluster
-from jetspark.server.monitor import items_at, text_at
 
 __all__ = ["replicated", "step_down", "stored_everywhere"]
 
@@ -49,15 +49,7 @@ async def stored_everywhere(ground: Ground, cluster: NatsCluster, name: str) -> 
 
     def stored() -> bool:
         running = [node for node in cluster if node.running]
-        reached = {_last_sequence(node.monitor("/jsz", accounts="true", streams="true"), name) for node in running}
+        reached = {last_sequence_at(node, name) for node in running}
         return len(reached) == 1 and reached.pop() >= last
 
     await until(lambda: asyncio.to_thread(stored), 30)
-
-
-def _last_sequence(told: dict[str, object], name: str) -> int:
-    """The last sequence that a server has of a stream; -1 when it does not know the stream."""
-    found: list[Any] = [
-        each for account in items_at(told, "account_details") for each in items_at(account, "stream_detail")
-    ]
-    return next((int(each["state"]["last_seq"]) for each in found if text_at(each, "name") == name), -1)

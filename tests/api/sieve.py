@@ -17,7 +17,8 @@ class Sieve(Proxy):
     """A proxy that loses messages on their way to the client, or holds them up.
 
     `loses` is asked for every message, with its control line and what follows: header block and payload. Between `hold`
-    and `release` all that the server says stays here, and `held` are the messages among it.
+    and `release` all that the server says stays here, and `held` are the messages among it. What is lost or
+    held up counts neither as passed nor towards the budget.
     """
 
     def __init__(self, port: int, loses: Callable[[MessageLine, bytes], bool] = lambda _line, _content: False) -> None:
@@ -29,11 +30,13 @@ class Sieve(Proxy):
 
     def hold(self) -> None:
         """Pass nothing on to the clients."""
+        assert self._stopped is None, "it is held up already"
         self._stopped = []
 
     def release(self) -> None:
         """Pass on what was held up, and what comes."""
         for writer, data in self._stopped or ():
+            self.passed += len(data)
             writer.write(data)
         self._stopped = None
         self.held.clear()
@@ -58,7 +61,14 @@ class Sieve(Proxy):
                     if content:
                         self.held.append(content)
                     continue
-                writer.write(line + content)
+                data = line + content
+                self.passed += len(data)
+                writer.write(data[:left])
                 await writer.drain()
+                if left is not None:
+                    left -= len(data)
+                    if left <= 0:
+                        self.cut()
+                        return
         writer.transport.abort()
         self._writers.discard(writer)

@@ -36,7 +36,7 @@ def until(condition: Callable[[], T], within: float = 30.0) -> T:
     """Ask until the answer is true, for what a server does behind its reply; gives the last answer."""
     deadline = time.monotonic() + within
     while not (answer := condition()) and time.monotonic() < deadline:
-        pass  # a request takes its time
+        time.sleep(0.01)
     return answer
 
 

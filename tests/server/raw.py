@@ -9,7 +9,7 @@ import socket
 import time
 from typing import Self
 
-_PATIENCE = 10.0
+_PATIENCE = 30.0
 _CONNECT = {"verbose": False, "protocol": 1, "headers": True, "no_responders": True}
 
 
@@ -80,6 +80,7 @@ class RawConnection:
         deadline = time.monotonic() + _PATIENCE
         while (answer := self._ask(subject, payload)) is None:
             assert time.monotonic() < deadline, f"nobody listens to {subject}"
+            time.sleep(0.01)
         return answer
 
     def _ask(self, subject: str, payload: str) -> dict[str, object] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
+from tests.jsz import consumers_at
 from tests.spark.support import Nats
 
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, RetentionPolicy
@@ -15,7 +16,6 @@ from jetspark.jetstream.api import (
     ConsumerInfoRequest,
 )
 from jetspark.server import NatsServer
-from jetspark.server.monitor import items_at, text_at
 from jetspark.spark.schema import read_schema
 from jetspark.spark.stream_options import stream_read_options
 from jetspark.spark.stream_reader import JetStreamStreamReader
@@ -69,16 +69,9 @@ def await_interest(servers: Iterable[NatsServer], stream: str, consumer: str = "
     """Wait until all servers of a stream know a consumer: one that does not yet, drops what an interest stream gets."""
     deadline = time.monotonic() + 60.0
     for server in servers:
-        while consumer not in _consumers(server, stream):
+        while consumer not in consumers_at(server, stream):
             assert time.monotonic() < deadline, server
             time.sleep(0.02)
-
-
-def _consumers(server: NatsServer, stream: str) -> list[str]:
-    accounts = items_at(server.monitor("/jsz", accounts="true", streams="true", consumers="true"), "account_details")
-    streams = [each for account in accounts for each in items_at(account, "stream_detail")]
-    found = [each for each in streams if text_at(each, "name") == stream]
-    return [text_at(each, "name") for detail in found for each in items_at(detail, "consumer_detail")]
 
 
 def kept(nats: Nats, stream: str) -> list[object]:

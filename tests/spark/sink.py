@@ -32,7 +32,7 @@ __all__ = [
     "forget_records",
     "recorded",
     "task",
-    "until",
+    "until_lost",
     "writer",
 ]
 
@@ -64,7 +64,7 @@ def batches(stream: str, numbers: Iterable[int], size: int = 100, ids: str | Non
     return made
 
 
-def until(nats: Nats, parts: list[pa.RecordBatch], count: int, together: int = 1) -> Iterator[pa.RecordBatch]:
+def until_lost(nats: Nats, parts: list[pa.RecordBatch], count: int, together: int = 1) -> Iterator[pa.RecordBatch]:
     """So many of the parts, and then the loss of the task, when the streams hold what was sent, and hold only that.
 
     What they have not taken in of a connection that is cut, they may store later, or never.
@@ -74,11 +74,16 @@ def until(nats: Nats, parts: list[pa.RecordBatch], count: int, together: int = 1
     together
         Rows that are stored together or not at all; the last ones of a stream are not.
     """
-    yield from parts[:count]
     subjects = [subject for part in parts[:count] for subject in part.column("subject").to_pylist()]
     sent = Counter(subject.partition(".")[0] for subject in subjects)
+    before = {stream: nats.info(stream).state.last_seq for stream in sent}
+
+    def stored(stream: str) -> int:
+        return nats.info(stream).state.last_seq - before[stream]
+
+    yield from parts[:count]
     deadline = time.monotonic() + 60.0
-    while any(nats.info(stream).state.messages < rows // together * together for stream, rows in sent.items()):
+    while any(stored(stream) < rows // together * together for stream, rows in sent.items()):
         assert time.monotonic() < deadline, sent
         time.sleep(0.01)  # the server's word that it stores them is for the task
     raise ConnectionResetError("the task is lost")

@@ -19,7 +19,7 @@ from tests.spark.sink import (
     forget_records,
     recorded,
     task,
-    until,
+    until_lost,
     writer,
 )
 from tests.spark.support import Nats
@@ -63,7 +63,9 @@ def test_with_a_record_a_task_that_was_lost_goes_on_where_it_was(nats: Nats, ato
     parts = batches(stream, range(3000))
     query = task(3, partition=4 if atomic == "true" else 5)
     with pytest.raises(ConnectionResetError):
-        recorded(nats, atomic=atomic).publish(query, until(nats, parts, 25, together=1000 if atomic == "true" else 1))
+        recorded(nats, atomic=atomic).publish(
+            query, until_lost(nats, parts, 25, together=1000 if atomic == "true" else 1)
+        )
     forget(nats, stream)
     there = len(data(nats, stream))
     assert there == (2000 if atomic == "true" else 2500)
@@ -91,7 +93,7 @@ def test_with_a_record_ids_among_the_headers_are_found_again(nats: Nats, values:
     parts = [with_headers(part) for part in batches(stream, range(1000))]
     query = task(partition=11 if is_map else 12)
     with pytest.raises(ConnectionResetError):
-        recorded(nats, schema).publish(query, until(nats, parts, 5))
+        recorded(nats, schema).publish(query, until_lost(nats, parts, 5))
     forget(nats, stream)
     there = len(data(nats, stream))
     assert there == 500
@@ -148,7 +150,7 @@ def test_rows_of_several_streams_are_looked_up_in_each(nats: Nats) -> None:
     parts = [part for pair in zip(batches(one, range(200)), batches(two, range(200)), strict=True) for part in pair]
     query = task(partition=10)
     with pytest.raises(ConnectionResetError):
-        recorded(nats).publish(query, until(nats, [*parts, parts[0]], 4))
+        recorded(nats).publish(query, until_lost(nats, [*parts, parts[0]], 4))
     for stream in (one, two):
         forget(nats, stream)
     assert recorded(nats).publish(query, iter(parts)).skipped == 400
@@ -159,7 +161,7 @@ def test_a_stream_that_cannot_be_looked_into_is_told(nats: Nats, caplog: pytest.
     stream = nats.stream(duplicate_window=SHORT, retention=RetentionPolicy.WORK_QUEUE, allow_direct=False)
     query = task(partition=9)
     with pytest.raises(ConnectionResetError):
-        recorded(nats).publish(query, until(nats, batches(stream, range(300)), 2))
+        recorded(nats).publish(query, until_lost(nats, batches(stream, range(300)), 2))
     recorded(nats).publish(query, iter(batches(stream, range(300))))
     assert f"what an earlier run has stored of {stream}.0 cannot be looked up: stream '{stream}'" in caplog.text
     assert nats.info(stream).state.messages >= 300

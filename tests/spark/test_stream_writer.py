@@ -20,7 +20,7 @@ from tests.spark.sink import (
     forget_records,
     recorded,
     task,
-    until,
+    until_lost,
     writer,
 )
 from tests.spark.support import Nats, running
@@ -79,7 +79,7 @@ def test_an_attempt_that_was_given_up_stores_nothing_twice(nats: Nats) -> None:
     zombie = iter(parts)
     ahead = [next(zombie) for _ in range(3)]
     with pytest.raises(ConnectionResetError):
-        writer(nats).publish(task(), until(nats, parts, 5))
+        writer(nats).publish(task(), until_lost(nats, parts, 5))
     writer(nats).publish(task(), iter(parts))
     late = writer(nats).publish(task(), iter([*ahead, *zombie]))
     assert late.streams[stream].duplicates == 1000
@@ -105,7 +105,7 @@ def test_atomic_batches_are_stored_once_as_well(nats: Nats) -> None:
     stream = nats.stream(allow_atomic=True)
     made = writer(nats, atomic="true")
     with pytest.raises(ConnectionResetError):
-        made.publish(task(), until(nats, batches(stream, range(3000)), 25, together=1000))
+        made.publish(task(), until_lost(nats, batches(stream, range(3000)), 25, together=1000))
     assert data(nats, stream) == list(range(2000))
     done = made.publish(task(), iter(batches(stream, range(3000))))
     assert (done.streams[stream].count, done.streams[stream].duplicates) == (3000, 2000)

@@ -11,7 +11,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.types import MapType, StringType, StructField, StructType
-from tests.spark.sink import until
+from tests.spark.sink import until_lost
 from tests.spark.support import Nats
 
 from jetspark import bulk
@@ -154,7 +154,7 @@ def test_a_repeated_task_is_answered_with_duplicates(nats: Nats) -> None:
     stream = nats.stream()
     job = writer(nats)
     with pytest.raises(ConnectionResetError):
-        job.write(until(nats, batches(stream, range(1000)), 4))
+        job.write(until_lost(nats, batches(stream, range(1000)), 4))
     done = job.write(iter(batches(stream, range(1000))))
     assert done.partition == 0
     assert done.streams[stream] == StreamRows(1000, 400, 401, 1000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Self
 
 import pytest
 
@@ -21,7 +22,7 @@ def server() -> Iterator[NatsServer]:
 
 
 class Busy:
-    """Keeps the event loop of a connection busy until `release`, which then does something on it."""
+    """Keeps the event loop of a connection busy for a block, at whose end it does something on it."""
 
     def __init__(self, connection: sync.Connection) -> None:
         self._holding, self._released = threading.Event(), threading.Event()
@@ -29,7 +30,10 @@ class Busy:
         self._thread.start()
         assert self._holding.wait(30)
 
-    def release(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
         self._released.set()
         self._thread.join(30)
         assert not self._thread.is_alive()
@@ -64,11 +68,10 @@ def _context(connection: sync.Connection, name: str, ack_timeout: float = 30.0) 
 def test_what_was_staged_when_the_session_is_lost_is_not_sent(server: NatsServer) -> None:
     with sync.connect(server.url) as connection:
         js = _context(connection, "LOST")
-        busy = Losing(connection)
-        busy.js = js
-        staged = [js.publish_async("LOST.a") for _ in range(3)]
-        assert js.publish_async_stats.pending == 3
-        busy.release()
+        with Losing(connection) as busy:
+            busy.js = js
+            staged = [js.publish_async("LOST.a") for _ in range(3)]
+            assert js.publish_async_stats.pending == 3
         for future in staged:
             with pytest.raises(DisconnectedError):
                 future.result(20)
@@ -78,11 +81,10 @@ def test_what_was_staged_when_the_session_is_lost_is_not_sent(server: NatsServer
 def test_what_was_staged_until_its_time_had_passed_is_not_sent(server: NatsServer) -> None:
     with sync.connect(server.url) as connection:
         js = _context(connection, "LATE", ack_timeout=2)
-        busy = Busy(connection)
-        future = js.publish_async("LATE.a")
-        with pytest.raises(PublishTimeoutError, match="stays under way"):
-            future.result(2.5)
-        busy.release()
+        with Busy(connection):
+            future = js.publish_async("LATE.a")
+            with pytest.raises(PublishTimeoutError, match="stays under way"):
+                future.result(2.5)
         assert isinstance(future.exception(20), PublishTimeoutError)
         assert js.publish("LATE.a").seq == 2
 
@@ -92,11 +94,10 @@ def test_what_was_staged_is_sent_in_the_order_of_the_calls(server: NatsServer) -
         js = _context(connection, "ORDER")
         subscription = connection.subscribe("ORDER.*")
         connection.flush()
-        busy = Busy(connection)
-        for number in range(20):
-            if number % 2:
-                connection.publish("ORDER.a", b"%d" % number)
-            else:
-                js.publish_async("ORDER.a", b"%d" % number)
-        busy.release()
+        with Busy(connection):
+            for number in range(20):
+                if number % 2:
+                    connection.publish("ORDER.a", b"%d" % number)
+                else:
+                    js.publish_async("ORDER.a", b"%d" % number)
         assert [subscription.next_msg(20).payload for _ in range(20)] == [b"%d" % number for number in range(20)]
