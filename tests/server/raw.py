@@ -101,8 +101,12 @@ class RawConnection:
 
     def create_stream(self, name: str, replicas: int = 1) -> None:
         config = {"name": name, "subjects": [f"{name}.>"], "num_replicas": replicas}
-        answer = self.request(f"$JS.API.STREAM.CREATE.{name}", config)
-        assert "error" not in answer, answer
+        deadline = time.monotonic() + _PATIENCE
+        while "error" in (answer := self.request(f"$JS.API.STREAM.CREATE.{name}", config)):
+            # A cluster that has just started places nothing on a server that has not told yet what it has.
+            assert "peer offline" in str(answer), answer
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.05)
 
     def publish(self, subject: str) -> int:
         """Publish into a stream and return the sequence of the ack."""

@@ -4,7 +4,8 @@ import pytest
 
 from jetspark.server.cluster import claimed_leader
 
-GROUP = {"name": "c", "raft_group": "S-R3M-x"}
+OLD = {"name": "c", "raft_group": "S-R3M-x"}
+GROUP = {**OLD, "traffic_account": "$SYS"}
 SINCE = "2031-01-01T00:00:00Z"
 
 
@@ -16,6 +17,7 @@ SINCE = "2031-01-01T00:00:00Z"
         pytest.param({**GROUP, "leader": "b"}, "b", id="another one"),
         pytest.param(GROUP, "", id="nobody"),
         pytest.param({"name": "c", "leader": "a"}, "a", id="itself, without replicas"),
+        pytest.param({**OLD, "leader": "a"}, "a", id="itself, on a server that never says since when"),
     ],
 )
 def test_a_node_leads_when_it_says_since_when(cluster: dict[str, str], leader: str) -> None:

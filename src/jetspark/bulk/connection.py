@@ -441,7 +441,10 @@ class Connection:
             message = self.exchange(subject, payload, left)
             if message is None:
                 if refused is not None and request.repeatable:
-                    raise refused  # the server has answered, though not once more in what time was left
+                    try:
+                        raise refused  # the server has answered, though not once more in what time was left
+                    finally:
+                        del refused  # it holds this frame again
                 raise RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
             status = parse_status(message.header) if message.header and not message.payload else None
             if status is not None:

@@ -281,6 +281,8 @@ class NatsCluster:
         leader = self._leader(claims)
         if leader is None or set(claims.values()) != {leader.name} or len(claims) != len(serving):
             return [f"there is no meta leader that all running nodes agree on, they say {claims}"]
+        if not self._serves(leader):
+            return [f"the meta leader {leader.name} was elected and does not answer yet"]
         peers = items_at(states[leader.name], "meta_cluster", "replicas")
         current = {text_at(peer, "name") for peer in peers if isinstance(peer, dict) and peer.get("current") is True}
         return [
@@ -288,6 +290,13 @@ class NatsCluster:
             for node in serving
             if node is not leader and node.name not in current
         ]
+
+    def _serves(self, leader: ClusterNode) -> bool:
+        """Whether the meta leader has applied what its predecessor left to it; until then it answers no request."""
+        try:
+            return bool(leader.monitor("/jsz", _PROBE_TIMEOUT, **{"leader-only": "true"}))
+        except ServerError:
+            return False
 
     def _missing_routes(self, serving: list[ClusterNode]) -> list[str]:
         """The routes that the running nodes do not have yet; each account has its place on one of a pool of them."""
@@ -321,11 +330,12 @@ def claimed_leader(node: str, detail: object) -> str:
     """Return the leader of a stream or consumer in what a node says of it.
 
     A node that was elected calls itself leader before it has applied what its predecessor left to it. Until then, when
-    it begins to tell since when it leads, it answers no request.
+    it begins to tell since when it leads, it answers no request. Servers before 2.12, which know no traffic account
+    either, never tell.
     """
     leader = text_at(detail, "cluster", "leader")
-    replicated = text_at(detail, "cluster", "raft_group")
-    return "" if leader == node and replicated and not text_at(detail, "cluster", "leader_since") else leader
+    would_tell = text_at(detail, "cluster", "traffic_account")
+    return "" if leader == node and would_tell and not text_at(detail, "cluster", "leader_since") else leader
 
 
 def _close_all(ports: list[ReservedPort]) -> None:

@@ -383,8 +383,9 @@ class NatsServer:
         """Wait until ``/varz`` tells a time at which the configuration was loaded, other than `before`; return that."""
 
         def later() -> str | None:
+            patience = max(min(_PROBE_TIMEOUT, _left(deadline)), 0.001)
             with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                loaded = monitor.text_at(self._probe("/varz", {}, _PROBE_TIMEOUT)[1], "config_load_time")
+                loaded = monitor.text_at(self._probe("/varz", {}, patience)[1], "config_load_time")
                 return loaded if loaded != before else None
             return None
 

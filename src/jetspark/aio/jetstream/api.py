@@ -91,7 +91,10 @@ class JetStreamAPI:
             except RequestTimeoutError:
                 if refused is None or not request.repeatable:
                     raise
-                raise refused from None  # the server has answered, though not once more in what time was left
+                try:
+                    raise refused from None  # the server has answered, though not once more in what time was left
+                finally:
+                    del refused  # it holds this frame again
             await asyncio.sleep(pause)
 
     async def _ask(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, TypeVar
 
@@ -35,6 +35,9 @@ T = TypeVar("T")
 _STORE_FAILED: Final = (10049, "error creating store for stream")
 _STORE_PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
 """Seconds before each further try to make a stream whose store the server could not make."""
+_NO_PEERS: Final = 10005
+_PEER_PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 0.8)
+"""Seconds before each further try to place a stream: servers tell each other what they have once a second at most."""
 
 
 class _AccountInfoReply(AccountInfo):
@@ -101,6 +104,16 @@ class _StreamConfigRequest(Request[StreamInfo]):
         """Read the reply: the stream as it is now."""
         return narrow(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
 
+    def retry_pause(self, error: APIError, tries: int) -> float | None:
+        """Seconds to wait before the stream is asked for again; None where that is no use.
+
+        The leader of a cluster that has just started places no replica on a server that has not told it yet what it
+        has, and answers 10005 with "peer offline". Nothing was changed, so it can be asked again.
+        """
+        if error.err_code == _NO_PEERS and "offline" in error.description:
+            return _pause(tries, _PEER_PAUSES)
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class StreamCreateRequest(_StreamConfigRequest):
@@ -116,10 +129,11 @@ class StreamCreateRequest(_StreamConfigRequest):
 
         nats-server clears up behind the last stream of an account after it has confirmed its deletion. A store that is
         made at that moment may lose its directory, and the answer is 10049. Nothing was made, so it can be asked again.
+        So it can where servers of the cluster are not known yet (10005).
         """
-        if (error.err_code, error.description) == _STORE_FAILED and tries <= len(_STORE_PAUSES):
-            return _STORE_PAUSES[tries - 1]
-        return None
+        if (error.err_code, error.description) == _STORE_FAILED:
+            return _pause(tries, _STORE_PAUSES)
+        return _StreamConfigRequest.retry_pause(self, error, tries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,3 +376,7 @@ class StreamLeaderStepdownRequest(Request[None]):
     def read(self, payload: bytes) -> None:
         """Read the reply."""
         check_success(payload, self.endpoint)
+
+
+def _pause(tries: int, pauses: Sequence[float]) -> float | None:
+    return pauses[tries - 1] if tries <= len(pauses) else None
