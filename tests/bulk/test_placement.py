@@ -12,13 +12,14 @@ from jetspark.jetstream import StreamConfig
 from jetspark.jetstream.api import StreamCreateRequest
 from jetspark.jetstream.config import Placement
 from jetspark.jetstream.errors import BadRequestError
-from jetspark.server import NatsCluster, NatsServer
+from jetspark.server import NatsCluster
+from jetspark.server.cluster import ClusterNode
 
 _TAG = "few"
 
 
 @pytest.fixture
-def few() -> Iterator[tuple[NatsCluster, list[NatsServer]]]:
+def few() -> Iterator[tuple[NatsCluster, list[ClusterNode]]]:
     """A cluster of five, and the three nodes of it that carry a tag; two of those are down."""
     with NatsCluster(5) as cluster:
         tagged = list(cluster)[:3]
@@ -32,7 +33,7 @@ def few() -> Iterator[tuple[NatsCluster, list[NatsServer]]]:
 
 
 def test_a_stream_is_asked_for_again_until_a_server_that_it_needs_is_heard_of(
-    few: tuple[NatsCluster, list[NatsServer]], monkeypatch: pytest.MonkeyPatch
+    few: tuple[NatsCluster, list[ClusterNode]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, tagged = few
     config = StreamConfig(name="S", num_replicas=3, placement=Placement(tags=[_TAG]))
@@ -44,7 +45,7 @@ def test_a_stream_is_asked_for_again_until_a_server_that_it_needs_is_heard_of(
 
 
 def test_a_stream_that_cannot_be_placed_is_refused_after_some_tries(
-    few: tuple[NatsCluster, list[NatsServer]], monkeypatch: pytest.MonkeyPatch
+    few: tuple[NatsCluster, list[ClusterNode]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, _ = few
     config = StreamConfig(name="S", num_replicas=3, placement=Placement(tags=[_TAG]))

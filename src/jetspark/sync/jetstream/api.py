@@ -49,8 +49,9 @@ class JetStreamAPI(Blocking):
         ----------
         request
             The request. What only reads is asked again within the time-out when its reply is lost, or while the server
-            says that it cannot answer at the moment (10008). A stream is asked for a few times within 0.8 s while the
-            server cannot make its store (10049), which passes when the account's last stream has just been deleted.
+            says that it cannot answer at the moment (10008). A stream is asked for a few times while the server cannot
+            make its store (10049), which passes when the account's last stream has just been deleted, and while a
+            cluster has not heard from the servers that it needs (10005).
         timeout
             Seconds; None takes `timeout` of the context.
 
