@@ -71,16 +71,14 @@ class JetStreamReader(DataSourceReader):
             yield from self._ranges.read(partition)
 
     def _plan_stream(self, connection: Connection, stream: str) -> tuple[StreamRange, Held]:
-        from jetspark.bulk import first_sequence_at
         from jetspark.bulk.patience import patiently
 
         server, options = self._options.server, self._options
 
         def sequence_at(ns: int) -> int:
-            def ask() -> int:
-                return first_sequence_at(connection, stream, ns, timeout=server.request_timeout, prefix=server.api)
-
-            return patiently(connection, ask, options.retry_timeout)
+            return patiently(
+                connection, lambda: server.first_sequence_at(connection, stream, ns), options.retry_timeout
+            )
 
         def ask_info() -> StreamInfo:
             return server.request(connection, StreamInfoRequest(stream))

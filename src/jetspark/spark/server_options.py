@@ -59,6 +59,12 @@ class ServerOptions:
         """Send a request of the API and return what the answer means. Raises APIError, TimeoutError, ..."""
         return connection.request(request, timeout=self.request_timeout, prefix=self.api)
 
+    def first_sequence_at(self, connection: Connection, stream: str, ns: int) -> int:
+        """Return the first sequence stored at or after a time, one above the last if there is none. Raises as above."""
+        from jetspark.bulk import first_sequence_at
+
+        return first_sequence_at(connection, stream, ns, timeout=self.request_timeout, prefix=self.api)
+
 
 def server_options(options: Mapping[str, str]) -> ServerOptions:
     """Check the options that say how to reach JetStream. Raises ConfigError."""

@@ -62,14 +62,8 @@ class StreamHeads:
 
     def sequence_at(self, stream: str, ns: int) -> int:
         """Return the first sequence stored at or after a time, one above the last if there is none."""
-        from jetspark.bulk import first_sequence_at
-
         server = self._options.read.server
-
-        def ask(connection: Connection) -> int:
-            return first_sequence_at(connection, stream, ns, timeout=server.request_timeout, prefix=server.api)
-
-        return self._asking(ask)
+        return self._asking(lambda connection: server.first_sequence_at(connection, stream, ns))
 
     def time_before(self, stream: str, sequence: int) -> int | None:
         """Return when the message before a sequence was stored; None when there is none, or that cannot be asked."""
