@@ -10,6 +10,7 @@ from jetspark.errors import (
     ConfigError,
     ConsumerDeletedError,
     DisconnectedError,
+    Error,
     InsufficientResourcesError,
     JetStreamUnavailableError,
     LeadershipChangeError,
@@ -302,7 +303,7 @@ def test_the_number_of_tries_can_be_limited() -> None:
     assert kinds(flow.take()) == [Create, Warn, Create]
     last = RequestTimeoutError("the last")
     flow.failed(1.0, "o_2", last)
-    assert flow.take() == [OrderedEnd(last)]
+    assert flow.take() == [Delete("o_1"), Delete("o_2"), OrderedEnd(last)]
     with pytest.raises(ConfigError, match="max_reset_attempts"):
         OrderedFlow(cursor(), max_reset_attempts=0)
 
@@ -314,13 +315,72 @@ def test_stop_ends_a_wait_at_once_and_what_comes_later_is_cleaned_up() -> None:
     flow.take()
     flow.stop()
     flow.stop()
-    assert flow.take() == [OrderedEnd(None)]
+    assert flow.take() == [Delete("o_1"), OrderedEnd(None)]
     assert flow.retry_at is None
     flow.created(info("o_1"))
     assert flow.take() == [Delete("o_1")]
     flow.reconnected()
     flow.failed(0.0, "o_1", RequestTimeoutError())
     assert flow.take() == []
+
+
+@pytest.mark.parametrize("error", [RequestTimeoutError(), DisconnectedError()])
+def test_r14_a_consumer_that_nobody_knows_to_exist_is_deleted_when_the_server_answers_again(error: Error) -> None:
+    flow = OrderedFlow(cursor())
+    flow.start()
+    flow.failed(0.0, "o_1", error)
+    flow.tick(1.0)
+    flow.failed(1.0, "o_2", InsufficientResourcesError(503, 10023))  # this one was refused
+    flow.tick(5.0)
+    flow.take()
+    flow.created(info("o_3"))
+    assert flow.take() == [Read("o_3"), Delete("o_1")]
+    flow.stop()
+    assert flow.take() == [Delete("o_3"), OrderedEnd(None)]  # the other is under way
+
+
+def test_r14_a_deletion_that_failed_is_tried_again_with_the_next_consumer_and_at_the_end() -> None:
+    flow, _ = running()
+    for number in (1, 2):
+        flow.reset()
+        assert [action for action in flow.take() if isinstance(action, Delete)] == [Delete(f"o_{number}")]
+        flow.created(info(f"o_{number + 1}"))
+        assert flow.take() == [Read(f"o_{number + 1}")]  # nobody has answered yet
+    flow.undeleted("o_1")
+    flow.deleted("o_2")
+    flow.undeleted("o_2")
+    flow.reset()
+    assert [action for action in flow.take() if isinstance(action, Delete)] == [Delete("o_1"), Delete("o_3")]
+    flow.undeleted("o_1")
+    flow.undeleted("o_3")
+    flow.deleted("o_3")
+    flow.created(info("o_4"))
+    assert flow.take() == [Read("o_4"), Delete("o_1")]
+    flow.undeleted("o_1")
+    flow.stop()
+    assert flow.take() == [Delete("o_1"), Delete("o_4"), OrderedEnd(None)]
+
+
+def test_r14_a_creation_that_times_out_behind_the_end_is_cleaned_up() -> None:
+    flow = OrderedFlow(cursor())
+    flow.start()
+    flow.stop()
+    assert kinds(flow.take()) == [Create, OrderedEnd]
+    flow.failed(0.0, "o_1", StreamNotFoundError(404, 10059))
+    assert flow.take() == []
+    flow.failed(0.0, "o_1", RequestTimeoutError())
+    assert flow.take() == [Delete("o_1")]
+
+
+def test_nothing_is_asked_for_without_a_session() -> None:
+    flow = OrderedFlow(cursor())
+    flow.start()
+    flow.failed(0.0, "o_1", RequestTimeoutError())
+    flow.take()
+    flow.disconnected()
+    flow.failed(0.0, "o_1", DisconnectedError())
+    flow.stop()
+    assert flow.take() == [OrderedEnd(None)]
 
 
 def test_the_answer_to_a_creation_of_a_former_session_is_too_late() -> None:

@@ -38,6 +38,7 @@ from jetspark.jetstream.errors import (
     MissedHeartbeatError,
     NoConsumerResponseError,
     PermissionsViolationError,
+    RequestTimeoutError,
 )
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.jetstream.making import make_config
@@ -68,6 +69,8 @@ _REASONS: Final = (ConsumerDeletedError, ConsumerIsPushError, MissedHeartbeatErr
 """What the pulls say when the consumer is, or may be, gone (ORD-11)."""
 _DOOMED: Final = 32
 """So many former consumers are remembered until they are known to be gone."""
+_UNKNOWN: Final = (RequestTimeoutError, DisconnectedError)
+"""What a creation ends with that the server may have carried out, or may still carry out."""
 _QUESTIONS: Final = 3
 """So often the stream's leader is asked without an answer before the consumer is believed."""
 
@@ -201,7 +204,7 @@ class OrderedFlow:
         self._asking = False  # a question to the leader is on its way
         self._silent = 0  # of them in a row had no answer
         self._made = False  # the present consumer is known to exist
-        self._doomed: dict[str, None] = {}  # former consumers that may still exist
+        self._doomed: dict[str, bool] = {}  # former consumers that may still exist; whether one is being deleted now
         self._online = True
         self._actions: list[OrderedAction] = []
 
@@ -231,11 +234,16 @@ class OrderedFlow:
         self._expected = info.num_pending
         self._begin = info.delivered.stream_seq
         self._actions.append(Read(info.name))
+        self._clean_up()  # the server answers again
         if self._until_drained and not info.num_pending:
             self._ask_leader()
 
     def failed(self, now: float, name: str, error: Error) -> None:
-        """The consumer of that name could not be made (ORD-07, ORD-08)."""
+        """The consumer of that name could not be made, or nobody knows whether it was (ORD-07, ORD-08)."""
+        if isinstance(error, _UNKNOWN):
+            self._doom(name)
+            if self.ended:
+                self._clean_up()
         if self.ended or not self._online or name != self._cursor.name:
             return
         delay = self._backoff.failed() if is_passing(error) else None
@@ -333,7 +341,8 @@ class OrderedFlow:
             self._online = True
             if self._cursor.serial:
                 self._doom(self._cursor.name)
-            self._actions += map(Delete, self._doomed)
+            self._doomed = dict.fromkeys(self._doomed, False)  # whoever was asked before gives no answer any more
+            self._clean_up()
             self._renew()
 
     def stop(self, error: Error | None = None) -> None:
@@ -343,19 +352,33 @@ class OrderedFlow:
         self.ended = True
         self.retry_at = None
         if self._made:
-            self._delete(self._cursor.name)
+            self._doom(self._cursor.name)
+        self._clean_up()
         self._actions.append(OrderedEnd(error))
 
     def deleted(self, name: str) -> None:
-        """A consumer is gone; until that is known, it is deleted anew with each session (R14)."""
+        """A consumer is gone. Until that is known, it is deleted anew with each session, and each consumer (R14)."""
         self._doomed.pop(name, None)
 
+    def undeleted(self, name: str) -> None:
+        """Whether a consumer is gone is not known."""
+        if name in self._doomed:
+            self._doomed[name] = False
+
     def _delete(self, name: str) -> None:
+        self._doomed.pop(name, None)
         self._doom(name)
-        self._actions.append(Delete(name))
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        """Ask for the deletion of what may still exist, unless that is under way."""
+        for name, asked in self._doomed.items():
+            if self._online and not asked:
+                self._doomed[name] = True
+                self._actions.append(Delete(name))
 
     def _doom(self, name: str) -> None:
-        self._doomed[name] = None
+        self._doomed.setdefault(name, False)
         if len(self._doomed) > _DOOMED:  # an unused one goes by itself
             del self._doomed[next(iter(self._doomed))]
 

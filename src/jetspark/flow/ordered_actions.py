@@ -19,7 +19,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete a former consumer; nobody waits for that, or minds if it is gone. Say `deleted` when that is known."""
+    """Delete a former consumer; nobody waits for that, or minds if it is gone. Say `deleted` or `undeleted`."""
 
     name: str
 

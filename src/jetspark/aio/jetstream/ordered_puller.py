@@ -30,7 +30,7 @@ from jetspark.jetstream.api import (
     ConsumerInfoRequest,
     MessageGetRequest,
 )
-from jetspark.jetstream.errors import Error, MessageNotFoundError, NotFoundError
+from jetspark.jetstream.errors import Error, MessageNotFoundError, NotFoundError, PermissionsViolationError
 from jetspark.jetstream.header_names import LAST_CONSUMER
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.messages import Message
@@ -246,10 +246,11 @@ class OrderedPuller:
     async def _delete(self, name: str) -> None:
         try:
             await self._js.request(ConsumerDeleteRequest(self._stream, name), TRY_TIMEOUT)
-        except NotFoundError:
-            pass
+        except (NotFoundError, PermissionsViolationError):
+            pass  # who may not delete hears of it each time: once for each consumer is enough
         except Error:
-            return  # nobody waits for it: the next session tries again, and an unused one goes by itself
+            self._flow.undeleted(name)  # nobody waits for it, and an unused one goes by itself
+            return
         self._flow.deleted(name)
 
     async def _look_up(self, name: str) -> None:
