@@ -56,7 +56,7 @@ async def test_a_stopped_server_is_taken_for_dead_after_two_pings(front: Front, 
     server.pause()
     event = await recorder.wait(Disconnected)
     assert isinstance(event.error, StaleConnectionError)
-    assert 0.75 < time.monotonic() - begin < 4
+    assert 0.75 < time.monotonic() - begin < 20  # 240 without the option
     await connection.publish("alive", b"kept")
     server.resume()
     await recorder.wait(Reconnected)
@@ -132,11 +132,11 @@ async def test_publishes_without_a_session_wait_up_to_a_limit(front: Front, serv
 async def test_the_first_retry_is_immediate(front: Front, shared_server: NatsServer) -> None:
     recorder = Recorder()
     async with Proxy(shared_server.port) as proxy:
-        await front.connect(proxy.url, on_event=recorder, reconnect_wait=5)
+        await front.connect(proxy.url, on_event=recorder, reconnect_wait=60)
         begin = time.monotonic()
         proxy.cut()
         await recorder.wait(Reconnected)
-        assert time.monotonic() - begin < 4
+        assert time.monotonic() - begin < 20
         await front.close()
 
 

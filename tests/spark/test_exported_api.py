@@ -23,7 +23,7 @@ PREFIX = "JS.API"
 READING = ("STREAM.INFO.*", "CONSUMER.CREATE.>", "CONSUMER.INFO.>", "CONSUMER.MSG.NEXT.>", "CONSUMER.DELETE.>")
 GETTING = "STREAM.MSG.GET.*"
 APP = {"user": "app", "password": "p", "apiPrefix": PREFIX, "retryTimeout": "1ms"}
-SILENT = {**APP, "requestTimeout": "2s"}
+SILENT = {**APP, "requestTimeout": "4s"}
 """Where some questions are not answered; the others must be in that time, or the query fails."""
 TRIES = 3
 """How often a message is asked for with such a `retryTimeout`: twice, and once more between two questions."""

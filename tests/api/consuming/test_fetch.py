@@ -65,11 +65,11 @@ async def test_r17_a_fetch_waits_for_what_is_missing_until_its_time_is_up(ground
         await ground.fill(f"{consumer.stream_name}.a", *numbered(7, 10))
 
     filling = asyncio.create_task(later())
-    assert payloads(await consumer.fetch(10, expires=5)) == numbered(0, 10)
+    assert payloads(await consumer.fetch(10, expires=20)) == numbered(0, 10)
     await filling
     begin = time.monotonic()
     assert await consumer.fetch(10, expires=0.2) == []
-    assert time.monotonic() - begin < 4.0  # not the time of the one before
+    assert time.monotonic() - begin < 15.0  # not the time of the one before
 
 
 @pytest.mark.conformance("FET-02")
@@ -279,7 +279,7 @@ async def test_r27_each_call_has_a_deadline_of_its_own(ground: Ground) -> None:
     for _ in range(3):
         begin = time.monotonic()
         assert await consumer.fetch(1, expires=0.2) == []
-        assert 0.15 < time.monotonic() - begin < 4.0
+        assert 0.15 < time.monotonic() - begin < 15.0  # not the 30 s of a fetch that says nothing
 
 
 async def test_a_closed_connection_is_told(ground: Ground) -> None:

@@ -126,7 +126,7 @@ async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-11")
 async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground: Ground) -> None:
-    js = _context(ground, max_pending=10, ack_timeout=2.5)
+    js = _context(ground, max_pending=10, ack_timeout=5)
     stream = await ground.stream(no_ack=True)
     loop = asyncio.get_running_loop()
     futures = [await js.publish_async(f"{stream.name}.a") for _ in range(10)]
@@ -134,7 +134,7 @@ async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground:
     begin = loop.time()
     with pytest.raises(TooManyStalledError, match="10 publishes") as caught:
         await js.publish_async(f"{stream.name}.a")
-    assert 0.2 <= loop.time() - begin < 2.5
+    assert 0.2 <= loop.time() - begin < 5
     assert isinstance(caught.value, TimeoutError)
     with pytest.raises(PublishTimeoutError, match="10 publishes are not acknowledged"):
         await js.publish_async_completed(0.05)
@@ -189,7 +189,7 @@ async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> No
 
 @pytest.mark.conformance("PUB-12")
 async def test_retries_do_not_hold_up_the_others(ground: Ground) -> None:
-    js = _context(ground, retry=RetryPlan(attempts=1, wait=2))
+    js = _context(ground, retry=RetryPlan(attempts=1, wait=4))
     stream = await ground.stream()
     nobody = await js.publish_async(ground.name("nobody"))
     other = await js.publish_async(f"{stream.name}.a")

@@ -57,7 +57,7 @@ async def _stored(ground: Ground, name: str) -> int:
 
 @pytest.mark.conformance("PUB-11")
 async def test_a_stopped_server_stalls_a_full_window(ground: Ground) -> None:
-    js = _context(ground, max_pending=10)
+    js = _context(ground, max_pending=10, ack_timeout=20)
     stream = await ground.stream()
     await js.publish_async(f"{stream.name}.a")
     await js.publish_async_completed(20)
@@ -67,7 +67,7 @@ async def test_a_stopped_server_stalls_a_full_window(ground: Ground) -> None:
     begin = loop.time()
     with pytest.raises(TooManyStalledError):
         await js.publish_async(f"{stream.name}.a")
-    assert 0.2 <= loop.time() - begin < 4
+    assert 0.2 <= loop.time() - begin < 10
     assert js.publish_async_pending == 10
     ground.server.resume()
     await js.publish_async_completed(20)

@@ -57,7 +57,7 @@ def make(ground: Ground) -> Make:
 @pytest.fixture
 def long_lull(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is held up between two messages does not end a fetch."""
-    monkeypatch.setattr(pull_subscribe, "_LULL", 5.0)
+    monkeypatch.setattr(pull_subscribe, "_LULL", 20.0)
 
 
 @pytest.mark.conformance("PUL-01", "PUL-02", "PUL-03")
@@ -81,8 +81,8 @@ async def test_a_batch_is_asked_for_without_waiting_first_and_then_by_a_pull_tha
 async def test_r17_a_fetch_returns_what_is_there_and_does_not_wait_for_more(ground: Ground, make: Make) -> None:
     subscription = await make(*(b"%d" % number for number in range(7)))
     begin = time.monotonic()
-    assert len(await subscription.fetch(10, 5)) == 7
-    assert time.monotonic() - begin < 4
+    assert len(await subscription.fetch(10, 30)) == 7
+    assert time.monotonic() - begin < 15
 
 
 @pytest.mark.usefixtures("long_lull")
@@ -310,8 +310,8 @@ async def test_one_pull_too_many_is_refused_or_with_heartbeats_noticed_by_silenc
         await subscription.fetch(1, 5)
     begin = time.monotonic()
     with pytest.raises(MissedHeartbeatError):
-        await subscription.fetch(1, 5, 0.2)
-    assert time.monotonic() - begin < 4
+        await subscription.fetch(1, 30, 0.2)
+    assert time.monotonic() - begin < 15
     await subscription.unsubscribe()
     await asyncio.wait([first])
     assert first.exception() is not None
