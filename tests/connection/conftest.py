@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.connection.certificates import Certificates
 from tests.connection.support import Front
 from tests.leaks import no_leaks
 
@@ -32,6 +33,11 @@ def server() -> Iterator[NatsServer]:
     """A server of the test's own, to kill."""
     with NatsServer(jetstream=False) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(params=["aio", "sync"])

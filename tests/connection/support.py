@@ -103,6 +103,7 @@ class Proxy:
         self.sessions = 0
         self.passed = 0  # bytes to clients
         self.open = True  # False: refuse new sessions
+        self.passes_ends = True  # False: what a client has ended goes on at the server
         self.listening = asyncio.Event()  # cleared: take nothing from the clients
         self.listening.set()
         self.budget: Callable[[], int | None] = lambda: None  # bytes to pass to the client before a cut
@@ -169,5 +170,7 @@ class Proxy:
                     left -= len(data)
                 writer.write(data)
                 await writer.drain()
+        if said is not None and not self.passes_ends:
+            return
         writer.transport.abort()
         self._writers.discard(writer)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import nkeys
 import pytest
-import trustme
-from tests.connection.support import PATIENCE, Front, Recorder, eventually
+from tests.connection.certificates import Certificates
+from tests.connection.support import Front, Recorder, eventually
 
 from jetspark.errors import (
     AuthenticationError,
@@ -258,32 +258,6 @@ async def test_a_forbidden_inbox_fails_the_request_at_once(front: Front) -> None
             with pytest.raises(PermissionsViolationError):
                 await connection.request("anything", timeout=5, own_inbox=own_inbox)
         await front.close()
-
-
-class Certificates:
-    """Files of an authority, a server for localhost, and a client."""
-
-    def __init__(self, folder: Path) -> None:
-        authority = trustme.CA()
-        server = authority.issue_cert("localhost")
-        client = authority.issue_cert("client@example.com")
-        self.ca = str(folder / "ca.pem")
-        authority.cert_pem.write_to_path(self.ca)
-        self.server = (str(folder / "server.pem"), str(folder / "server.key"))
-        self.client = (str(folder / "client.pem"), str(folder / "client.key"))
-        for certificate, (chain, key) in ((server, self.server), (client, self.client)):
-            certificate.private_key_pem.write_to_path(key)
-            for blob in certificate.cert_chain_pems:
-                blob.write_to_path(chain, append=True)
-
-    def config(self, **more: object) -> dict[str, object]:
-        files = {"cert_file": self.server[0], "key_file": self.server[1], "ca_file": self.ca}
-        return {"tls": {**files, "timeout": PATIENCE, **more}}
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
 async def test_tls_checks_the_certificate_and_its_name(front: Front, certificates: Certificates) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.connection.support import PATIENCE, Front, Proxy, Recorder, eventually
+from tests.connection.support import Front, Recorder, eventually
 
 from jetspark.errors import (
     BadHeadersError,
@@ -15,7 +15,6 @@ from jetspark.errors import (
     NoMessageError,
     SubscriptionClosedError,
 )
-from jetspark.server import NatsServer
 from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.headers import Headers
 from jetspark.wire.messages import Message
@@ -258,30 +257,6 @@ async def test_what_was_published_before_the_close_arrives(front: Front, url: st
         await sender.publish("last", bytes(100))
     await sender.close()
     await eventually(lambda: subscription.received == 10_000)
-
-
-async def test_what_was_published_before_the_close_arrives_although_the_server_goes_on_sending(
-    front: Front, shared_server: NatsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jetspark.aio.connection._CLOSE_PATIENCE", PATIENCE)
-    receiver = await front.connect(shared_server.url)
-    last = await receiver.subscribe("last")
-    await receiver.flush()
-    async with Proxy(shared_server.port) as proxy:
-        sender = await front.connect(proxy.url)
-        await sender.subscribe("noise")
-        await sender.flush()
-        proxy.listening.clear()
-        for _ in range(1500):
-            await sender.publish("last", bytes(1000))
-        closing = asyncio.create_task(sender.close())
-        await eventually(lambda: sender.closed)
-        passed = proxy.passed
-        await receiver.publish("noise", b"x")
-        await eventually(lambda: proxy.passed > passed)
-        proxy.listening.set()
-        await closing
-        await eventually(lambda: last.received == 1500)
 
 
 async def test_without_echo_the_server_keeps_our_own_messages(front: Front, url: str) -> None:

@@ -271,6 +271,32 @@ def test_a_loss_with_unconfirmed_publishes_is_remembered() -> None:
     assert client.unconfirmed
 
 
+def test_the_farewell_is_answered_behind_the_pings_that_were_open_and_whoever_waited_for_those_is_told_at_once() -> (
+    None
+):
+    told: list[Error | None] = []
+    client = Client(ConnectOptions(), lambda event: None)
+    _opened(client)
+    client.ping(told.append)
+    client.close()
+    assert [type(error) for error in told] == [ConnectionClosedError]
+    assert client.farewell() == b"PING\r\n"
+    left = []
+    for _ in range(2):
+        client.pings.pong()
+        left.append(len(client.pings))
+    assert left == [1, 0]
+    assert len(told) == 1
+
+
+def test_a_connection_that_is_closed_does_not_drain() -> None:
+    client = Client(ConnectOptions(), lambda event: None)
+    client.close()
+    with pytest.raises(ConnectionClosedError):
+        client.drain()
+    assert client.status is Status.CLOSED
+
+
 # -- events and messages -----------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -264,27 +264,58 @@ async def test_the_last_message_is_taken_when_it_comes_with_the_end_right_behind
 
 
 @pytest.mark.usefixtures("no_leaks")
-async def test_a_blocking_connection_drains_also_what_another_thread_subscribes_to_in_that_moment(url: str) -> None:
-    later: list[sync.Subscription] = []
+async def test_a_blocking_connection_drains_while_another_thread_adds_what_has_to_be_drained(url: str) -> None:
+    grown = False
 
     class Growing(weakref.WeakSet[Any]):
-        """Another thread subscribes while somebody looks at what there is."""
+        """Another thread enlists something while somebody looks at what there is."""
 
         def __iter__(self) -> Iterator[Any]:
+            nonlocal grown
             for each in super().__iter__():
-                if not later:
-                    thread = threading.Thread(target=lambda: later.append(connection.subscribe("b")))
+                if not grown:
+                    grown = True
+                    thread = threading.Thread(target=connection._enlist, args=(later,))
                     thread.start()
                     thread.join()
                 yield each
 
     connection = await asyncio.to_thread(sync.connect, url)
     first = await asyncio.to_thread(connection.subscribe, "a")
+    later = await asyncio.to_thread(connection.subscribe, "b")
     connection._subscriptions = Growing([first])
     await asyncio.to_thread(connection.drain)
     assert connection.closed
     assert first.closed
-    assert later[0].closed
+    assert later.closed
+    assert grown
+
+
+@pytest.mark.usefixtures("no_leaks")
+async def test_a_blocking_connection_drains_also_what_another_thread_subscribes_to_in_that_moment(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = await asyncio.to_thread(sync.connect, url)
+    run = connection._run
+    later: list[sync.Subscription] = []
+
+    def subscribe() -> None:
+        later.append(connection.subscribe("b"))
+        connection.publish("b", b"kept")
+        connection.flush()
+
+    def run_later(function: Callable[[], object]) -> object:
+        if not later:
+            thread = threading.Thread(target=subscribe)
+            thread.start()
+            thread.join()
+        return run(function)
+
+    monkeypatch.setattr(connection, "_run", run_later)
+    draining = asyncio.create_task(asyncio.to_thread(connection.drain, PATIENCE))
+    await eventually(lambda: later and later[0].closed)
+    assert (await asyncio.to_thread(later[0].next_msg, PATIENCE)).payload == b"kept"
+    await draining
 
 
 def test_a_blocking_connection_after_a_fork_says_so(url: str) -> None:

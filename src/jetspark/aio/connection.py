@@ -17,7 +17,6 @@ from jetspark.aio.message import Msg
 from jetspark.aio.subscription import Callback, Subscription
 from jetspark.flow.publish_window import PublishSettings
 from jetspark.jetstream.names import api_prefix
-from jetspark.wire.client import Status
 from jetspark.wire.errors import (
     DisconnectedError,
     DrainTimeoutError,
@@ -247,10 +246,10 @@ class Connection(ConnectionCore):
             The rest was dropped. The connection is closed all the same.
         """
         self._check_loop()
-        self._check_open()
         seconds = self.options.drain_timeout if timeout is None else timeout
-        self._client.status = Status.DRAINING
+        self._client.drain()
         subscriptions = list(self._subscriptions)
+        answering = True
         try:
             async with asyncio.timeout(seconds):
                 for subscription in subscriptions:
@@ -260,29 +259,38 @@ class Connection(ConnectionCore):
                 await self._confirm(None)
                 await self._acknowledged(None)
         except TimeoutError:
+            answering = not self._client.pings  # it has had all of the time for that
             left = sum(subscription.pending[0] for subscription in subscriptions)
             asked = sum(publisher.pending for publisher in self._publishers)
             raise DrainTimeoutError(
                 f"not drained within {seconds:g} s; {left} messages dropped, {asked} publishes not acknowledged"
             ) from None
         finally:
-            await self.close()
+            await self._close(wait=answering)
 
     async def close(self) -> None:
         """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated.
 
-        A server that does not read is waited for two seconds at most.
+        It ends when the server has answered a last PING; one that does not is waited for two seconds at most.
         It may be called from a callback and from the event handler, for whose own end it does not wait.
         """
         self._check_loop()
+        await self._close()
+
+    async def _close(self, *, wait: bool = True) -> None:
+        """As `close`, but perhaps without waiting for the server."""
         if self._supervisor.link is not None:
-            self._supervisor.link.flush()
+            self._supervisor.link.hand_over()
         self._client.close()
         self._supervisor.release()
         try:
-            await asyncio.sleep(0)  # callbacks' tasks that wait for a message end by themselves now
-        finally:
-            others = [task for task in self._callbacks if task is not asyncio.current_task()]
-            for task in others:
-                task.cancel()
-        await self._supervisor.finish(others, _CLOSE_PATIENCE)
+            try:
+                await asyncio.sleep(0)  # callbacks' tasks that wait for a message end by themselves now
+            finally:
+                others = [task for task in self._callbacks if task is not asyncio.current_task()]
+                for task in others:
+                    task.cancel()
+            await self._supervisor.finish(others, _CLOSE_PATIENCE, for_server=_CLOSE_PATIENCE if wait else 0)
+        except BaseException:  # cancelled: nobody is left who would close the socket of a server that does not answer
+            self._supervisor.abandon()
+            raise

@@ -45,6 +45,7 @@ class Link(asyncio.BufferedProtocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._paused = False
+        self._leaving = False  # closed, once the server has answered the last PING
         self._buffer = memoryview(bytearray(_READ_SIZE))
         self._news: asyncio.Future[None] | None = None  # somebody waits for a control frame
         self._room: asyncio.Future[None] | None = None  # somebody waits until the transport wants more
@@ -59,7 +60,7 @@ class Link(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         client = self._client
-        if self.lost.done():
+        if self.lost.done() and not self._leaving:
             return
         data = self._buffer[:nbytes].tobytes()
         client.pings.alive = True
@@ -78,6 +79,9 @@ class Link(asyncio.BufferedProtocol):
             return
         if client.failure is not None:
             self.fail(client.failure)
+            return
+        if self._leaving:
+            self._leave()
             return
         if client.outbound.chunks:
             self.flush()
@@ -107,8 +111,13 @@ class Link(asyncio.BufferedProtocol):
 
     def flush(self) -> None:
         """Hand over what waits, unless the transport has enough."""
+        if not self.choked:
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Hand over what waits, even if the transport has enough."""
         outbound = self._client.outbound
-        if outbound.chunks and outbound.online and not self.choked and self._transport is not None:
+        if outbound.chunks and outbound.online and self._transport is not None:
             for each in self._client.timed:
                 each.give_up_late()
             try:
@@ -151,23 +160,28 @@ class Link(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def close(self) -> None:
-        """Close the socket once the server has read what was handed over, which it tells by closing as well.
+        """Close the socket once the server has read what was handed over, which the PONG of a last PING tells.
 
-        A socket that is closed answers what the server still sends with a reset, and what is under way is dropped.
+        A socket that is closed answers what the server still sends with a reset, and what is under way is dropped. So
+        reading goes on until then; what comes is dropped, as the client is closed. Who calls it sees to the time.
         """
         self._lose(DisconnectedError(f"{self._address}: closed"))
-        transport = self._transport
-        if transport is None:
+        if self._transport is None:
             if not self.closed.done():
                 self.closed.set_result(None)
-        elif transport.can_write_eof():
+            return
+        self._leaving = True
+        try:
+            self._transport.write(self._client.farewell())
             self.resume()
-            try:
-                transport.write_eof()
-            except OSError:  # the server has gone
-                transport.abort()
-        else:
-            transport.close()  # TLS has a farewell of its own
+        except Exception as error:  # noqa: BLE001 - there is nobody to say farewell to
+            self.fail(DisconnectedError(f"{self._address}: cannot write: {error}"))
+
+    def _leave(self) -> None:
+        """Something was read after the farewell."""
+        if not self._client.pings:
+            assert self._transport is not None
+            self._transport.close()
 
     def _lose(self, error: Error) -> None:
         if not self.lost.done():

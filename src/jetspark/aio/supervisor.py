@@ -80,16 +80,29 @@ class Supervisor:
         elif self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
-    async def finish(self, others: Iterable[asyncio.Task[None]], patience: float) -> None:
-        """Wait until the socket and the tasks are gone, except for the task it is called from."""
+    def abandon(self) -> None:
+        """Close the socket at once, whatever has not been sent."""
+        if self.link is not None:
+            self.link.fail(ConnectionClosedError("closed"))
+
+    async def finish(self, others: Iterable[asyncio.Task[None]], patience: float, *, for_server: float) -> None:
+        """Wait until the socket and the tasks are gone, except for the task it is called from.
+
+        Parameters
+        ----------
+        others
+            Tasks besides the supervisor's own.
+        patience
+            Seconds until tasks are cancelled.
+        for_server
+            Seconds until the socket is closed although the server has not read all of it.
+        """
         if self.link is not None:
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(for_server):
                     await asyncio.shield(self.link.closed)
-            except BaseException as error:
-                self.link.fail(ConnectionClosedError("closed"))
-                if not isinstance(error, TimeoutError):
-                    raise
+            except TimeoutError:
+                self.abandon()
                 await asyncio.shield(self.link.closed)
         current = asyncio.current_task()
         tasks = [task for task in (self._task, self._teller, *others) if task is not None and task is not current]

@@ -21,7 +21,6 @@ from jetspark.sync.core import ConnectionCore, EventHandler, listed
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.message import Msg
 from jetspark.sync.subscription import Callback, Subscription
-from jetspark.wire.client import Status
 from jetspark.wire.errors import ConnectionClosedError, DrainTimeoutError
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.options import ServerAddress
@@ -206,9 +205,7 @@ class Connection(ConnectionCore):
         BadSubjectError, ConnectionClosedError
         """
         limits = (pending_messages, pending_bytes, overflow)
-        subscription = self._runner.call(self._subscribe(subject, queue, callback, max_msgs, limits))
-        self._subscriptions.add(subscription)
-        return subscription
+        return self._runner.call(self._subscribe(subject, queue, callback, max_msgs, limits))
 
     async def _subscribe(
         self,
@@ -223,7 +220,9 @@ class Connection(ConnectionCore):
             subject, queue, max_msgs=max_msgs, limit_msgs=messages, limit_bytes=size, overflow=overflow
         )
         self._inner._send_soon()
-        return Subscription(self, route, callback)
+        subscription = Subscription(self, route, callback)
+        self._subscriptions.add(subscription)  # before a drain that comes next has its turn on the loop
+        return subscription
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -243,9 +242,10 @@ class Connection(ConnectionCore):
         self._check_open()
         seconds = self.options.drain_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
-        subscriptions = listed(self._subscriptions)
+        answering = True
         try:
-            self._run(partial(setattr, self._inner._client, "status", Status.DRAINING))
+            self._run(self._inner._client.drain)
+            subscriptions = listed(self._subscriptions)
             for subscription in subscriptions:
                 subscription._retire()
             self._confirm(seconds)
@@ -256,27 +256,33 @@ class Connection(ConnectionCore):
             self._confirm(max(deadline - time.monotonic(), 0.001))
             self._runner.call(self._inner._acknowledged(max(deadline - time.monotonic(), 0.001)))
         except TimeoutError as error:
+            answering = not self._inner._client.pings  # it has had all of the time for that
             if isinstance(error, DrainTimeoutError):
                 raise
             raise DrainTimeoutError(f"not drained within {seconds:g} s: {error}") from error
         finally:
-            self.close()
+            self._close(wait=answering)
 
     def close(self) -> None:
         """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated.
 
-        A server that does not read is waited for two seconds at most.
+        It ends when the server has answered a last PING; one that does not is waited for two seconds at most.
         It may be called from a callback and from the event handler, for whose own end it does not wait.
         """
-        if self._is_inside():
-            threading.Thread(target=self._close, name="jetspark close", daemon=True).start()
-        else:
-            self._close()
+        self._close()
 
-    def _close(self) -> None:
+    def _close(self, *, wait: bool = True) -> None:
+        """As `close`, but perhaps without waiting for the server."""
+        if self._is_inside():
+            end = partial(self._end, wait=wait)
+            threading.Thread(target=end, name="jetspark close", daemon=True).start()
+        else:
+            self._end(wait=wait)
+
+    def _end(self, *, wait: bool) -> None:
         with self._closing:
             try:
-                self._runner.call(self._inner.close())
+                self._runner.call(self._inner._close(wait=wait))
             except ConnectionClosedError:
                 return  # closed before
             for subscription in listed(self._subscriptions):

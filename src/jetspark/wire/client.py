@@ -206,6 +206,11 @@ class Client:
         self._fail_answers(lost)
         self._tell(Disconnected(reason))
 
+    def drain(self) -> None:
+        """Take no more subscriptions. Raises ConnectionClosedError."""
+        self.check_open()
+        self.status = Status.DRAINING
+
     def close(self, error: Error | None = None) -> None:
         """The end, for the caller (None) or for an error. Does nothing the second time."""
         if self.status is Status.CLOSED:
@@ -214,7 +219,7 @@ class Client:
         self.status = Status.CLOSED
         reason = ConnectionClosedError(f"the connection is closed: {error}" if error else "the connection is closed")
         self.outbound.close(reason)
-        self.pings.lost(reason)
+        self.pings.close(reason)
         for route in self.routes:
             self.routes.remove(route, reason if error else None)
             route.discard()
@@ -334,6 +339,11 @@ class Client:
         mark = self.outbound.published
         self.outbound.command(PING)
         self.pings.sent(mark, answered)
+
+    def farewell(self) -> bytes:
+        """The last bytes of a connection that was closed: a PING. No `pings` are left when the server has read all."""
+        self.pings.sent(self.outbound.published)
+        return PING
 
     def _control(self, frame: Control) -> None:
         if self.greeting is not None:

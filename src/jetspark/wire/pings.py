@@ -7,7 +7,7 @@ Anything that arrives is a sign of life too: while a long backlog comes in, the 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from jetspark.wire.errors import Error
 
@@ -53,8 +53,8 @@ class Pings:
         self._waiting.append((mark, None))
         return True
 
-    def sent(self, mark: int, answered: Answered) -> None:
-        """A PING was sent for somebody who waits for its answer."""
+    def sent(self, mark: int, answered: Answered | None = None) -> None:
+        """A PING was sent; perhaps for somebody who waits for its answer."""
         self._waiting.append((mark, answered))
 
     def pong(self) -> None:
@@ -70,6 +70,15 @@ class Pings:
         waiting, self._waiting = self._waiting, deque()
         self._silent = 0
         self.alive = False
-        for _, answered in waiting:
-            if answered is not None:
-                answered(error)
+        _tell(waiting, error)
+
+    def close(self, error: Error) -> None:
+        """The connection closes: who waits is told now. The places are kept, as the session's PONGs still come."""
+        waiting, self._waiting = self._waiting, deque((mark, None) for mark, _ in self._waiting)
+        _tell(waiting, error)
+
+
+def _tell(waiting: Iterable[tuple[int, Answered | None]], error: Error) -> None:
+    for _, answered in waiting:
+        if answered is not None:
+            answered(error)

@@ -1,0 +1,161 @@
+"""The close of a connection: what was published arrives, whatever the server does, and nothing stays open."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.connection.certificates import Certificates
+from tests.connection.support import PATIENCE, Front, Proxy, eventually
+
+from jetspark import aio
+from jetspark.aio.core import SEND_AT
+from jetspark.aio.link import Link
+from jetspark.errors import DrainTimeoutError
+from jetspark.server import NatsServer
+from jetspark.wire.options import TLSOptions
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A close that waits for the server until its time is over takes longer than any test."""
+    monkeypatch.setattr("jetspark.aio.connection._CLOSE_PATIENCE", 10 * PATIENCE)
+
+
+def _link(connection: aio.Connection) -> Link:
+    link = connection._supervisor.link
+    assert link is not None
+    return link
+
+
+async def _pass_one(subject: str, sender: aio.Connection, proxy: Proxy) -> None:
+    passed = proxy.passed
+    await sender.publish(subject, b"x")
+    await eventually(lambda: proxy.passed > passed)
+
+
+@pytest.mark.parametrize("scheme", ["nats", "tls"])
+async def test_what_was_published_before_the_close_arrives_although_the_server_goes_on_sending(
+    front: Front, certificates: Certificates, scheme: str
+) -> None:
+    config, tls = (certificates.config(), TLSOptions(ca_file=certificates.ca)) if scheme == "tls" else (None, None)
+    with NatsServer(jetstream=False, config=config) as server:
+        receiver = await front.connect(f"{scheme}://localhost:{server.port}", tls=tls)
+        last = await receiver.subscribe("last")
+        await receiver.flush()
+        async with Proxy(server.port) as proxy:
+            sender = await front.connect(f"{scheme}://localhost:{proxy.own_port}", tls=tls)
+            await sender.subscribe("noise")
+            await sender.flush()
+            proxy.listening.clear()
+            for _ in range(1500):
+                await sender.publish("last", bytes(1000))
+            closing = asyncio.create_task(sender.close())
+            await eventually(lambda: sender.closed)
+            for _ in range(3):  # the first has been read, and perhaps refused, by the time the last one has passed
+                await _pass_one("noise", receiver, proxy)
+            proxy.listening.set()
+            async with asyncio.timeout(PATIENCE):
+                await closing
+            await eventually(lambda: last.received == 1500)
+        await front.close()
+
+
+@pytest.mark.usefixtures("no_leaks")
+async def test_what_waits_as_the_transport_takes_no_more_arrives_after_the_close(shared_server: NatsServer) -> None:
+    receiver = await aio.connect(shared_server.url)
+    last = await receiver.subscribe("last")
+    await receiver.flush()
+    async with Proxy(shared_server.port) as proxy:
+        sender = await aio.connect(proxy.url)
+        proxy.listening.clear()
+        sent = 0
+        while not sender._crowded or not _link(sender).choked:
+            sender._post(sender._outbound.encode("last", bytes(SEND_AT), "", None))
+            sent += 1
+            await asyncio.sleep(0)
+        closing = asyncio.create_task(sender.close())
+        await eventually(lambda: sender.closed)
+        proxy.listening.set()
+        async with asyncio.timeout(PATIENCE):
+            await closing
+        await eventually(lambda: last.received == sent)
+    await receiver.close()
+
+
+async def test_a_close_takes_one_answer_of_the_server_also_through_a_proxy_that_passes_no_end_on(
+    front: Front, shared_server: NatsServer
+) -> None:
+    async with Proxy(shared_server.port) as proxy:
+        proxy.passes_ends = False
+        connection = await front.connect(proxy.url)
+        async with asyncio.timeout(PATIENCE):
+            await connection.close()
+
+
+async def test_a_close_goes_on_reading_where_a_full_subscription_had_paused_it(
+    front: Front, shared_server: NatsServer
+) -> None:
+    sender, receiver = await front.connect(shared_server.url), await front.connect(shared_server.url)
+    full = await receiver.subscribe("full", pending_messages=10, overflow="pause")
+    await receiver.flush()
+    for _ in range(20_000):
+        await sender.publish("full", bytes(1000))
+    await sender.flush()
+    await eventually(lambda: full.pending[0] >= 10)
+    async with asyncio.timeout(PATIENCE):
+        await receiver.close()
+
+
+async def test_a_close_ends_when_the_server_dies_meanwhile(front: Front, server: NatsServer) -> None:
+    connection = await front.connect(server.url)
+    server.pause()
+    closing = asyncio.create_task(connection.close())
+    await eventually(lambda: connection.closed)
+    server.kill()
+    async with asyncio.timeout(PATIENCE):
+        await closing
+
+
+async def test_a_close_waits_for_a_halted_server_as_long_as_its_patience_lasts(
+    front: Front, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jetspark.aio.connection._CLOSE_PATIENCE", 0.2)
+    connection = await front.connect(server.url)
+    server.pause()
+    async with asyncio.timeout(PATIENCE):
+        await connection.close()
+    server.resume()
+
+
+async def test_a_drain_that_a_halted_server_did_not_answer_does_not_wait_for_it_once_more(
+    front: Front, server: NatsServer
+) -> None:
+    connection = await front.connect(server.url)
+    await connection.subscribe("a")
+    await connection.flush()
+    server.pause()
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(DrainTimeoutError):
+            await connection.drain(0.2)
+    assert connection.closed
+    server.resume()
+
+
+@pytest.mark.usefixtures("no_leaks")
+@pytest.mark.parametrize("turns", [1, 2, 5])
+async def test_a_close_that_is_cancelled_leaves_no_socket_open_although_the_server_does_not_answer(
+    server: NatsServer, turns: int
+) -> None:
+    connection = await aio.connect(server.url)
+    server.pause()
+    closing = asyncio.create_task(connection.close())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.shield(_link(connection).closed)
+        await connection.close()
+    server.resume()
