@@ -161,9 +161,14 @@ async def test_r53_expired_credentials_are_read_anew(
     front: Front, operator: Operator, jwt_server: NatsServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "user.creds"
-    path.write_text(operator.creds(4))
-    recorder = Recorder()
-    connection = await front.connect(jwt_server.url, credentials_file=str(path), on_event=recorder)
+    for lifetime in (4, 8, 16):
+        path.write_text(operator.creds(lifetime))
+        recorder = Recorder()
+        try:
+            connection = await front.connect(jwt_server.url, credentials_file=str(path), on_event=recorder)
+        except AuthenticationError:  # a process that was held up for so long logs in too late
+            continue
+        break
     subscription = await connection.subscribe("still")
     path.write_text(operator.creds())
     event = await recorder.wait(Disconnected)
@@ -242,8 +247,8 @@ async def test_a_forbidden_subscription_ends_with_the_error_and_the_connection_s
         assert last.operation == "publish"
         begin = time.monotonic()
         with pytest.raises(PermissionsViolationError):
-            await connection.request("closed.c", timeout=5)
-        assert time.monotonic() - begin < 4
+            await connection.request("closed.c", timeout=30)
+        assert time.monotonic() - begin < 15
         await connection.publish("open.a")
         await allowed.next_msg(5)
         assert recorder.names.count("Disconnected") == 0
