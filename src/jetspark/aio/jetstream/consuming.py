@@ -1,19 +1,18 @@
 """Consuming from a pull consumer: fetch, fetch_bytes, fetch_no_wait, next and consume (ADR-37).
 
 The behaviour is `jetspark.flow.pull`; here are the calls. Each call has a subscription of its own, so calls do not mix
-(WIR-07). One that is cancelled gives its messages to the next call on the same handle, and so does a fetch that is over
-before the server's answer came.
+(WIR-07). One that is cancelled gives its messages to a fetch that waits on the same handle, or else to the next call
+there, and so does a fetch that is over before the server's answer came.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Unpack
 
 from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
-from jetspark.aio.jetstream.leftovers import Leftovers
+from jetspark.aio.jetstream.leftovers import Leftovers, Share
 from jetspark.aio.jetstream.puller import Puller
 from jetspark.aio.message import Msg
 from jetspark.flow.pull import (
@@ -225,7 +224,7 @@ class Consuming:
         options: PullOptions,
         on_news: Callable[[], None],
         on_warning: Callable[[Error], None],
-        on_late: Callable[[deque[Msg]], None] | None = None,
+        left: Leftovers | None = None,
     ) -> Puller:
         return Puller(
             self._js,
@@ -236,7 +235,8 @@ class Consuming:
             acks=self._info.config.ack_policy is not AckPolicy.NONE,
             on_news=on_news,
             on_warning=on_warning,
-            on_late=on_late,
+            on_late=None if left is None else left.keep,
+            on_linger=None if left is None else left.expect,
         )
 
     async def _fetch(self, options: PullOptions) -> Batch[Msg]:
@@ -253,21 +253,22 @@ class Consuming:
             return batch
         ended = loop.create_future()
 
+        share = Share(self._left, options, batch)
+
         def on_news() -> None:
-            if puller.ended and not ended.done():
+            if not ended.done() and (puller.ended or share.look(puller.ready)):
                 ended.set_result(None)
 
-        puller = self._puller(wanted, on_news, self._warn, self._left.keep)
+        puller = self._puller(wanted, on_news, self._warn, self._left)
         try:
-            puller.start(began)
-            await ended
+            with self._left.offered_to(on_news):
+                puller.start(began)
+                await ended
         except BaseException:
             self._left.give_back(batch)
             self._left.leave(puller)
             raise
-        self._left.ended(puller)
-        batch.extend(puller.ready)
-        return self._checked(batch, puller.error)
+        return self._checked(share.end(puller), None if share.full else puller.error)
 
     def _checked(self, batch: Batch[Msg], error: Error | None) -> Batch[Msg]:
         if not batch:

@@ -60,6 +60,8 @@ class Puller:
         Told each heartbeat.
     on_late
         Takes what the server sent to a fetch that did not wait for it any longer (R18).
+    on_linger
+        Given, at such an end, what is done when nothing can come to `on_late` any more.
 
     Attributes
     ----------
@@ -69,8 +71,6 @@ class Puller:
         Bytes taken from `ready`; kept by who takes them where the engine counts bytes.
     ended, error
         Nothing more will come, and why.
-    late
-        Done when nothing can come to `on_late` any more; None where nothing can from the start.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class Puller:
         check: Callable[[Sequence[Msg]], int] | None = None,
         on_heartbeat: Callable[[Message], None] | None = None,
         on_late: Callable[[deque[Msg]], None] | None = None,
+        on_linger: Callable[[asyncio.Future[None]], None] | None = None,
     ) -> None:
         self.engine = PullEngine(stream, consumer, options, pins)
         self.ready: deque[Msg] = deque() if ready is None else ready
         self.taken_size = 0
         self.ended = False
         self.error: Error | None = None
-        self.late: asyncio.Future[None] | None = None
         self._js = js
         self._connection = js.connection
         self._client = js.connection._client
@@ -106,6 +106,7 @@ class Puller:
         self._check = check
         self._on_heartbeat = on_heartbeat
         self._on_late = on_late
+        self._on_linger = on_linger
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._timer: asyncio.TimerHandle | None = None
@@ -159,11 +160,11 @@ class Puller:
     def leave(self, on_left: Callable[[deque[Msg]], None]) -> asyncio.Future[None] | None:
         """End for a caller who was cancelled: `on_left` takes what is ready, now and as often as more comes.
 
-        Returns what is done when nothing more can come, None where that is so already.
+        Returns what is done when nothing more can come, None where that is so already, or was told to `on_linger`.
         """
         on_left(self.ready)
         if self.ended or self._route is None:
-            return self.late
+            return None
         self.engine.stop()
         self.engine.take()
         self._on_news = partial(on_left, self.ready)
@@ -377,11 +378,11 @@ class Puller:
         if route.ended:
             return
         if self.engine.orphaned and self._on_late is not None and self._client.outbound.online:
-            self.late = self._linger(route, self._on_late)
+            self._linger(route, self._on_late)
         else:
             self._connection._send_late(self._client.routes.remove(route))  # together with what the caller does next
 
-    def _linger(self, route: Route, on_late: Callable[[deque[Msg]], None]) -> asyncio.Future[None]:
+    def _linger(self, route: Route, on_late: Callable[[deque[Msg]], None]) -> None:
         """Keep what the server sends until it has heard of the end."""
         done = self._loop.create_future()
 
@@ -394,7 +395,8 @@ class Puller:
         self._client.retire(route)
         self._client.ping(confirmed)
         self._connection._send_soon()
-        return done
+        if self._on_linger is not None:
+            self._on_linger(done)
 
 
 def _pending(message: Message) -> tuple[int, int] | None:

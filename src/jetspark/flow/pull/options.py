@@ -128,9 +128,10 @@ class PullOptions:
             return self
         messages = self.max_messages - count
         if self.max_bytes is None:
-            return replace(self, max_messages=messages) if messages else None
+            return replace(self, max_messages=messages) if messages > 0 else None
         left = self.max_bytes - size
-        return replace(self, max_messages=messages, max_bytes=left, endless=False) if messages and left else None
+        more = messages > 0 and left > 0
+        return replace(self, max_messages=messages, max_bytes=left, endless=False) if more else None
 
     def template(self, stream: str, consumer: str) -> PullRequest:
         """The first pull.
