@@ -193,14 +193,14 @@ class Subscription(Received):
             self._route.watched = True
             if self._empty is None:
                 self._empty = asyncio.get_running_loop().create_future()
+            self._look_empty()  # another thread may have taken all before it could know
             await asyncio.shield(self._empty)
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
         """Messages came, or the end, or what waited was discarded."""
-        if self._empty is not None and not self._route.pending and not self._empty.done():
-            self._empty.set_result(None)
+        self._look_empty()
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
@@ -231,7 +231,12 @@ class Subscription(Received):
         route = self._route
         if route.slow:
             self._connection._relax(route)
-        if route.ended and not route.pending and self._empty is not None and not self._empty.done():
+        if route.ended:
+            self._look_empty()
+
+    def _look_empty(self) -> None:
+        """What waited may have been taken or discarded."""
+        if self._empty is not None and not self._route.pending and not self._empty.done():
             self._empty.set_result(None)
 
     def _start(self, callback: Callback) -> None:

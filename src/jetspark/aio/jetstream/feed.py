@@ -336,11 +336,14 @@ class PushFeed:
 
     def _answer(self) -> None:
         """Answer the flow-control requests that the user has got to."""
-        for subject in self._flow.due(self.handed_out):
-            if self._connection.connected:  # else the server asks anew
-                self._connection._answer(subject, b"")
-        self.mark = self._flow.mark
-        self._watch()
+        while True:
+            for subject in self._flow.due(self.handed_out):
+                if self._connection.connected:  # else the server asks anew
+                    self._connection._answer(subject, b"")
+            self.mark = self._flow.mark
+            self._watch()
+            if self.mark is None or self.handed_out < self.mark:
+                return  # else another thread took a message before it could know that this is waited for
 
     def _watch(self) -> None:
         route = self.route

@@ -66,6 +66,7 @@ class OrderedFeed(PushFeed):
                 self._engine.cut(kept)
                 route.slow = route.watched = True
                 self._silence.pause()
+                self._loop.call_soon(self.taken)  # another thread may have taken all before it could know
                 return
             kept = message
             route.pending.append(message)

@@ -223,6 +223,7 @@ class PushSubscription(Subscription):
             loop = asyncio.get_running_loop()
             self._empty, self._asked = loop.create_future(), loop.create_future()
             route.watched = True
+            self._look_empty()  # another thread may have taken all before it could know
             await self._empty
             self._empty = None
             await asyncio.wait([self._asked], timeout=ACK_PATIENCE)
@@ -284,11 +285,6 @@ class PushSubscription(Subscription):
         """Somebody asks for a message, and none waits."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)
-
-    def _look_empty(self) -> None:
-        """What waited may have been discarded."""
-        if self._empty is not None and not self._route.pending and not self._empty.done():
-            self._empty.set_result(None)
 
     def _taken(self) -> None:
         route, mark = self._route, self._feed.mark
