@@ -129,6 +129,7 @@ class Ground:
         fields.setdefault("storage", StorageType.MEMORY)
         if not {"subjects", "mirror", "sources"} & fields.keys():
             fields["subjects"] = [f"{name}.>"]
+        fields.setdefault("timeout", 30)  # the servers of a replicated stream may have to vote twice
         return await self.js.create_stream(**fields)
 
     async def fill(self, subject: str, *payloads: bytes) -> None:

@@ -106,7 +106,7 @@ class Streams:
     def make_as(self, config: StreamConfig) -> str:
         if config.subjects is None:
             config.subjects = [f"{config.name}.>"]
-        self.connection.request(StreamCreateRequest(config), prefix=self.prefix, timeout=15)
+        self.connection.request(StreamCreateRequest(config), prefix=self.prefix, timeout=30)
         self._made.append(config.name)
         return config.name
 

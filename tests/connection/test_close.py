@@ -159,3 +159,91 @@ async def test_a_close_that_is_cancelled_leaves_no_socket_open_although_the_serv
         await asyncio.shield(_link(connection).closed)
         await connection.close()
     server.resume()
+
+
+async def test_over_tls_the_socket_is_closed_once_though_the_close_hands_on_what_was_read_behind_the_last_answer(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a second close, asyncio's TLS would not listen to an abort any more, and keep the socket for 30 s."""
+    with NatsServer(jetstream=False, config=certificates.config()) as server:
+        connection = await aio.connect(f"tls://localhost:{server.port}", tls=TLSOptions(ca_file=certificates.ca))
+        link = _link(connection)
+        transport = link._transport
+        assert transport is not None
+        close = transport.close
+        calls = 0
+
+        def close_and_hand_on() -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                link.get_buffer(5)[:5] = b"+OK\r\n"
+                link.buffer_updated(5)
+            close()
+
+        monkeypatch.setattr(transport, "close", close_and_hand_on)
+        async with asyncio.timeout(PATIENCE):
+            await connection.close()
+        assert calls == 1
+
+
+async def test_a_close_in_a_callback_sends_what_was_published_although_another_close_cancels_it(
+    shared_server: NatsServer,
+) -> None:
+    receiver = await aio.connect(shared_server.url)
+    last = await receiver.subscribe("last")
+    await receiver.flush()
+    async with Proxy(shared_server.port) as proxy:
+        sender = await aio.connect(proxy.url)
+
+        async def quit_at_once(_: object) -> None:
+            for _ in range(8000):
+                sender._post(sender._outbound.encode("last", bytes(1000), "", None))
+            await sender.close()
+
+        await sender.subscribe("quit", callback=quit_at_once)
+        await sender.flush()
+        proxy.listening.clear()
+        await receiver.publish("quit", b"")
+        await eventually(lambda: sender.closed)
+        closing = asyncio.create_task(sender.close())
+        await asyncio.sleep(0.05)  # longer than a cancelled task needs to close the socket
+        proxy.listening.set()
+        async with asyncio.timeout(PATIENCE):
+            await closing
+        await eventually(lambda: last.received == 8000)
+    await receiver.close()
+
+
+async def test_a_drain_that_was_answered_sends_what_was_published_though_a_later_ping_is_not_answered_in_its_time(
+    shared_server: NatsServer,
+) -> None:
+    receiver = await aio.connect(shared_server.url)
+    last = await receiver.subscribe("last")
+    begun = await receiver.subscribe("begun")
+    await receiver.flush()
+    async with Proxy(shared_server.port) as proxy:
+        sender = await aio.connect(proxy.url)
+        going = asyncio.Event()
+
+        async def stuck(_: object) -> None:
+            await sender.publish("begun", b"")
+            await going.wait()
+
+        await sender.subscribe("a", callback=stuck)
+        await sender.flush()
+        await receiver.publish("a", b"")
+        await begun.next_msg(timeout=PATIENCE)
+        draining = asyncio.create_task(sender.drain(2.0))
+        await asyncio.sleep(0)
+        await eventually(lambda: not sender._client.pings)  # the drain's own is answered
+        proxy.listening.clear()
+        for _ in range(8000):
+            sender._post(sender._outbound.encode("last", bytes(1000), "", None))
+        _link(sender).tick()  # as the ping timer does
+        await eventually(lambda: sender.closed)
+        proxy.listening.set()
+        with pytest.raises(DrainTimeoutError):
+            await draining
+        await eventually(lambda: last.received == 8000)
+    await receiver.close()

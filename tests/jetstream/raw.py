@@ -31,7 +31,7 @@ class RawClient:
     """A connected socket that has said CONNECT."""
 
     def __init__(self, server: NatsServer) -> None:
-        self._socket = socket.create_connection((server.host, server.port), timeout=10)
+        self._socket = socket.create_connection((server.host, server.port), timeout=30)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self._socket.makefile("rb")
         self._sids = 0

@@ -82,7 +82,8 @@ class Nats:
         """Make a stream that takes `<name>.>`; returns its name, which sorts behind those made before."""
         name = name or f"S{next(_numbers):05}"
         fields: dict[str, object] = {"name": name, "subjects": [f"{name}.>"], **config}
-        self.connection.request(StreamCreateRequest(StreamConfig(**fields)))  # type: ignore[arg-type]  # by name
+        request = StreamCreateRequest(StreamConfig(**fields))  # type: ignore[arg-type]  # by name
+        self.connection.request(request, timeout=30)  # the servers of a replicated stream may have to vote twice
         return name
 
     def publish(self, subjects: Sequence[str], data: Sequence[bytes] | None = None) -> bulk.PublishReport:

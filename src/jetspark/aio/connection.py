@@ -249,24 +249,26 @@ class Connection(ConnectionCore):
         seconds = self.options.drain_timeout if timeout is None else timeout
         self._client.drain()
         subscriptions = list(self._subscriptions)
-        answering = True
+        answered = False
+        wait = True
         try:
             async with asyncio.timeout(seconds):
                 for subscription in subscriptions:
                     subscription._retire()
                 await self._confirm(None)
+                answered = True
                 await asyncio.gather(*(subscription._emptied(confirm=False) for subscription in subscriptions))
                 await self._confirm(None)
                 await self._acknowledged(None)
         except TimeoutError:
-            answering = not self._client.pings  # it has had all of the time for that
+            wait = answered  # else it has had all of the time for that
             left = sum(subscription.pending[0] for subscription in subscriptions)
             asked = sum(publisher.pending for publisher in self._publishers)
             raise DrainTimeoutError(
                 f"not drained within {seconds:g} s; {left} messages dropped, {asked} publishes not acknowledged"
             ) from None
         finally:
-            await self._close(wait=answering)
+            await self._close(wait=wait)
 
     async def close(self) -> None:
         """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated.
@@ -283,6 +285,7 @@ class Connection(ConnectionCore):
             self._supervisor.link.hand_over()
         self._client.close()
         self._supervisor.release()
+        self._closers += 1
         try:
             try:
                 await asyncio.sleep(0)  # callbacks' tasks that wait for a message end by themselves now
@@ -291,6 +294,9 @@ class Connection(ConnectionCore):
                 for task in others:
                     task.cancel()
             await self._supervisor.finish(others, _CLOSE_PATIENCE, for_server=_CLOSE_PATIENCE if wait else 0)
-        except BaseException:  # cancelled: nobody is left who would close the socket of a server that does not answer
-            self._supervisor.abandon()
+        except BaseException:
+            if self._closers == 1:  # cancelled: nobody else would close the socket of a server that does not answer
+                self._supervisor.abandon()
             raise
+        finally:
+            self._closers -= 1

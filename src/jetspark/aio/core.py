@@ -69,6 +69,7 @@ class ConnectionCore:
         self._scheduled = False
         self._late: list[bytes] = []
         self._callbacks: set[asyncio.Task[None]] = set()
+        self._closers = 0  # calls of `close` under way
         self._subscriptions: weakref.WeakSet[Drainable] = weakref.WeakSet()
         self._publishers: weakref.WeakSet[Publisher] = weakref.WeakSet()  # of the contexts, for `drain`
 

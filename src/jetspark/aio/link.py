@@ -181,6 +181,7 @@ class Link(asyncio.BufferedProtocol):
         """Something was read after the farewell."""
         if not self._client.pings:
             assert self._transport is not None
+            self._leaving = False  # a TLS transport reads on in its close, and a second one would leave the socket open
             self._transport.close()
 
     def _lose(self, error: Error) -> None:

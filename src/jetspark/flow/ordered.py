@@ -368,14 +368,18 @@ class OrderedFlow:
     def _delete(self, name: str) -> None:
         self._doomed.pop(name, None)
         self._doom(name)
-        self._clean_up()
+        self._ask_to_delete(name)
 
     def _clean_up(self) -> None:
-        """Ask for the deletion of what may still exist, unless that is under way."""
-        for name, asked in self._doomed.items():
-            if self._online and not asked:
-                self._doomed[name] = True
-                self._actions.append(Delete(name))
+        """Ask for the deletion of all that may still exist."""
+        for name in self._doomed:
+            self._ask_to_delete(name)
+
+    def _ask_to_delete(self, name: str) -> None:
+        """Ask for it, unless that is under way."""
+        if self._online and not self._doomed[name]:
+            self._doomed[name] = True
+            self._actions.append(Delete(name))
 
     def _doom(self, name: str) -> None:
         self._doomed.setdefault(name, False)

@@ -242,13 +242,15 @@ class Connection(ConnectionCore):
         self._check_open()
         seconds = self.options.drain_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
-        answering = True
+        answered = False
+        wait = True
         try:
             self._run(self._inner._client.drain)
             subscriptions = listed(self._subscriptions)
             for subscription in subscriptions:
                 subscription._retire()
             self._confirm(seconds)
+            answered = True
             late = [each for each in subscriptions if not each._emptied(deadline)]
             if late:
                 left = sum(each.pending[0] for each in late)
@@ -256,12 +258,12 @@ class Connection(ConnectionCore):
             self._confirm(max(deadline - time.monotonic(), 0.001))
             self._runner.call(self._inner._acknowledged(max(deadline - time.monotonic(), 0.001)))
         except TimeoutError as error:
-            answering = not self._inner._client.pings  # it has had all of the time for that
+            wait = answered  # else it has had all of the time for that
             if isinstance(error, DrainTimeoutError):
                 raise
             raise DrainTimeoutError(f"not drained within {seconds:g} s: {error}") from error
         finally:
-            self._close(wait=answering)
+            self._close(wait=wait)
 
     def close(self) -> None:
         """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated.

@@ -256,7 +256,7 @@ async def test_r2_a_change_of_the_leader_is_survived_soon(cluster: NatsCluster, 
     async with open_ground(front, PROFILES["default"], cluster[0]) as ground:
         stream = await ground.stream(num_replicas=3, storage="file")
         # What a leader has counted and not sent when it steps down is delivered again then.
-        consumer = await stream.create_consumer(durable_name="d", ack_wait=timedelta(seconds=4))
+        consumer = await stream.create_consumer(durable_name="d", ack_wait=timedelta(seconds=4), timeout=30)
         told = Warnings()
         loop = asyncio.get_running_loop()
         async with consumer.consume(on_error=told.tell) as messages:
