@@ -19,7 +19,7 @@ from tests.connection.support import Recorder, eventually
 
 from jetspark import aio
 from jetspark.aio.jetstream import JetStream, Stream
-from jetspark.errors import RequestTimeoutError, StreamNotFoundError
+from jetspark.errors import NoRespondersError, RequestTimeoutError, StreamNotFoundError
 from jetspark.jetstream import StorageType
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.server import NatsServer
@@ -134,10 +134,23 @@ class Ground:
 
     async def fill(self, subject: str, *payloads: bytes) -> None:
         """Publish messages and wait until the stream has them."""
-        for payload in payloads[:-1]:
-            await self.admin.publish(subject, payload)
-        if payloads:
-            await self.admin.request(subject, payloads[-1])
+        last = len(payloads) - 1
+        for number, payload in enumerate(payloads):
+            if 0 < number < last:
+                await self.admin.publish(subject, payload)
+            else:
+                await self._store(subject, payload)
+
+    async def _store(self, subject: str, payload: bytes) -> None:
+        """Publish one, and again while a server of a cluster has not heard yet who listens on another."""
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    await self.admin.request(subject, payload)
+                except NoRespondersError:
+                    await asyncio.sleep(0.02)
+                else:
+                    return
 
     async def connect(self, **options: Any) -> aio.Connection:
         """One more connection of the front under test, closed after the test."""
