@@ -25,7 +25,18 @@ from jetspark.jetstream.names import API_PREFIX
 from jetspark.server import NatsServer
 from jetspark.wire.messages import Message
 
-__all__ = ["PROFILES", "FrontName", "Ground", "Profile", "Recorder", "Spy", "connect", "eventually", "open_ground"]
+__all__ = [
+    "PROFILES",
+    "FrontName",
+    "Ground",
+    "Profile",
+    "Recorder",
+    "Spy",
+    "connect",
+    "eventually",
+    "make_stream",
+    "open_ground",
+]
 
 _numbers = itertools.count(1)
 
@@ -129,8 +140,7 @@ class Ground:
         fields.setdefault("storage", StorageType.MEMORY)
         if not {"subjects", "mirror", "sources"} & fields.keys():
             fields["subjects"] = [f"{name}.>"]
-        fields.setdefault("timeout", 30)  # the servers of a replicated stream may have to vote twice
-        return await self.js.create_stream(**fields)
+        return await make_stream(self.js, **fields)
 
     async def fill(self, subject: str, *payloads: bytes) -> None:
         """Publish messages and wait until the stream has them."""
@@ -201,6 +211,17 @@ class Ground:
                 continue
             return
         raise TimeoutError(f"stream {name} could not be deleted")
+
+
+async def make_stream(js: JetStream, **fields: Any) -> Stream:
+    """Make a stream; for a replicated one ask again: its servers may vote twice, or not have heard of the request."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await js.create_stream(**fields)
+            except RequestTimeoutError:
+                if fields.get("num_replicas", 1) == 1:
+                    raise
 
 
 async def _keep(subscription: aio.Subscription, messages: list[Message]) -> None:

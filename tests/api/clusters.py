@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from tests.api.publishing.support import until
-from tests.fronts import Ground
+from tests.fronts import Ground, make_stream
 from tests.jsz import last_sequence_at
 
 from jetspark.errors import JetStreamUnavailableError, RequestTimeoutError
@@ -19,7 +19,7 @@ __all__ = ["replicated", "step_down", "stored_everywhere"]
 async def replicated(ground: Ground, cluster: NatsCluster, **fields: Any) -> str:
     """A stream on all three servers that has its leader, and that the connections can reach."""
     name = ground.name("R")
-    await ground.admin_js.create_stream(name=name, subjects=[f"{name}.>"], num_replicas=3, timeout=30, **fields)
+    await make_stream(ground.admin_js, name=name, subjects=[f"{name}.>"], num_replicas=3, **fields)
     await asyncio.to_thread(cluster.wait_stream_leader, name)
     return name
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from jetspark import bulk
 from jetspark.bulk import Connection, PublishReport, ReadBy, ScanReport
-from jetspark.errors import NotFoundError
+from jetspark.errors import NotFoundError, RequestTimeoutError
 from jetspark.jetstream import RetentionPolicy, StoredMessage, StreamConfig, StreamInfo
 from jetspark.jetstream.api import (
     ConsumerNamesRequest,
@@ -30,6 +30,19 @@ HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
 T = TypeVar("T")
 
 _numbers = itertools.count(1)
+
+
+def create(connection: Connection, config: StreamConfig, prefix: str = API_PREFIX) -> None:
+    """Make a stream; for a replicated one ask again: its servers may vote twice, or not have heard of the request."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            connection.request(StreamCreateRequest(config), prefix=prefix, timeout=10)
+        except RequestTimeoutError:
+            if config.num_replicas in (None, 1) or time.monotonic() > deadline:
+                raise
+        else:
+            return
 
 
 def until(condition: Callable[[], T], within: float = 30.0) -> T:
@@ -106,7 +119,7 @@ class Streams:
     def make_as(self, config: StreamConfig) -> str:
         if config.subjects is None:
             config.subjects = [f"{config.name}.>"]
-        self.connection.request(StreamCreateRequest(config), prefix=self.prefix, timeout=30)
+        create(self.connection, config, self.prefix)
         self._made.append(config.name)
         return config.name
 

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+from tests.bulk.streams import create
 
 from jetspark import bulk
 from jetspark.errors import Error
 from jetspark.jetstream import StreamConfig, StreamInfo
-from jetspark.jetstream.api import StreamCreateRequest, StreamDeleteRequest, StreamInfoRequest, StreamPurgeRequest
+from jetspark.jetstream.api import StreamDeleteRequest, StreamInfoRequest, StreamPurgeRequest
 from jetspark.server import NatsServer
 from jetspark.spark import connections
 
@@ -82,8 +83,7 @@ class Nats:
         """Make a stream that takes `<name>.>`; returns its name, which sorts behind those made before."""
         name = name or f"S{next(_numbers):05}"
         fields: dict[str, object] = {"name": name, "subjects": [f"{name}.>"], **config}
-        request = StreamCreateRequest(StreamConfig(**fields))  # type: ignore[arg-type]  # by name
-        self.connection.request(request, timeout=30)  # the servers of a replicated stream may have to vote twice
+        create(self.connection, StreamConfig(**fields))  # type: ignore[arg-type]  # by name
         return name
 
     def publish(self, subjects: Sequence[str], data: Sequence[bytes] | None = None) -> bulk.PublishReport:
