@@ -1,15 +1,24 @@
-"""Filters: the same rows with Spark's switch on and off, and with it on less comes from the server."""
+"""Filters: the same rows with Spark's switch on and off, and with it on less comes from the server.
+
+Each query loads a DataFrame of its own and reads it once, as `pushDownPredicate` requires on this Spark.
+`test_shared_frames` covers DataFrames that are used more than once.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.conftest import PUSH_DOWN
 from tests.spark.support import Nats, running
 
+from jetspark.spark.push_down import SCANS_SHARE_A_PLAN, takes_filters
 from jetspark.spark.reader import FilteringReader, JetStreamReader
 from jetspark.spark.source import JetStreamDataSource
 
@@ -25,7 +34,8 @@ def stream(nats: Nats) -> str:
 
 
 def load(spark: SparkSession, nats: Nats, stream: str, **options: str) -> DataFrame:
-    return spark.read.format("jetstream").options(servers=nats.url, stream=stream, **options).load()
+    reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream, pushDownPredicate="true")
+    return reader.options(**options).load()
 
 
 def found(frame: DataFrame) -> list[int]:
@@ -70,6 +80,7 @@ def test_the_server_selects_when_the_switch_is_on(
 
 
 def test_consumers_are_asked_for_with_the_filter_and_the_bounds(spark: SparkSession, nats: Nats, stream: str) -> None:
+    spark.conf.set(PUSH_DOWN, "true")
     frame = load(spark, nats, stream, subject=f"{stream}.*.x").where(
         f"subject LIKE '{stream}.a.%' AND sequence > 100 AND length(data) > 0"
     )
@@ -155,7 +166,7 @@ def test_what_only_spark_can_evaluate_is_evaluated(spark: SparkSession, nats: Na
 
 def test_filters_meet_a_schema_of_ones_own(spark: SparkSession, nats: Nats, stream: str) -> None:
     spark.conf.set(PUSH_DOWN, "true")
-    reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream)
+    reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream, pushDownPredicate="true")
     frame = reader.schema("SEQUENCE int, Subject string, timestamp timestamp_ntz").load()
     rows = frame.where(f"sequence < 10 AND subject = '{stream}.a.x' AND timestamp > TIMESTAMP_NTZ '2000-01-01'")
     assert [row.SEQUENCE for row in rows.collect()] == [1, 5, 9]
@@ -170,10 +181,81 @@ def test_filters_choose_among_streams(spark: SparkSession, nats: Nats, stream: s
     assert sent < 20
 
 
-def test_the_reader_takes_filters_only_where_spark_hands_them_over(
-    monkeypatch: pytest.MonkeyPatch, nats: Nats, stream: str
+def test_explain_shows_what_the_server_applies(spark: SparkSession, nats: Nats, stream: str) -> None:
+    spark.conf.set(PUSH_DOWN, "true")
+    text = explained(load(spark, nats, stream).where("sequence > 380 AND length(data) > 1"))
+    (pushed,) = [line for line in text.splitlines() if line.startswith("PushedFilters: ")]
+    assert "GreaterThan(sequence,380)" in pushed
+    assert "length" not in pushed
+    (kept,) = [line for line in text.splitlines() if line.startswith("Condition : ")]
+    assert "length(data" in kept
+    assert "380" not in kept
+    text = explained(load(spark, nats, stream, pushDownPredicate="false").where("sequence > 380"))
+    assert "GreaterThan(sequence,380)" not in text
+
+
+def explained(frame: DataFrame) -> str:
+    """What `frame.explain("formatted")` prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        frame.explain("formatted")
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("option", [None, "false", "true"])
+def test_the_reader_takes_filters_only_where_spark_hands_them_over_and_the_option_says_so(
+    monkeypatch: pytest.MonkeyPatch, nats: Nats, stream: str, option: str | None
 ) -> None:
-    source = JetStreamDataSource({"servers": nats.url, "stream": stream})
+    options = {"servers": nats.url, "stream": stream, **({"pushDownPredicate": option} if option else {})}
+    source = JetStreamDataSource(options)
     assert type(source.reader(source.schema())) is JetStreamReader
     monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
-    assert type(source.reader(source.schema())) is FilteringReader
+    wanted = not SCANS_SHARE_A_PLAN if option is None else option == "true"
+    assert type(source.reader(source.schema())) is (FilteringReader if wanted else JetStreamReader)
+
+
+@pytest.mark.parametrize(("wanted", "shared", "taken"), [(None, True, False), (None, False, True), (True, True, True)])
+def test_filters_are_taken_by_default_where_scans_have_plans_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, wanted: bool | None, shared: bool, taken: bool
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
+    assert takes_filters(wanted, shared) is taken
+
+
+def test_a_switch_that_gives_nothing_is_warned_of_once_for_each_application(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
+    assert not takes_filters(None, True)
+    assert not caplog.messages  # Spark hands no filters over
+    monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
+    for _ in range(3):
+        assert not takes_filters(None, True)
+    (warning,) = caplog.messages
+    assert warning.startswith(f"{PUSH_DOWN} is on, but JetStream leaves filters to Spark: Spark 4.")
+    assert warning.endswith(
+        "Select with the options subject, startingOffsets, startingTimestamp and their ends instead"
+    )
+
+
+def test_the_option_is_warned_of_where_the_rows_depend_on_the_query(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
+    for _ in range(3):
+        assert takes_filters(True, True)
+    (warning,) = caplog.messages
+    assert "option pushDownPredicate" in warning
+    assert "only where each query loads a DataFrame of its own and reads it once" in warning
+    caplog.clear()
+    assert takes_filters(True, False)
+    assert not caplog.messages
+
+
+def test_a_warning_comes_also_where_nothing_can_be_noted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path / "gone"))
+    monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
+    assert not takes_filters(None, True)
+    assert len(caplog.messages) == 1

@@ -11,13 +11,11 @@ def recommended_conf() -> dict[str, str]:
     """Return the settings that we recommend for a session that reads or writes JetStream.
 
     - Unix domain sockets between the JVM and Python take about 35 ms off the fixed cost of every Python task.
-    - Filter push-down lets the server select by subject, sequence and time. Spark has it off by default.
     - Redaction hides our secret options, and addresses with a login, where Spark prints options: in the plan of a
       streaming query and in the description of a table. By itself Spark hides those whose name says so (`password`).
     """
     return {
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.redaction.options.regex": _redacted(),
     }
 

@@ -206,6 +206,12 @@ MAX_RECORDS_PER_PARTITION: Final = Option[int | None](
     "maxRecordsPerPartition", "number", read_count, None, NONE,
     "Most sequences that one Spark partition spans.", Use.READ, "maxRecordsPerPartition",
 )
+PUSH_DOWN_PREDICATE: Final = Option[bool | None](
+    "pushDownPredicate", "true or false", read_flag, None, "`false` up to Spark 4.3, `true` on later versions",
+    "Let the server apply the conditions of a batch read that it can apply. Spark does so only with "
+    "`spark.sql.python.filterPushdown.enabled`. Up to Spark 4.3 the rows are then wrong where a DataFrame is used more "
+    "than once.", Use.READ,
+)
 INCLUDE_HEADERS: Final = Option[bool](
     "includeHeaders", "true or false", read_flag, False, "false",
     "Add the column `headers`. A schema of your own that has it needs no option.", Use.READ, "includeHeaders",
@@ -319,7 +325,8 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     DOMAIN, API_PREFIX, INBOX_PREFIX, CONNECTION_NAME, CONNECT_TIMEOUT, REQUEST_TIMEOUT,
     STREAM, SUBJECT, MODE, STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
     ENDING_OFFSETS, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, MIN_PARTITIONS, MAX_RECORDS_PER_PARTITION,
-    INCLUDE_HEADERS, FAIL_ON_DATA_LOSS, ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
+    PUSH_DOWN_PREDICATE, INCLUDE_HEADERS, FAIL_ON_DATA_LOSS,
+    ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
     COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
     DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, ATOMIC,

@@ -65,6 +65,8 @@ class ReadOptions:
         For each stream where to begin (included) and where to end (excluded; a streaming query has no end).
     min_partitions, max_records_per_partition
         How to split; None leaves it to the planning.
+    push_down_predicate
+        Whether the server applies conditions; None where it is not said.
     include_headers
         The schema has the column `headers`.
     fail_on_data_loss
@@ -84,6 +86,7 @@ class ReadOptions:
     ends: Mapping[str, Position]
     min_partitions: int | None
     max_records_per_partition: int | None
+    push_down_predicate: bool | None
     include_headers: bool
     fail_on_data_loss: bool
     batch_rows: int
@@ -158,6 +161,7 @@ def make_read_options(given: Given, start: Position) -> ReadOptions:
         ends={stream: ends[stream][1] for stream in streams},
         min_partitions=given[table.MIN_PARTITIONS],
         max_records_per_partition=given[table.MAX_RECORDS_PER_PARTITION],
+        push_down_predicate=given[table.PUSH_DOWN_PREDICATE],
         include_headers=given[table.INCLUDE_HEADERS],
         fail_on_data_loss=given[table.FAIL_ON_DATA_LOSS],
         batch_rows=given[table.ARROW_BATCH_ROWS],

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Final
-
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from jetspark.spark.given import Sealed
 from jetspark.spark.options import either_read_options, read_options, write_options
+from jetspark.spark.push_down import takes_filters
 from jetspark.spark.reader import FilteringReader, JetStreamReader
 from jetspark.spark.schema import read_schema
 from jetspark.spark.snapshot import FilteringSnapshotReader, SnapshotReader
@@ -20,8 +18,6 @@ from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_writ
 from jetspark.spark.writer import JetStreamWriter, plan_write
 
 __all__ = ["JetStreamDataSource"]
-
-_FILTERING_PLANNER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class JetStreamDataSource(DataSource):
@@ -40,9 +36,7 @@ class JetStreamDataSource(DataSource):
     def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader:
         """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""
         options = read_options(Sealed(self.options))
-        # Spark refuses a reader that takes filters where its switch for that is off, and the switch cannot be seen
-        # from here. But it plans in a process of its own where the switch is on.
-        filtering = _is_filtering_planner()
+        filtering = takes_filters(options.push_down_predicate)
         if options.last_per_subject:
             return (FilteringSnapshotReader if filtering else SnapshotReader)(schema, options)
         return (FilteringReader if filtering else JetStreamReader)(schema, options)
@@ -58,10 +52,3 @@ class JetStreamDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> JetStreamStreamWriter:  # noqa: N802
         """Return the writer of a micro-batch. Raises ConfigError as `writer` does."""
         return plan_stream_write(schema, stream_write_options(Sealed(self.options)), overwrite)
-
-
-def _is_filtering_planner() -> bool:
-    if _FILTERING_PLANNER in sys.modules:
-        return True
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)  # where Spark runs it without its daemon
-    return spec is not None and spec.name == _FILTERING_PLANNER
