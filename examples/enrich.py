@@ -14,7 +14,7 @@ import sys
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
-from jetspark.spark import recommended_conf
+from jetspark.spark import configure
 
 
 def read_customers(spark: SparkSession, **options: str) -> DataFrame:
@@ -44,5 +44,5 @@ def publish(messages: DataFrame, checkpoint: str, **options: str) -> None:
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.appName("enrich").config(map={**recommended_conf()}).getOrCreate()
+    session = configure(SparkSession.builder.appName("enrich")).getOrCreate()
     publish(name_orders(session), sys.argv[1])

@@ -16,7 +16,7 @@ from contextlib import closing
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from jetspark.spark import recommended_conf
+from jetspark.spark import configure
 
 UPSERT = """
     INSERT INTO orders (id, state, sequence) VALUES (?, ?, ?)
@@ -48,5 +48,5 @@ def keep_newest(orders: DataFrame, database: str, checkpoint: str) -> None:
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.appName("upsert").config(map={**recommended_conf()}).getOrCreate()
+    session = configure(SparkSession.builder.appName("upsert")).getOrCreate()
     keep_newest(read_orders(session), *sys.argv[1:3])

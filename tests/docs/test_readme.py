@@ -27,13 +27,14 @@ def example(section: str) -> str:
 
 
 def run_example(section: str, directory: Path, **environment: str) -> str:
-    """Run a block as a script of its own; returns what it printed."""
+    """Run a block as a script of its own; returns what it printed. The interpreter is not on the path."""
     script = directory / "example.py"
     script.write_text(example(section))
+    inherited = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=directory,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
+        env={**inherited, "PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
         capture_output=True,
         text=True,
         timeout=400,

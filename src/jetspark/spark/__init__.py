@@ -16,13 +16,14 @@ Spark finds the format by itself once this distribution is installed (`pyspark_j
 - `stream_options`, `stream_offsets`, `limits`, `stream_heads`, `stream_reader`: micro-batches of a streaming read;
 - `stream_write_options`, `stream_writer`, `duplicate_window`: micro-batches of a streaming write;
 - `progress`, `replay`: what keeps a micro-batch that is run again from being stored twice, however late that is;
-- `registration`: a session's queries that start together;
+- `conf`, `interpreter`, `registration`: what a session needs, and which Python runs the source; `push_down`: whether
+  Spark may hand filters over;
 - `release`, `checkpoint`: what a stream is told after Spark's commit; `listener`: how far a query is.
 """
 
 try:
     from jetspark.spark.checkpoint import release
-    from jetspark.spark.conf import recommended_conf
+    from jetspark.spark.conf import configure, recommended_conf
     from jetspark.spark.listener import JetStreamListener, QueryProgress, StreamProgress
     from jetspark.spark.registration import register
     from jetspark.spark.source import JetStreamDataSource
@@ -37,6 +38,7 @@ __all__ = [
     "JetStreamListener",
     "QueryProgress",
     "StreamProgress",
+    "configure",
     "recommended_conf",
     "register",
     "release",

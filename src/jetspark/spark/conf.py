@@ -1,10 +1,38 @@
-"""Settings of Spark that make a Python source fast, and keep its secrets."""
+"""Settings of Spark that find the source, make it fast, and keep its secrets."""
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
+
+from jetspark.spark.interpreter import choose_interpreter
 from jetspark.spark.option_table import OPTIONS
 
-__all__ = ["recommended_conf"]
+__all__ = ["configure", "recommended_conf"]
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Prepare a session that reads or writes JetStream, before Spark starts.
+
+        spark = configure(SparkSession.builder.appName("orders")).getOrCreate()
+
+    Applies `recommended_conf()`, and makes the running interpreter the Python of a local Spark. Spark otherwise runs
+    `python3` from the path. That can be a Python without jetspark: an editor, cron or a notebook often calls the
+    environment's `python` by its full path. The function sets the environment variable `PYSPARK_PYTHON` of this
+    process. What you have set stays: `PYSPARK_PYTHON`, `PYSPARK_DRIVER_PYTHON`, `spark.pyspark.python`. With a master
+    that is not `local` it sets nothing, since executors have interpreters of their own.
+
+    Parameters
+    ----------
+    builder
+        The builder of the session. Settings that are made on it later replace ours.
+
+    Raises
+    ------
+    ConfigError
+        Spark runs already in this process, with a Python that may not have jetspark.
+    """
+    choose_interpreter(builder)
+    return builder.config(map={**recommended_conf()})
 
 
 def recommended_conf() -> dict[str, str]:

@@ -1,0 +1,57 @@
+"""Which Python runs the source in Spark's processes.
+
+The JVM of the driver looks for data sources with the Python that its environment names (`PYSPARK_DRIVER_PYTHON`,
+`PYSPARK_PYTHON`), else with the `python3` of its path. Its environment is fixed when it starts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from jetspark.jetstream.errors import ConfigError
+
+__all__ = ["choose_interpreter", "is_chosen"]
+
+_VARIABLES: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
+_SETTINGS: Final = ("spark.pyspark.driver.python", "spark.pyspark.python")
+
+
+def choose_interpreter(builder: SparkSession.Builder) -> None:
+    """Make the running interpreter the Python of a local Spark, unless the user has chosen one.
+
+    Raises
+    ------
+    ConfigError
+        Spark runs already, with the `python3` of the path, which is not the running interpreter.
+    """
+    options: dict[str, Any] = builder._options  # noqa: SLF001 - a builder has no public way to read its settings
+    remote = "spark.remote" in options or "SPARK_REMOTE" in os.environ
+    local = str(options.get("spark.master", "local")).startswith("local")
+    if remote or not local or is_chosen() or any(name in options for name in _SETTINGS) or _is_on_the_path():
+        return
+    jvm = SparkContext._jvm  # noqa: SLF001 - pyspark has no public way to ask whether the JVM runs
+    if jvm is None:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    elif not any(jvm.java.lang.System.getenv(name) for name in _VARIABLES):
+        raise ConfigError(
+            "Spark runs already in this process, with the python3 of the path instead of "
+            f"{sys.executable}: call configure() before the first session, or jetspark.spark.register(spark) now"
+        )
+
+
+def is_chosen() -> bool:
+    """Whether the environment of this process names a Python for Spark."""
+    return any(os.environ.get(name) for name in _VARIABLES)
+
+
+def _is_on_the_path() -> bool:
+    """Whether `python3` is the running interpreter; of a virtual environment both stand in the same folder."""
+    found = shutil.which("python3")
+    return found is not None and Path(found).parent == Path(sys.executable).parent
