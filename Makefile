@@ -1,6 +1,7 @@
 # Everything a fresh machine needs is Python 3.11 or newer and `make`; the targets do their own set-up, once.
 #   make demo          flights -> JetStream -> streaming queries -> Parquet and delays; Spark is killed in between
-#   make test          lint, types, layers, and every test
+#   make test          lint, types, layers, and each behaviour once; ten minutes on two idle cores
+#   make matrix        every test: both fronts on three server profiles, clusters, faults, examples on Spark
 #   make sync          the blocking JetStream front, made anew from the asyncio one
 #   make chaos         50 faults over 1,000,000 messages; prints faults, lost, duplicated (ARGS="--faults 8" for less)
 #   make soak          consume 1,000,000 messages with an ack each, a slow phase and a fast one, on both fronts (COUNT=n)
@@ -21,7 +22,7 @@ READY := .venv/.project
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
-.PHONY: help setup demo test lint types layers sync pytest chaos soak peers conformance bench lock clean
+.PHONY: help setup demo test matrix lint types layers sync pytest pytest-all chaos soak peers conformance bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -43,6 +44,8 @@ demo: $(READY)
 
 test: lint types layers pytest
 
+matrix: lint types layers pytest-all
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,16 +59,21 @@ layers: $(READY)
 sync: $(READY)
 	$(BIN)/python -m tools.make_sync
 
-# Many tests wait for a server's clock, so a few processes share them; those on Spark have both cores to themselves.
+# Many tests wait for a server's clock, so a few processes share them. Those on Spark have both cores to themselves.
 WORKERS ?= 3
+PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest
 
 pytest: $(READY)
 ifdef PYTEST_ARGS
-	$(WITH_JAVA) $(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 else
-	$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not spark"
-	$(WITH_JAVA) $(BIN)/python -m pytest -m spark
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not spark and not matrix"
+	$(PYTEST) -m "spark and not matrix"
 endif
+
+pytest-all: $(READY)
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not spark"
+	$(PYTEST) -m spark
 
 chaos: $(READY)
 	@$(WITH_JAVA) $(BIN)/python -m tests.chaos.campaign $(ARGS)

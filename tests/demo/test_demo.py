@@ -49,6 +49,7 @@ def test_a_number_of_rows_that_makes_no_sense_is_refused(rows: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_a_short_run_survives_the_kill_counts_every_message_and_leaves_its_results(tmp_path: Path) -> None:
     done = run_python("-m", "demo", "--rows", "3000", "--output", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr

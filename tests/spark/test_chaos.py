@@ -23,6 +23,7 @@ def assert_clean(verdict: Verdict, campaign: Campaign, *released: str) -> None:
     assert verdict.clean
 
 
+@pytest.mark.matrix
 def test_each_number_comes_through_exactly_once_whatever_is_killed(session: SparkSession, tmp_path: Path) -> None:
     """R61: counts are the same after restarts, wherever they hit; also where an executor outlives its driver."""
     kinds = ("orphan executor", "kill executor", "kill server", "cut connections")
@@ -31,6 +32,7 @@ def test_each_number_comes_through_exactly_once_whatever_is_killed(session: Spar
     assert_clean(run(campaign, tmp_path, spark=session), campaign, "WORKQUEUE")
 
 
+@pytest.mark.matrix
 def test_each_number_comes_through_exactly_once_whoever_leads(session: SparkSession, tmp_path: Path) -> None:
     """The leaders of three servers are killed and step down under an interest stream and the sink's."""
     kinds = ("kill leader", "leader steps down")

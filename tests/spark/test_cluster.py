@@ -66,6 +66,7 @@ def submit(shipment: Shipment, folder: Path, *arguments: str) -> tuple[list[obje
     return found, processes, places, done.stdout + done.stderr + "".join(logs)
 
 
+@pytest.mark.matrix
 def test_executors_that_are_sent_interpreter_and_package_do_what_local_threads_do(
     session: SparkSession, shipment: Shipment, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def reachable(port: int) -> bool:
     return False
 
 
+@pytest.mark.matrix
 def test_a_client_of_spark_connect_needs_no_jetspark(shipment: Shipment, nats: Nats, tmp_path: Path) -> None:
     source, target = nats.filled(1000), nats.stream()
     with connect_server(shipment, tmp_path) as remote:

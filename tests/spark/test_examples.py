@@ -80,6 +80,7 @@ def test_orders_get_the_names_that_the_bucket_has(
     ]
 
 
+@pytest.mark.matrix
 def test_the_pipeline_cleans_sums_up_and_publishes(nats: Nats, tmp_path: Path) -> None:
     nats.stream("FLIGHTS", subjects=["flights.>"])
     nats.stream("DELAYS", subjects=["delays.>"])

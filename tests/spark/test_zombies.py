@@ -116,6 +116,7 @@ def data(nats: Nats, stream: str) -> list[int]:
     return sorted(int(str(row["data"], "ascii")) for row in nats.rows(stream, "data"))  # type: ignore[call-overload]
 
 
+@pytest.mark.matrix
 def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_nothing_twice(
     session: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:

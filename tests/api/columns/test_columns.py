@@ -46,6 +46,7 @@ async def test_a_stream_is_read_as_columns(ground: Ground) -> None:
     assert table["subject"].to_pylist() == [f"{stream.name}.a"] * 10
 
 
+@pytest.mark.profiles
 async def test_a_consumer_delivers_columns_and_takes_one_ack_for_all(ground: Ground) -> None:
     stream = await filled(ground)
     consumer = await stream.create_consumer(durable_name="c", ack_policy="explicit", ack_wait=timedelta(seconds=30))

@@ -26,6 +26,7 @@ from jetspark.jetstream.times import time_ns
 
 
 @pytest.mark.conformance("ACK-01")
+@pytest.mark.profiles
 async def test_each_acknowledgement_goes_to_the_reply_subject_as_it_came(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=4)
     batch = await consumer.fetch(4)
@@ -178,6 +179,7 @@ async def test_a_message_of_no_consumer_has_no_metadata_and_takes_no_acknowledge
 
 
 @pytest.mark.conformance("JSA-01", "JSA-02", "JSA-05", "JSA-06")
+@pytest.mark.profiles
 async def test_r6_metadata_tell_place_time_and_deliveries(ground: Ground) -> None:
     """Of nine tokens, and of the eleven that `js_ack_fc_v2` sends, with and without a domain (R6)."""
     consumer = await consumer_of(ground, messages=3)

@@ -187,6 +187,7 @@ async def test_a_blocked_handler_gets_no_more_than_the_limit_into_its_buffer(gro
 
 
 @pytest.mark.conformance("ALG-01", "ALG-03")
+@pytest.mark.profiles
 async def test_one_inbox_serves_all_pulls_which_ask_for_what_is_missing(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=50)
     spy = await spy_on_pulls(ground)

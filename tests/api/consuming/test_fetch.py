@@ -32,6 +32,7 @@ from jetspark.server import NatsServer
 
 
 @pytest.mark.conformance("FET-01")
+@pytest.mark.profiles
 async def test_a_fetch_sends_one_pull_and_ends_when_it_is_full(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=10)
     spy = await spy_on_pulls(ground)
@@ -196,6 +197,7 @@ async def test_r18_a_pull_that_timed_out_does_not_eat_the_next_message(ground: G
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 @pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.profiles
 async def test_r18_what_comes_after_all_to_a_fetch_that_is_over_is_in_the_next_one(
     ground: Ground, silent: bool
 ) -> None:

@@ -50,6 +50,7 @@ async def gone(ground: Ground, stream: str) -> None:
 
 
 @pytest.mark.conformance("ORD-10")
+@pytest.mark.profiles
 async def test_its_consumers_are_made_to_be_thrown_away(ground: Ground) -> None:
     stream = await filled(ground, 3)
     ordered = stream.ordered_consumer(name_prefix="reader", deliver_policy="last_per_subject")
@@ -96,6 +97,7 @@ async def test_reading_ends_when_what_was_pending_is_purged(ground: Ground) -> N
 
 
 @pytest.mark.conformance("ORD-03", "ORD-09")
+@pytest.mark.profiles
 async def test_every_message_comes_once_and_in_order_although_deliveries_are_lost(ground: Ground) -> None:
     """Every tenth delivery is dropped on the way (K-drop), and what a former consumer still sends is left out."""
     stream = await filled(ground, 200)

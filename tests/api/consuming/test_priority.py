@@ -127,6 +127,7 @@ async def test_the_id_of_a_pinned_client_is_kept_by_its_handle(ground: Ground) -
 
 
 @pytest.mark.conformance("PRI-06")
+@pytest.mark.profiles
 async def test_r12_an_unpinned_client_gives_up_its_id_and_pulls_on_at_once(ground: Ground) -> None:
     """Both pull again at once after the 423, without an id, and nothing is lost (R12)."""
     first = await consumer_of(ground, **PINNED)

@@ -193,6 +193,7 @@ async def test_a_pin_id_that_is_not_valid_any_more_ends_a_fetch_quietly_and_is_f
 
 
 @pytest.mark.conformance("STA-20", "FET-05", "ALG-06")
+@pytest.mark.profiles
 async def test_nobody_there_is_an_error_of_a_fetch_and_a_paced_warning_of_consume(ground: Ground) -> None:
     consumer = await consumer_of(ground, durable_name="d")
     async with Proxy(ground.server.port) as proxy:

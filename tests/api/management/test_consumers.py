@@ -53,6 +53,7 @@ async def side(ground: Ground, request: pytest.FixtureRequest) -> Side:
 
 
 @pytest.mark.conformance("MGT-07", "STM-01")
+@pytest.mark.profiles
 async def test_a_consumer_is_made_from_a_configuration_or_its_fields(side: Side) -> None:
     config = ConsumerConfig(durable_name="one", filter_subject=f"{side.stream.name}.a", ack_wait=timedelta(seconds=3))
     one = await side.create_consumer(config)
@@ -96,6 +97,7 @@ async def test_an_update_changes_the_consumer_or_says_why_not(side: Side) -> Non
 
 
 @pytest.mark.conformance("MGT-08")
+@pytest.mark.profiles
 async def test_a_bound_push_consumer_keeps_its_deliver_subject(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream()
     inbox = ground.admin.new_inbox()

@@ -31,6 +31,7 @@ _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 
 @pytest.mark.conformance("MGT-02")
+@pytest.mark.profiles
 async def test_the_account_tells_what_it_uses(ground: Ground, js: JetStream) -> None:
     before = await js.account_info()
     await ground.stream()
@@ -43,6 +44,7 @@ async def test_the_account_tells_what_it_uses(ground: Ground, js: JetStream) -> 
 
 @pytest.mark.conformance("MGT-01")
 @_ONE_SERVER
+@pytest.mark.profiles
 async def test_requests_go_where_domain_and_prefix_say(ground: Ground) -> None:
     assert ground.nc.jetstream().prefix == "$JS.API."
     assert ground.nc.jetstream().timeout == 5.0

@@ -34,6 +34,7 @@ def sequences(messages: list[StoredMessage]) -> list[int]:
 
 
 @pytest.mark.conformance("DIR-01")
+@pytest.mark.profiles
 async def test_one_message_is_chosen_in_every_way(ground: Ground, js: JetStream) -> None:
     stream = await direct_stream(ground, 6)
     third = await js.direct_get(DirectGetRequest(stream.name, seq=3))
@@ -131,6 +132,7 @@ async def test_a_stream_without_direct_get_says_so(ground: Ground, js: JetStream
 
 
 @pytest.mark.conformance("DIR-05")
+@pytest.mark.profiles
 async def test_many_messages_come_in_order(ground: Ground) -> None:
     stream = await direct_stream(ground, 30)
     messages = [message async for message in stream.get_batch()]

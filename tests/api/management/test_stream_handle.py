@@ -95,6 +95,7 @@ async def test_a_stream_that_denies_it_is_not_purged(ground: Ground) -> None:
 
 @pytest.mark.conformance("STM-04")
 @_BOTH_WAYS
+@pytest.mark.profiles
 async def test_a_message_is_got_in_every_way(ground: Ground, allow_direct: bool) -> None:
     stream = await ground.stream(allow_direct=allow_direct)
     name = stream.name

@@ -30,6 +30,7 @@ _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 
 @pytest.mark.conformance("MGT-03")
+@pytest.mark.profiles
 async def test_a_stream_is_made_from_a_configuration_or_its_fields(ground: Ground, js: JetStream) -> None:
     one, other = ground.name(), ground.name()
     config = StreamConfig(name=one, subjects=[f"{one}.>"], storage=StorageType.MEMORY, max_age=timedelta(seconds=90))
@@ -233,6 +234,7 @@ async def test_r57_fields_of_a_newer_server_survive_a_change(ground: Ground) -> 
 
 
 @pytest.mark.conformance("MGT-06")
+@pytest.mark.profiles
 async def test_lists_are_told_as_iterators_and_at_once(ground: Ground, js: JetStream) -> None:
     streams = [await ground.stream() for _ in range(3)]
     names = {stream.name for stream in streams}

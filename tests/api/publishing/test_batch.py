@@ -47,6 +47,7 @@ async def _last(stream: Any) -> int:
 
 @pytest.mark.conformance("BAT-01")
 @pytest.mark.conformance("BAT-03")
+@pytest.mark.profiles
 async def test_r51_messages_of_a_batch_are_numbered_and_acknowledged_as_one(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     sent = await ground.spy(f"{stream.name}.>")

@@ -44,6 +44,7 @@ def _subscriptions(ground: Ground) -> list[str]:
 
 
 @pytest.mark.conformance("PUB-10")
+@pytest.mark.profiles
 async def test_a_thousand_publishes_have_futures_of_their_own_and_one_subscription(ground: Ground) -> None:
     stream = await ground.stream()
     before = set(_subscriptions(ground))
@@ -61,6 +62,7 @@ async def test_a_thousand_publishes_have_futures_of_their_own_and_one_subscripti
 
 
 @pytest.mark.conformance("PUB-10")
+@pytest.mark.profiles
 async def test_a_future_is_awaited_as_often_as_wanted_and_by_several(ground: Ground) -> None:
     stream = await ground.stream()
     future = await ground.js.publish_async(f"{stream.name}.a")

@@ -46,6 +46,7 @@ async def endpoints(ground: Ground, spy: Any) -> list[str]:
 
 
 @pytest.mark.conformance("STR-01")
+@pytest.mark.profiles
 async def test_the_subject_finds_the_stream_with_one_request(ground: Ground) -> None:
     stream = await ground.stream()
     spy = await ground.spy()
@@ -358,6 +359,7 @@ async def test_what_the_consumer_is_counts_where_the_caller_said_nothing(ground:
 
 
 @pytest.mark.conformance("BND-11")
+@pytest.mark.profiles
 async def test_a_consumer_that_was_found_is_listened_to_where_it_delivers_and_its_flow_control_answered(
     ground: Ground,
 ) -> None:

@@ -29,6 +29,7 @@ from jetspark.server import NatsServer
 
 
 @pytest.mark.conformance("CRE-01")
+@pytest.mark.profiles
 async def test_sub_goes_out_before_create(ground: Ground) -> None:
     stream = await ground.stream()
     async with Sieve(ground.server.port) as proxy, side(ground, proxy.url) as own:

@@ -74,6 +74,7 @@ async def test_r31_a_consumer_that_was_there_survives(ground: Ground, end: str) 
 
 @pytest.mark.conformance("UNS-03")
 @pytest.mark.parametrize("way", ["callback", "iteration"])
+@pytest.mark.profiles
 async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

@@ -38,6 +38,7 @@ async def stalled(ground: Ground, subscription: Any) -> int:
 
 
 @pytest.mark.conformance("FLC-01", "FLC-02", "FLC-05")
+@pytest.mark.profiles
 async def test_the_server_waits_until_what_it_sent_is_taken(ground: Ground) -> None:
     """R39: flow control is answered in every mode."""
     stream = await ground.stream()
@@ -106,6 +107,7 @@ async def test_r39_every_mode_gets_all_messages(ground: Ground, way: str) -> Non
 
 
 @pytest.mark.conformance("FLC-03")
+@pytest.mark.profiles
 async def test_with_nothing_queued_the_answer_goes_out_at_once(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=5)

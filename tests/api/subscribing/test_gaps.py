@@ -15,6 +15,7 @@ from jetspark.jetstream import ConsumerConfig
 
 @pytest.mark.conformance("GAP-01")
 @pytest.mark.parametrize("way", ["iteration", "callback"])
+@pytest.mark.profiles
 async def test_a_lost_message_is_told_once_and_delivery_goes_on(
     ground: Ground, sieve: Sieve, own: Side, way: str
 ) -> None:

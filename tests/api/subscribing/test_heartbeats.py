@@ -21,6 +21,7 @@ BEAT = 0.2
 
 
 @pytest.mark.conformance("HBM-01")
+@pytest.mark.profiles
 async def test_heartbeats_reach_neither_the_user_nor_the_counters(ground: Ground) -> None:
     stream = await ground.stream()
     called: list[bytes] = []

@@ -87,6 +87,7 @@ async def test_its_consumer_is_as_the_document_says(ground: Ground) -> None:
 
 @pytest.mark.conformance("ORD-03", "ORD-09")
 @pytest.mark.parametrize("way", ["iteration", "callback"])
+@pytest.mark.profiles
 async def test_with_every_tenth_lost_each_comes_once_and_in_order(
     ground: Ground, sieve: Sieve, own: Side, way: str
 ) -> None:

@@ -87,6 +87,7 @@ async def test_r17_a_fetch_returns_what_is_there_and_does_not_wait_for_more(grou
 
 @pytest.mark.usefixtures("long_lull")
 @pytest.mark.conformance("PUL-04")
+@pytest.mark.profiles
 async def test_pulls_go_to_an_inbox_of_the_subscription_with_a_token_each(ground: Ground, make: Make) -> None:
     subscription = await make(b"1", b"2", b"3")
     spy = await ground.spy(PULLS)
@@ -152,6 +153,7 @@ async def test_a_backlog_that_another_pull_holds_is_waited_for(ground: Ground, m
 
 
 @pytest.mark.conformance("PUL-07")
+@pytest.mark.profiles
 async def test_r18_what_came_too_late_is_kept_and_handed_out_first(ground: Ground, make: Make) -> None:
     """R24, R25: a fetch that is cancelled loses nothing and stays cancelled."""
     subscription = await make()
