@@ -65,7 +65,7 @@ class Reruns:
         self.cases: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.outcome == "rerun":  # type: ignore[comparison-overlap]  # the outcome of pytest-rerunfailures
+        if str(report.outcome) == "rerun":  # an outcome that only pytest-rerunfailures has
             self.cases.append(report.nodeid)
 
     @property

@@ -48,7 +48,7 @@ def _own_interpreter(spark: SparkSession) -> Iterator[None]:
     """Let a local Spark run what is registered with this interpreter, unless the user has chosen one."""
     context = spark.sparkContext
     before = context.pythonExec
-    if context.master.startswith("local") and not is_chosen():
+    if str(context.master).startswith("local") and not is_chosen():
         context.pythonExec = sys.executable
     try:
         yield
