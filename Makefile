@@ -10,6 +10,8 @@
 #   make bench         speed against the raw socket and the peers (ONLY=scan,spark_read QUICK=1 for a part of it)
 
 SHELL := /bin/bash
+# Compiled files are kept: without them, every one of the many Python processes of a test run compiles everything.
+unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
