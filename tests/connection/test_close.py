@@ -15,6 +15,8 @@ from jetspark.errors import DrainTimeoutError
 from jetspark.server import NatsServer
 from jetspark.wire.options import TLSOptions
 
+pytestmark = pytest.mark.blocking  # the ends of the blocking connection are written by hand
+
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from jetspark.server import NatsServer
 from jetspark.wire.events import Closed, SlowConsumer
 from jetspark.wire.messages import Message
 
+pytestmark = pytest.mark.blocking  # the ends of the blocking connection are written by hand
+
 
 async def test_after_a_flush_the_server_has_everything(front: Front, url: str) -> None:
     sender, receiver = await front.connect(url), await front.connect(url)

@@ -19,6 +19,8 @@ from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.headers import Headers
 from jetspark.wire.messages import Message
 
+pytestmark = pytest.mark.blocking
+
 
 async def test_a_message_comes_with_subject_payload_reply_and_headers(front: Front, url: str) -> None:
     connection = await front.connect(url)

@@ -108,6 +108,7 @@ async def test_subscriptions_are_restored_before_buffered_publishes(front: Front
 
 
 @pytest.mark.conformance("REC-02")
+@pytest.mark.blocking
 async def test_publishes_without_a_session_wait_up_to_a_limit(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
     connection = await front.connect(server.url, on_event=recorder, buffer_limit=10_000)
@@ -306,6 +307,7 @@ async def test_connect_fails_fast_and_names_the_server(front: Front, server: Nat
     assert str(caught.value).count(str(port)) >= 2
 
 
+@pytest.mark.blocking
 async def test_connect_takes_the_next_server(front: Front, url: str) -> None:
     connection = await front.connect(["nats://127.0.0.1:1", url], randomize=False)
     assert connection.connected

@@ -12,6 +12,8 @@ from jetspark.errors import BadSubjectError, NoRespondersError, RequestTimeoutEr
 from jetspark.server import NatsServer
 from jetspark.wire.events import ErrorOccurred
 
+pytestmark = pytest.mark.blocking
+
 
 @pytest.mark.conformance("WIR-01")
 async def test_connect_asks_for_headers_and_no_responders_and_a_request_to_nobody_fails_at_once(

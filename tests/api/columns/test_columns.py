@@ -32,6 +32,7 @@ def blocking(batches: Any) -> Any:
     return batches.inner if hasattr(batches, "inner") else batches.batches
 
 
+@pytest.mark.blocking
 async def test_a_stream_is_read_as_columns(ground: Ground) -> None:
     stream = await filled(ground)
     async with stream.scan(columns=["sequence", "data"], max_batch_rows=200) as batches:
@@ -47,6 +48,7 @@ async def test_a_stream_is_read_as_columns(ground: Ground) -> None:
 
 
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_a_consumer_delivers_columns_and_takes_one_ack_for_all(ground: Ground) -> None:
     stream = await filled(ground)
     consumer = await stream.create_consumer(durable_name="c", ack_policy="explicit", ack_wait=timedelta(seconds=30))

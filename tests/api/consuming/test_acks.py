@@ -114,6 +114,7 @@ async def test_an_acknowledgement_that_cannot_be_sent_raises_and_leaves_the_mess
 
 
 @pytest.mark.conformance("ACK-07")
+@pytest.mark.blocking
 async def test_a_synchronous_acknowledgement_waits_for_the_server(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=2)
     first, second = await consumer.fetch(2)
@@ -146,6 +147,7 @@ async def test_a_synchronous_acknowledgement_has_a_deadline(ground: Ground) -> N
 
 
 @pytest.mark.conformance("ACK-08")
+@pytest.mark.blocking
 async def test_without_an_ack_policy_nothing_is_sent(ground: Ground) -> None:
     made = await consumer_of(ground, messages=3, ack_policy="none", durable_name="d")
     bound = await ground.js.consumer(made.stream_name, "d")  # says nothing of a policy
@@ -220,6 +222,7 @@ async def test_many_messages_are_acknowledged_at_once_as_the_policy_allows(
     assert len(await spy.settled()) == sent
 
 
+@pytest.mark.blocking
 async def test_acknowledgements_from_within_a_callback(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=20)
     seen: list[Msg] = []

@@ -94,6 +94,7 @@ async def test_a_small_limit_never_sticks(ground: Ground, most: int) -> None:
 
 
 @pytest.mark.conformance("CNS-05")
+@pytest.mark.blocking
 async def test_stop_drops_the_buffer_and_pulls_no_more(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=10, ack_wait=timedelta(seconds=1))
     spy = await spy_on_pulls(ground)
@@ -112,6 +113,7 @@ async def test_stop_drops_the_buffer_and_pulls_no_more(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("CNS-05")
+@pytest.mark.blocking
 async def test_drain_hands_out_what_was_delivered_and_then_ends(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=20)
     spy = await spy_on_pulls(ground)
@@ -130,6 +132,7 @@ async def test_drain_hands_out_what_was_delivered_and_then_ends(ground: Ground) 
 
 
 @pytest.mark.conformance("CNS-05")
+@pytest.mark.blocking
 async def test_a_callback_gets_what_was_delivered_before_a_drain_ends(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=10)
     seen: list[bytes] = []
@@ -162,6 +165,7 @@ async def test_consumes_of_one_consumer_are_independent_and_buffer_no_more_than_
 
 
 @pytest.mark.conformance("CNS-06")
+@pytest.mark.blocking
 async def test_a_blocked_handler_gets_no_more_than_the_limit_into_its_buffer(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=50)
     spy = await spy_on_pulls(ground)
@@ -284,6 +288,7 @@ async def test_a_slow_handler_is_no_missed_heartbeat(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("ALG-09", "STA-14")
+@pytest.mark.blocking
 async def test_a_deleted_consumer_ends_consume_with_its_error(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=2)
     async with consumer.consume() as messages:
@@ -334,6 +339,7 @@ async def test_an_unknown_status_is_told_and_survived(ground: Ground) -> None:
     assert "499 Foo" in str(told.errors[0])
 
 
+@pytest.mark.blocking
 async def test_what_a_callback_raises_is_told_and_the_next_message_comes(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3)
     told = Warnings()
@@ -361,6 +367,7 @@ async def test_warnings_without_a_handler_go_to_the_connections_events(ground: G
     assert isinstance(event.error, PullLimitExceededError)
 
 
+@pytest.mark.blocking
 async def test_a_handle_that_is_forgotten_stops(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
     async for message in consumer.consume():
@@ -385,6 +392,7 @@ async def test_r26_little_is_buffered_where_little_is_asked_for(ground: Ground) 
     assert delivered == [1, 1, 1, 1]
 
 
+@pytest.mark.blocking
 async def test_draining_the_connection_drains_its_consumes(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=20)
     connection = await ground.connect()

@@ -59,6 +59,7 @@ async def test_waiting_for_the_end_of_a_consume_has_a_deadline_and_ends_nothing(
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # a server that dies is the same on all of them
+@pytest.mark.blocking
 async def test_a_drained_ordered_consume_ends_with_the_session(front: FrontName, profile: Profile) -> None:
     """No consumer is made for it any more, and what came is handed out."""
     with NatsServer() as server:

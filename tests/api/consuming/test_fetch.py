@@ -74,6 +74,7 @@ async def test_r17_a_fetch_waits_for_what_is_missing_until_its_time_is_up(ground
 
 
 @pytest.mark.conformance("FET-02")
+@pytest.mark.blocking
 async def test_a_fetch_by_bytes_ends_where_the_server_says(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3, size=400)
     spy = await spy_on_pulls(ground)
@@ -198,6 +199,7 @@ async def test_r18_a_pull_that_timed_out_does_not_eat_the_next_message(ground: G
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
 @pytest.mark.parametrize("silent", [False, True])
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_r18_what_comes_after_all_to_a_fetch_that_is_over_is_in_the_next_one(
     ground: Ground, silent: bool
 ) -> None:
@@ -244,6 +246,7 @@ async def test_what_may_come_to_a_fetch_that_is_over_is_not_waited_for_behind_th
         assert payloads(await handle.fetch(1, expires=None)) == [b"0"]
 
 
+@pytest.mark.blocking
 async def test_r20_concurrent_fetches_do_not_mix(ground: Ground) -> None:
     """WIR-07: each has its own subscription; a refusal reaches the pull that was refused, and no other (R20)."""
     consumer = await consumer_of(ground, max_waiting=2)
@@ -276,6 +279,7 @@ async def test_r21_a_consumer_that_is_deleted_ends_a_fetch_at_once(ground: Groun
         assert time.monotonic() - begin < 10.0
 
 
+@pytest.mark.blocking
 async def test_r27_each_call_has_a_deadline_of_its_own(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for _ in range(3):

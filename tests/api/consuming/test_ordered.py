@@ -98,6 +98,7 @@ async def test_reading_ends_when_what_was_pending_is_purged(ground: Ground) -> N
 
 @pytest.mark.conformance("ORD-03", "ORD-09")
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_every_message_comes_once_and_in_order_although_deliveries_are_lost(ground: Ground) -> None:
     """Every tenth delivery is dropped on the way (K-drop), and what a former consumer still sends is left out."""
     stream = await filled(ground, 200)
@@ -137,6 +138,7 @@ async def test_r4_a_deleted_consumer_is_replaced_behind_the_last_message(ground:
     await gone(ground, stream.name)
 
 
+@pytest.mark.blocking
 async def test_r7_a_replaced_consumer_keeps_all_but_the_start(ground: Ground) -> None:
     stream = await filled(ground, 10)
     start = (await stream.info()).state.first_ts
@@ -328,6 +330,7 @@ async def test_fetches_go_on_where_the_last_one_ended_each_with_a_consumer_of_it
 
 
 @pytest.mark.conformance("ORD-12")
+@pytest.mark.blocking
 async def test_two_calls_at_a_time_exclude_each_other(ground: Ground) -> None:
     stream = await filled(ground, 1)
     creations = await ground.spy(f"$JS.API.CONSUMER.CREATE.{stream.name}.>")
@@ -347,6 +350,7 @@ async def test_two_calls_at_a_time_exclude_each_other(ground: Ground) -> None:
     assert payloads(await fetching) == [b"1"]
 
 
+@pytest.mark.blocking
 async def test_what_was_not_taken_comes_again(ground: Ground) -> None:
     stream = await filled(ground, 20)
     ordered = stream.ordered_consumer()
@@ -370,6 +374,7 @@ async def test_r24_a_cancelled_fetch_loses_nothing(ground: Ground) -> None:
     await gone(ground, stream.name)
 
 
+@pytest.mark.blocking
 async def test_a_callback_gets_the_messages_in_order(ground: Ground) -> None:
     stream = await filled(ground, 50)
     seen: list[bytes] = []

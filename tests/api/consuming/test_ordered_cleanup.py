@@ -77,6 +77,7 @@ async def test_r14_a_consumer_whose_making_is_not_answered_before_the_end_is_del
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # it has users of its own
+@pytest.mark.blocking
 async def test_who_may_not_delete_consumers_is_told_so_once_for_each(front: FrontName, profile: Profile) -> None:
     bob = {
         "user": "bob",

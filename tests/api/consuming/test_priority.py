@@ -50,6 +50,7 @@ async def test_groups_are_part_of_the_configuration(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("PRI-02")
+@pytest.mark.blocking
 async def test_each_pull_names_its_group(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3, **OVERFLOW)
     spy = await spy_on_pulls(ground)

@@ -299,6 +299,7 @@ def inner_client(ground: Ground) -> Any:
     return connection._client if ground.front == "aio" else connection.inner._inner._client
 
 
+@pytest.mark.blocking
 async def test_the_end_of_the_connection_ends_consume(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     connection = await ground.connect()

@@ -163,6 +163,7 @@ async def test_too_many_pulls_are_refused(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("STA-17", "FET-05")
+@pytest.mark.blocking
 async def test_a_wrong_pin_id_ends_a_fetch_quietly(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, **PINNED)
     assert len(await consumer.fetch(1, group="g")) == 1

@@ -22,6 +22,7 @@ def cluster() -> Iterator[NatsCluster]:
 
 
 @pytest.mark.conformance("MGT-03", "MGT-05", "MGT-06")
+@pytest.mark.blocking
 async def test_streams_are_managed_on_three_servers(cluster: NatsCluster, front: FrontName) -> None:
     async with open_ground(front, PROFILES["default"], cluster[0]) as ground:
         name = await replicated(ground, cluster)
@@ -52,6 +53,7 @@ async def test_questions_are_answered_while_leaders_change(cluster: NatsCluster,
 
 
 @pytest.mark.conformance("DIR-05", "DIR-09")
+@pytest.mark.blocking
 async def test_a_direct_read_goes_on_with_another_server(cluster: NatsCluster, front: FrontName) -> None:
     async with open_ground(front, PROFILES["default"], cluster[0], servers=tuple(cluster.urls)) as ground:
         name = await replicated(ground, cluster, allow_direct=True)

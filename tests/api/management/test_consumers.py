@@ -82,6 +82,7 @@ async def test_the_same_consumer_again_is_no_error_and_another_one_is(side: Side
 
 
 @pytest.mark.conformance("MGT-08", "STM-01")
+@pytest.mark.blocking
 async def test_an_update_changes_the_consumer_or_says_why_not(side: Side) -> None:
     with pytest.raises(ConsumerDoesNotExistError) as missing:
         await side.update_consumer(durable_name="C")
@@ -111,6 +112,7 @@ async def test_a_bound_push_consumer_keeps_its_deliver_subject(ground: Ground, j
 
 
 @pytest.mark.conformance("MGT-09", "STM-01")
+@pytest.mark.blocking
 async def test_create_or_update_does_what_is_needed(ground: Ground, side: Side) -> None:
     spy = await ground.spy(f"$JS.API.CONSUMER.CREATE.{side.stream.name}.>")
     made = await side.create_or_update_consumer(durable_name="C")
@@ -196,6 +198,7 @@ async def test_a_consumer_is_found_by_its_name(ground: Ground, side: Side) -> No
 
 
 @pytest.mark.conformance("MGT-11", "STM-01")
+@pytest.mark.blocking
 async def test_a_consumer_that_is_not_there_is_not_found(side: Side) -> None:
     made = await side.create_consumer(durable_name="C")
     await made.delete()
@@ -235,6 +238,7 @@ async def test_a_push_consumer_has_no_handle_to_pull_by(side: Side) -> None:
 
 
 @pytest.mark.conformance("MGT-11", "STM-01")
+@pytest.mark.blocking
 async def test_a_consumer_pauses_and_goes_on(ground: Ground, side: Side) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     handle = await side.create_consumer(durable_name="C")
@@ -258,6 +262,7 @@ async def test_a_consumer_pauses_and_goes_on(ground: Ground, side: Side) -> None
 
 
 @pytest.mark.conformance("STM-01")
+@pytest.mark.blocking
 async def test_a_consumer_goes_back_to_a_sequence(ground: Ground, side: Side) -> None:
     handle = await side.create_consumer(durable_name="C", ack_policy="none")
     await ground.fill(f"{side.stream.name}.a", *(b"%d" % number for number in range(6)))
@@ -293,6 +298,7 @@ async def test_a_pinned_client_is_released(ground: Ground, side: Side) -> None:
 
 
 @pytest.mark.conformance("MGT-06", "STM-01")
+@pytest.mark.blocking
 async def test_consumers_are_listed_as_iterators_and_at_once(side: Side) -> None:
     names = ["A", "B", "C"]
     for name in names:
@@ -321,6 +327,7 @@ async def test_r37_a_user_who_may_make_only_one_kind_of_consumer_makes_it(front:
 
 
 @_ONE_SERVER
+@pytest.mark.blocking
 async def test_a_call_takes_a_time_out_of_its_own(ground: Ground) -> None:
     await ground.spy("NOBODY.>")
     js = ground.nc.jetstream(prefix="NOBODY", timeout=30)

@@ -45,6 +45,7 @@ async def test_the_account_tells_what_it_uses(ground: Ground, js: JetStream) -> 
 @pytest.mark.conformance("MGT-01")
 @_ONE_SERVER
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_requests_go_where_domain_and_prefix_say(ground: Ground) -> None:
     assert ground.nc.jetstream().prefix == "$JS.API."
     assert ground.nc.jetstream().timeout == 5.0
@@ -152,6 +153,7 @@ async def test_no_answer_is_a_time_out_that_names_the_request(ground: Ground) ->
 
 
 @_ONE_SERVER
+@pytest.mark.blocking
 async def test_what_only_reads_is_asked_again_while_nobody_answers(ground: Ground) -> None:
     asked: list[str] = []
 

@@ -75,6 +75,7 @@ async def test_a_batch_under_way_ends_with_its_connection(ground: Ground) -> Non
         await reading
 
 
+@pytest.mark.blocking
 async def test_a_user_who_may_not_read_is_told_at_once(front: FrontName) -> None:
     alice = {"user": "alice", "password": "wonder", "permissions": {"publish": "$JS.API.STREAM.INFO.>"}}
     bob = {"user": "bob", "password": "tired", "permissions": {"publish": ">", "subscribe": "_ELSEWHERE.>"}}

@@ -64,6 +64,7 @@ async def test_a_time_in_the_older_form_is_read(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("DIR-02")
+@pytest.mark.blocking
 async def test_the_last_of_a_subject_is_asked_by_its_subject(ground: Ground, js: JetStream) -> None:
     stream = await direct_stream(ground, 6)
     spy = await ground.spy(f"$JS.API.DIRECT.GET.{stream.name}.>")

@@ -83,6 +83,7 @@ async def test_a_purge_takes_what_it_is_told_to(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("STM-03")
+@pytest.mark.blocking
 async def test_a_stream_that_denies_it_is_not_purged(ground: Ground) -> None:
     stream = await ground.stream(deny_purge=True, deny_delete=True)
     await ground.fill(f"{stream.name}.a", b"1")

@@ -279,6 +279,7 @@ async def test_a_list_without_entries_is_empty(ground: Ground, js: JetStream) ->
     assert await stream.consumers().all() == []
 
 
+@pytest.mark.blocking
 async def test_a_stream_is_found_by_a_subject(ground: Ground, js: JetStream) -> None:
     one, other = await ground.stream(), await ground.stream()
     assert await js.stream_name_by_subject(f"{one.name}.a") == one.name

@@ -48,6 +48,7 @@ async def _last(stream: Any) -> int:
 @pytest.mark.conformance("BAT-01")
 @pytest.mark.conformance("BAT-03")
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_r51_messages_of_a_batch_are_numbered_and_acknowledged_as_one(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     sent = await ground.spy(f"{stream.name}.>")
@@ -381,6 +382,7 @@ async def test_advisories_tell_why_a_batch_was_dropped(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("BAT-09")
+@pytest.mark.blocking
 async def test_a_stream_has_fifty_open_batches_at_most(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     batches = [ground.js.batch() for _ in range(50)]
@@ -397,6 +399,7 @@ async def test_a_stream_has_fifty_open_batches_at_most(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("BAT-10")
+@pytest.mark.blocking
 async def test_batches_are_switched_on_by_an_update_but_not_with_asynchronous_persistence(ground: Ground) -> None:
     stream = await ground.stream(storage=StorageType.FILE)
     with pytest.raises(AtomicPublishDisabledError):

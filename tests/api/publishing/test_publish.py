@@ -54,6 +54,7 @@ BOTH_WAYS = pytest.mark.parametrize("publish", [_publish, _publish_async], ids=[
 @pytest.mark.conformance("PUB-01")
 @BOTH_WAYS
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_an_acknowledgement_tells_stream_sequence_and_domain(ground: Ground, publish: Any) -> None:
     stream = await ground.stream()
     first = await publish(ground, f"{stream.name}.a", b"one")

@@ -115,6 +115,7 @@ async def test_r46_an_error_reaches_the_future_it_belongs_to(ground: Ground) -> 
 
 
 @pytest.mark.conformance("PUB-11")
+@pytest.mark.blocking
 async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
     js = _context(ground, max_pending=10, stall_wait=10)
     stream = await ground.stream()
@@ -190,6 +191,7 @@ async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> No
 
 
 @pytest.mark.conformance("PUB-12")
+@pytest.mark.blocking
 async def test_retries_do_not_hold_up_the_others(ground: Ground) -> None:
     js = _context(ground, retry=RetryPlan(attempts=1, wait=4))
     stream = await ground.stream()
@@ -210,6 +212,7 @@ async def test_a_reply_subject_cannot_be_given(ground: Ground) -> None:
     assert ground.js.publish_async_pending == 0
 
 
+@pytest.mark.blocking
 async def test_who_wants_to_hear_of_failures_is_told_each_of_them(ground: Ground) -> None:
     failed: list[tuple[str, Error | None]] = []
     js = _context(ground, on_error=lambda future: failed.append((future.subject, future.exception())))
@@ -295,6 +298,7 @@ async def test_an_error_is_a_fresh_one_for_each_who_asks(ground: Ground) -> None
     assert future.exception() is not future.exception()
 
 
+@pytest.mark.blocking
 async def test_a_closed_connection_fails_what_is_under_way(ground: Ground) -> None:
     nc = await ground.connect()
     js = nc.jetstream(domain=ground.profile.domain)
@@ -310,6 +314,7 @@ async def test_a_closed_connection_fails_what_is_under_way(ground: Ground) -> No
         await js.publish_async(f"{stream.name}.a")
 
 
+@pytest.mark.blocking
 async def test_who_drains_waits_for_the_acknowledgements(ground: Ground) -> None:
     nc = await ground.connect()
     js = nc.jetstream(domain=ground.profile.domain)
@@ -419,6 +424,7 @@ async def test_r49_a_long_round_trip_costs_its_time_once_and_not_for_each_messag
         await nc.close()
 
 
+@pytest.mark.blocking
 async def test_several_publishers_share_a_window(ground: Ground) -> None:
     js = _context(ground, max_pending=20, stall_wait=20)
     stream = await ground.stream()

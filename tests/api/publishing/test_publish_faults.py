@@ -75,6 +75,7 @@ async def test_a_stopped_server_stalls_a_full_window(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("PUB-13")
+@pytest.mark.blocking
 async def test_what_is_under_way_fails_when_the_session_is_lost(ground: Ground) -> None:
     failed: list[Error | None] = []
     js = _context(ground, on_error=lambda future: failed.append(future.exception()))

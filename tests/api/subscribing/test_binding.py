@@ -47,6 +47,7 @@ async def endpoints(ground: Ground, spy: Any) -> list[str]:
 
 @pytest.mark.conformance("STR-01")
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_the_subject_finds_the_stream_with_one_request(ground: Ground) -> None:
     stream = await ground.stream()
     spy = await ground.spy()

@@ -61,6 +61,7 @@ async def test_a_pull_subscription_that_makes_no_sense_is_refused_before_any_req
 
 
 @pytest.mark.conformance("CFG-04")
+@pytest.mark.blocking
 async def test_binding_needs_a_stream_and_a_consumer_and_no_second_name(ground: Ground) -> None:
     spy = await ground.spy()
     with pytest.raises(ConfigError, match="consumer"):

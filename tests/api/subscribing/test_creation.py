@@ -83,6 +83,7 @@ async def test_what_the_caller_sets_stands_and_several_filters_stay_out_of_the_s
 
 
 @pytest.mark.conformance("CRE-04")
+@pytest.mark.blocking
 async def test_a_consumer_without_name_keeps_the_one_it_got_and_goes_soon_when_unused(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1")
@@ -99,6 +100,7 @@ async def test_a_consumer_without_name_keeps_the_one_it_got_and_goes_soon_when_u
 
 
 @pytest.mark.conformance("CRE-09")
+@pytest.mark.blocking
 async def test_the_initial_pending_count_is_on_the_subscription(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *(b"%d" % number for number in range(7)))
@@ -261,6 +263,7 @@ async def test_what_older_servers_say_of_a_lost_race_is_understood(ground: Groun
 
 
 @pytest.mark.conformance("CRE-06", "CRE-08")
+@pytest.mark.blocking
 async def test_of_racing_members_exactly_one_made_the_consumer_and_deletes_it(ground: Ground) -> None:
     stream = await ground.stream()
     pulls = await asyncio.gather(*(ground.js.pull_subscribe(f"{stream.name}.a", "d") for _ in range(4)))

@@ -75,6 +75,7 @@ async def test_r31_a_consumer_that_was_there_survives(ground: Ground, end: str) 
 @pytest.mark.conformance("UNS-03")
 @pytest.mark.parametrize("way", ["callback", "iteration"])
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -148,6 +149,7 @@ async def test_drain_of_a_pull_subscription_hands_out_what_waits_before_the_cons
 
 
 @pytest.mark.conformance("UNS-03")
+@pytest.mark.blocking
 async def test_drain_of_a_pull_subscription_ends_its_open_fetch_and_its_consumer(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.pull_subscribe(f"{stream.name}.a")
@@ -175,6 +177,7 @@ async def test_a_delete_that_fails_after_drain_is_told_as_an_event(ground: Groun
             own.events.events.clear()
 
 
+@pytest.mark.blocking
 async def test_a_drain_that_takes_too_long_drops_the_rest_and_leaves_no_consumer(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1", b"2")
@@ -252,6 +255,7 @@ async def test_a_connection_that_drains_leaves_no_pull_consumer_and_does_not_wai
 
 
 @pytest.mark.parametrize(("end", "handled"), [("drain", 3), ("unsubscribe", 1)])
+@pytest.mark.blocking
 async def test_a_callback_may_end_its_own_subscription(ground: Ground, end: str, handled: int) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
@@ -281,6 +285,7 @@ async def test_a_callback_may_end_its_own_subscription(ground: Ground, end: str,
     assert len(seen) == handled
 
 
+@pytest.mark.blocking
 async def test_a_context_manager_unsubscribes(ground: Ground) -> None:
     stream = await ground.stream()
     async with await ground.js.subscribe(f"{stream.name}.a") as push:
@@ -291,6 +296,7 @@ async def test_a_context_manager_unsubscribes(ground: Ground) -> None:
     assert await ground.js.consumer_names(stream.name).all() == []
 
 
+@pytest.mark.blocking
 async def test_a_subscription_may_end_after_a_number_of_messages(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a")
@@ -357,6 +363,7 @@ async def test_r34_a_callback_that_refused_is_not_overruled(ground: Ground) -> N
 
 
 @pytest.mark.conformance("ACK-09")
+@pytest.mark.blocking
 async def test_a_callback_that_raises_has_not_acknowledged_and_its_error_is_told(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1")

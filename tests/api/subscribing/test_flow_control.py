@@ -39,6 +39,7 @@ async def stalled(ground: Ground, subscription: Any) -> int:
 
 @pytest.mark.conformance("FLC-01", "FLC-02", "FLC-05")
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_the_server_waits_until_what_it_sent_is_taken(ground: Ground) -> None:
     """R39: flow control is answered in every mode."""
     stream = await ground.stream()

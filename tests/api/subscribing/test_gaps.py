@@ -16,6 +16,7 @@ from jetspark.jetstream import ConsumerConfig
 @pytest.mark.conformance("GAP-01")
 @pytest.mark.parametrize("way", ["iteration", "callback"])
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_a_lost_message_is_told_once_and_delivery_goes_on(
     ground: Ground, sieve: Sieve, own: Side, way: str
 ) -> None:
@@ -116,6 +117,7 @@ async def test_a_redelivery_is_no_gap(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("GAP-05", "QUE-02")
+@pytest.mark.blocking
 async def test_a_queue_member_sees_a_part_and_that_is_no_gap(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:

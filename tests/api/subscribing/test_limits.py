@@ -32,6 +32,7 @@ async def test_r43_as_many_may_wait_as_may_be_unacknowledged(ground: Ground) -> 
 
 
 @pytest.mark.parametrize("limit", [{"pending_msgs_limit": 5}, {"pending_bytes_limit": 5}], ids=str)
+@pytest.mark.blocking
 async def test_r43_what_is_dropped_is_told_and_delivered_again(ground: Ground, limit: dict[str, Any]) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
@@ -53,6 +54,7 @@ async def test_r43_what_is_dropped_is_told_and_delivered_again(ground: Ground, l
         await subscription.unsubscribe()
 
 
+@pytest.mark.blocking
 async def test_r43_reading_may_pause_instead_and_nothing_is_dropped(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
@@ -137,6 +139,7 @@ async def test_r24_a_cancelled_wait_for_a_message_loses_none(ground: Ground) -> 
     assert sorted(seen) == sorted(some(20))
 
 
+@pytest.mark.blocking
 async def test_what_waits_is_counted_to_the_byte(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *some(100))

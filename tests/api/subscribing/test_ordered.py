@@ -88,6 +88,7 @@ async def test_its_consumer_is_as_the_document_says(ground: Ground) -> None:
 @pytest.mark.conformance("ORD-03", "ORD-09")
 @pytest.mark.parametrize("way", ["iteration", "callback"])
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_with_every_tenth_lost_each_comes_once_and_in_order(
     ground: Ground, sieve: Sieve, own: Side, way: str
 ) -> None:
@@ -205,6 +206,7 @@ async def test_r9_recovery_does_not_need_a_reader(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("ORD-05")
+@pytest.mark.blocking
 async def test_nothing_is_made_while_there_is_no_session(ground: Ground, sieve: Sieve) -> None:
     stream = await ground.stream()
     async with side(ground, sieve.url, reconnect_wait=0.05) as own:

@@ -61,6 +61,7 @@ def long_lull(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.conformance("PUL-01", "PUL-02", "PUL-03")
+@pytest.mark.blocking
 async def test_a_batch_is_asked_for_without_waiting_first_and_then_by_a_pull_that_waits(
     ground: Ground, make: Make
 ) -> None:
@@ -113,6 +114,7 @@ async def test_fetches_side_by_side_do_not_mix(ground: Ground, make: Make) -> No
 
 
 @pytest.mark.conformance("PUL-05")
+@pytest.mark.blocking
 async def test_r16_with_none_a_fetch_raises_and_never_hands_out_a_status(ground: Ground, make: Make) -> None:
     subscription = await make()
     for batch in (1, 10):
@@ -154,6 +156,7 @@ async def test_a_backlog_that_another_pull_holds_is_waited_for(ground: Ground, m
 
 @pytest.mark.conformance("PUL-07")
 @pytest.mark.profiles
+@pytest.mark.blocking
 async def test_r18_what_came_too_late_is_kept_and_handed_out_first(ground: Ground, make: Make) -> None:
     """R24, R25: a fetch that is cancelled loses nothing and stays cancelled."""
     subscription = await make()
