@@ -16,6 +16,8 @@ from jetspark import bulk
 from jetspark.jetstream import StreamConfig
 from jetspark.server import NatsCluster
 
+pytestmark = pytest.mark.matrix
+
 _PENDING = re.compile(rb'"num_pending":([1-9]\d*)')
 
 

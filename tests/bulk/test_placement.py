@@ -15,6 +15,8 @@ from jetspark.jetstream.errors import BadRequestError
 from jetspark.server import NatsCluster
 from jetspark.server.cluster import ClusterNode
 
+pytestmark = pytest.mark.matrix
+
 _TAG = "few"
 
 

@@ -343,6 +343,7 @@ def cluster() -> Iterator[NatsCluster]:
         yield cluster
 
 
+@pytest.mark.matrix
 def test_a_replicated_stream_stores_rows_of_the_same_id_once(cluster: NatsCluster) -> None:
     """Its leader refuses an id that is just being stored (10158), and a moment later it is a duplicate."""
     with bulk.connect(cluster.urls) as own:
@@ -355,6 +356,7 @@ def test_a_replicated_stream_stores_rows_of_the_same_id_once(cluster: NatsCluste
         assert read(own, name, columns=["sequence"])[0].num_rows == 100
 
 
+@pytest.mark.matrix
 def test_a_cluster_stores_every_row_in_all_replicas(cluster: NatsCluster) -> None:
     with bulk.connect(cluster.urls) as own:
         streams = Streams(own)

@@ -106,6 +106,7 @@ def is_wanted(hub: NatsServer, subject: str) -> bool:
     return any(subject in each.get("subscriptions_list", ()) for each in leaves)
 
 
+@pytest.mark.matrix
 def test_a_cluster_that_is_connected_as_a_leaf_node_is_published_to_as_safely() -> None:
     with NatsServer(jetstream=False, config={"leafnodes": {"port": -1}}) as hub:
         port = int(hub.monitor_url.rpartition(":")[2])

@@ -132,6 +132,7 @@ def test_a_server_that_halts_for_a_while_is_read_on(read_by: str, monkeypatch: p
         assert batches.report.restarts
 
 
+@pytest.mark.matrix
 def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
     with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
         streams = Streams(own)
@@ -151,6 +152,7 @@ def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
         assert (report.missing, report.complete) == (0, True)
 
 
+@pytest.mark.matrix
 def test_a_scan_that_begins_while_the_leader_is_elected_waits_for_it() -> None:
     with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
         streams = Streams(own)

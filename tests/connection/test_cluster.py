@@ -13,6 +13,8 @@ from jetspark.errors import DisconnectedError, NoRespondersError, RequestTimeout
 from jetspark.server import NatsCluster
 from jetspark.wire.events import Reconnected, ServersDiscovered
 
+pytestmark = pytest.mark.matrix
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[NatsCluster]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pandas as pd
 import pytest
+from demo.__main__ import main
 from demo.checks import Results, check_results, closed_windows, expected_delays, stages
 from demo.counts import Archived, Counts, ReturnedDelays
 from demo.publish import Published, encode_flights, load_flights
@@ -41,10 +42,10 @@ def test_help_names_the_options() -> None:
 
 
 @pytest.mark.parametrize("rows", ["0", "-5", "many"])
-def test_a_number_of_rows_that_makes_no_sense_is_refused(rows: str) -> None:
-    done = run_python("-m", "demo", f"--rows={rows}")
-    assert done.returncode == 2
-    assert f"not a positive number: '{rows}'" in done.stderr
+def test_a_number_of_rows_that_makes_no_sense_is_refused(rows: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([f"--rows={rows}"])
+    assert f"not a positive number: '{rows}'" in capsys.readouterr().err
 
 
 @pytest.mark.spark

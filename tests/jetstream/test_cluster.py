@@ -18,6 +18,8 @@ from jetspark.jetstream.api import (
 )
 from jetspark.server import NatsCluster
 
+pytestmark = pytest.mark.matrix
+
 
 @pytest.mark.slow
 def test_a_cluster_sends_nothing_that_we_do_not_know() -> None:

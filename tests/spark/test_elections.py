@@ -14,6 +14,8 @@ from jetspark.spark.options import read_options
 from jetspark.spark.reader import JetStreamReader
 from jetspark.spark.schema import read_schema
 
+pytestmark = pytest.mark.matrix
+
 
 def reader(cluster: NatsCluster, stream: str, retry: str) -> JetStreamReader:
     options = {

@@ -84,6 +84,7 @@ def test_a_query_that_may_not_get_messages_because_nobody_is_there_is_warned_onc
     assert f"STREAM.MSG.GET.{stream}: nobody answers" in caplog.text
 
 
+@pytest.mark.matrix
 def test_a_query_that_may_not_get_messages_because_nobody_answers_is_warned_once_and_reads(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -116,6 +117,7 @@ def of_another_time(nats: Nats, stream: str) -> Offset:
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_a_server_that_falls_silent_during_the_last_question_is_not_taken_for_one_that_refuses_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -155,6 +155,7 @@ def test_an_interest_stream_keeps_what_is_not_committed_and_shows_the_lag(nats: 
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_a_replicated_interest_stream_releases_whoever_leads_it() -> None:
     with NatsCluster(3) as cluster, bulk.connect(cluster.urls) as connection:
         nats = Nats(cluster[0], connection)

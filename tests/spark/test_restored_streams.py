@@ -262,6 +262,7 @@ def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_a_stream_in_memory_whose_server_was_restarted_begins_again_and_is_noticed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

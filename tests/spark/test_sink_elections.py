@@ -16,6 +16,8 @@ from jetspark.spark.progress import TaskName
 from jetspark.spark.stream_write_options import stream_write_options
 from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
 
+pytestmark = pytest.mark.matrix
+
 ROWS = StructType().add("subject", "string").add("data", "binary")
 COUNT = 6_000
 

@@ -171,6 +171,7 @@ def test_the_consumers_of_tasks_have_an_inactive_threshold_of_a_minute_at_most(n
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_the_consumer_of_a_task_that_is_killed_is_gone_within_a_minute(nats: Nats) -> None:
     stream = nats.stream()
     nats.publish([f"{stream}.a"] * 2_000, [bytes(1_000)] * 2_000)

@@ -16,7 +16,7 @@ from tests.api.consuming.support import (
     waiting,
 )
 from tests.api.sieve import Sieve
-from tests.fronts import PROFILES, FrontName, Ground, connect, open_ground
+from tests.fronts import PROFILES, FrontName, Ground, Profile, connect, open_ground
 
 from jetspark.errors import (
     ConfigError,
@@ -106,12 +106,11 @@ async def test_a_long_fetch_has_a_heartbeat_and_a_short_one_only_if_asked(ground
 
 
 @pytest.mark.conformance("FET-04")
-@pytest.mark.parametrize("kind", PROFILES)
 async def test_a_fetch_from_a_silent_server_returns_what_it_has_soon_after_its_time(
-    front: FrontName, kind: str
+    front: FrontName, profile: Profile
 ) -> None:
-    with NatsServer(config=dict(PROFILES[kind].config)) as server:
-        async with open_ground(front, PROFILES[kind], server) as ground:
+    with NatsServer(config=dict(profile.config)) as server:
+        async with open_ground(front, profile, server) as ground:
             consumer = await consumer_of(ground, messages=3)
             begin = time.monotonic()
             fetching = asyncio.create_task(consumer.fetch(10, expires=5))

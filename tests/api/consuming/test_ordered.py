@@ -404,6 +404,7 @@ async def test_a_drained_one_ends_behind_what_was_delivered(ground: Ground) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 async def test_a_change_of_the_leader_is_survived(front: FrontName) -> None:
     with NatsCluster(3) as cluster:
         async with open_ground(front, PROFILES["default"], cluster[0], reconnect_wait=0.05) as ground:

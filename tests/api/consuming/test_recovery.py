@@ -126,12 +126,11 @@ async def test_revision_1_ends_consume_when_the_consumer_is_gone(ground: Ground)
 
 
 @pytest.mark.conformance("REC-06")
-@pytest.mark.parametrize("kind", PROFILES)
 async def test_r3_a_consumer_that_vanished_is_told_and_picked_up_when_it_is_made_again(
-    front: FrontName, kind: str
+    front: FrontName, profile: Profile
 ) -> None:
     """A memory consumer is gone after a restart; consume stays, and reads on when it is there again (R3)."""
-    async with own_server(front, PROFILES[kind]) as (server, ground):
+    async with own_server(front, profile) as (server, ground):
         stream = await ground.stream(storage="file")
         fields: dict[str, Any] = {"durable_name": "d", "mem_storage": True}
         consumer = await stream.create_consumer(**fields)

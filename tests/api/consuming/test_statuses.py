@@ -253,6 +253,7 @@ async def test_a_server_that_shuts_down_ends_a_fetch_with_its_error(front: Front
 
 @pytest.mark.conformance("STA-13")
 @pytest.mark.slow
+@pytest.mark.matrix
 async def test_r2_a_change_of_the_leader_is_survived_soon(cluster: NatsCluster, front: FrontName) -> None:
     """Consume pulls again at once, so that the next message comes within a moment, three times (R2)."""
     async with open_ground(front, PROFILES["default"], cluster[0]) as ground:

@@ -12,7 +12,7 @@ from tests.fronts import PROFILES, FrontName, open_ground
 from jetspark.errors import JetStreamUnavailableError, RequestTimeoutError
 from jetspark.server import NatsCluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.matrix, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

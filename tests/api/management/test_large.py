@@ -36,6 +36,7 @@ async def _create(ground: Ground, number: int) -> None:
 @pytest.mark.slow
 @pytest.mark.conformance("MGT-06")
 @pytest.mark.blocking
+@pytest.mark.matrix
 async def test_five_thousand_streams_are_listed_by_one_call(many_streams: NatsServer, front: FrontName) -> None:
     async with open_ground(front, PROFILES["default"], many_streams) as ground:
         wanted = {f"MANY-{number}" for number in range(STREAMS)}

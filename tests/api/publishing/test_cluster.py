@@ -18,7 +18,7 @@ from jetspark.errors import DisconnectedError, DuplicateInProcessError, NoDirect
 from jetspark.jetstream import StoredMessage
 from jetspark.server import NatsCluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.matrix, pytest.mark.slow]
 
 PATIENT = PublishSettings(ack_timeout=3, stall_wait=10, retry=RetryPlan(attempts=100, wait=0.05))
 

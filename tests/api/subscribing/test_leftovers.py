@@ -57,6 +57,7 @@ RESTARTS = 50
 
 @_ONE_SERVER
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
+@pytest.mark.matrix
 async def test_a_process_that_is_killed_and_restarted_50_times_leaves_no_consumer_behind(ground: Ground) -> None:
     """The inactive threshold takes away what a killed process could not delete."""
     stream = await ground.stream()
