@@ -1,0 +1,51 @@
+"""Virtual time and connections in memory for every test of this layer, and a look at what each one leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import pytest
+from tests.driver.server import MemoryNetwork, MemoryServer
+from tests.driver.virtual_time import Clock, VirtualTimeLoop
+from tests.driver.world import World
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The event loop of these tests."""
+    return {"virtual": VirtualTimeLoop}
+
+
+@pytest.fixture(autouse=True)
+async def world() -> AsyncIterator[World]:
+    """What a test has; nothing that it opened may be there at its end."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    world = World(loop)
+    faults: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: faults.append(context))
+    yield world
+    await world.close()
+    assert not faults, f"asyncio tells of {faults}"
+    assert not world.left(), f"left: {world.left()}"
+
+
+@pytest.fixture
+def clock(world: World) -> Clock:
+    """The time."""
+    return world.clock
+
+
+@pytest.fixture
+def net(world: World) -> MemoryNetwork:
+    """The network."""
+    return world.net
+
+
+@pytest.fixture
+def server(world: World) -> MemoryServer:
+    """The server at the default address."""
+    return world.server

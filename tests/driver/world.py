@@ -1,0 +1,82 @@
+"""What a test of a driver has: the time, a network with a server, and connections that are closed at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from tests.driver.server import MemoryNetwork, MemoryServer
+from tests.driver.virtual_time import Clock, VirtualTimeLoop
+
+from jetspark import aio
+from jetspark.wire.events import Event
+
+__all__ = ["Recorder", "World"]
+
+E = TypeVar("E", bound=Event)
+
+
+class Recorder:
+    """An event handler that keeps the events and their times."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.events: list[Event] = []
+        self.times: list[float] = []
+        self._clock = clock
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        self.times.append(self._clock.now)
+
+    @property
+    def names(self) -> list[str]:
+        return [type(event).__name__ for event in self.events]
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def times_of(self, kind: type[Event]) -> list[float]:
+        return [time for event, time in zip(self.events, self.times, strict=True) if isinstance(event, kind)]
+
+
+class World:
+    """See the module.
+
+    Attributes
+    ----------
+    clock, net, server
+        The time, the network, and the server at the default address.
+    events
+        What all the connections tell.
+    """
+
+    def __init__(self, loop: VirtualTimeLoop) -> None:
+        self.clock = Clock(loop)
+        self.net = MemoryNetwork(loop, self.clock)
+        self.server: MemoryServer = self.net.server()
+        self.events = Recorder(self.clock)
+        self._loop = loop
+        self._tasks = asyncio.all_tasks()
+        self._connections: list[aio.Connection] = []
+
+    async def connect(self, where: str | Sequence[str] | None = None, **options: Any) -> aio.Connection:
+        """Open a connection; to the server at the default address, unless told otherwise."""
+        options.setdefault("on_event", self.events)
+        connection = await aio.connect(where, **options)
+        self._connections.append(connection)
+        return connection
+
+    async def close(self) -> None:
+        """Close the connections that the test left open."""
+        for connection in self._connections:
+            await connection.close()
+        self._connections.clear()
+        gc.collect(0)
+        await self.clock.settle()
+
+    def left(self) -> list[object]:
+        """Tasks, connections and timers that are still there."""
+        tasks = [task for task in asyncio.all_tasks() - self._tasks if task is not asyncio.current_task()]
+        return [*tasks, *self.net.open_transports, *self._loop.timers]
