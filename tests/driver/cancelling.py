@@ -65,13 +65,18 @@ async def cancel_everywhere(
     operation: Callable[[], Coroutine[Any, Any, object]],
     after: Callable[[], Awaitable[object]],
     moment: Moment = "waiting",
+    *,
+    before: Callable[[], Awaitable[object]] | None = None,
 ) -> int:
     """Run the operation until it is not reached by the cancellation any more; returns how many awaits it has.
 
-    Each time, the task must end as cancelled and leave no task, and `after` checks what else has to hold.
+    Each time, the task must end as cancelled and leave no task, and `after` checks what else has to hold. `before` runs
+    ahead of each one, and is not cancelled.
     """
     for step in range(_MOST):
-        before = asyncio.all_tasks()
+        if before is not None:
+            await before()
+        present = asyncio.all_tasks()
         cancelled = _CancelledAt(operation(), step, moment)
 
         async def run(cancelled: _CancelledAt = cancelled) -> object:
@@ -84,7 +89,7 @@ async def cancel_everywhere(
         else:
             task.result()
         await after()
-        left = {each for each in asyncio.all_tasks() - before if not each.done()}
+        left = {each for each in asyncio.all_tasks() - present if not each.done()}
         assert not left, f"cancelled at await {step} it left {left}"
         if not cancelled.reached:
             return step

@@ -74,7 +74,7 @@ class World:
             await connection.close()
         self._connections.clear()
         gc.collect(0)
-        await self.clock.settle()
+        await self.clock.advance(2 * self.net.latency)  # what is on its way arrives
 
     def left(self) -> list[object]:
         """Tasks, connections and timers that are still there."""
