@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
+from tests.driver.jetstream import JetStreamScript, StreamScript
 from tests.driver.server import MemoryNetwork, MemoryServer
 from tests.driver.virtual_time import Clock, VirtualTimeLoop
 from tests.driver.world import World
@@ -49,3 +50,15 @@ def net(world: World) -> MemoryNetwork:
 def server(world: World) -> MemoryServer:
     """The server at the default address."""
     return world.server
+
+
+@pytest.fixture
+def script(server: MemoryServer) -> JetStreamScript:
+    """JetStream on the server at the default address."""
+    return JetStreamScript(server)
+
+
+@pytest.fixture
+def stream(script: JetStreamScript) -> StreamScript:
+    """A stream ORDERS, which takes `orders.>`."""
+    return script.stream("ORDERS")

@@ -118,9 +118,13 @@ class Session:
         header = header_block(status, headers) if status or headers else b""
         return self.deliver_raw(subject, payload, reply, header)
 
-    def deliver_raw(self, subject: str, payload: bytes, reply: str, header: bytes) -> int:
-        """As `deliver`, with the header block as it is."""
-        found = [sub for sub in self.subs.values() if matches(sub.subject, subject)]
+    def deliver_raw(self, subject: str, payload: bytes, reply: str, header: bytes, to: str = "") -> int:
+        """As `deliver`, with the header block as it is.
+
+        `to` is what the subscriptions listen to, where that is not the subject that the message shows: a consumer sends
+        to an inbox, and its messages keep their subjects.
+        """
+        found = [sub for sub in self.subs.values() if matches(sub.subject, to or subject)]
         for sub in found:
             self.send(message(subject, sub.sid, payload, reply, header))
             if sub.sid in self.left:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tests.driver.server import MemoryNetwork, MemoryServer
 from tests.driver.virtual_time import Clock, VirtualTimeLoop
 
 from jetspark import aio
+from jetspark.aio.jetstream import JetStream
+from jetspark.flow.publish_window import PublishSettings
 from jetspark.wire.events import Event
 
 __all__ = ["Recorder", "World"]
 
 E = TypeVar("E", bound=Event)
+
+_WEAK: Final = {"_weakly.<locals>.call", "_again"}
 
 
 class Recorder:
@@ -68,6 +72,11 @@ class World:
         self._connections.append(connection)
         return connection
 
+    async def jetstream(self, *, options: dict[str, Any] | None = None, **settings: Any) -> JetStream:
+        """Open a connection with these options; returns a context that publishes with these settings."""
+        connection = await self.connect(**(options or {}))
+        return connection.jetstream(publishing=PublishSettings(**settings))
+
     async def close(self) -> None:
         """Close the connections that the test left open."""
         for connection in self._connections:
@@ -79,4 +88,11 @@ class World:
     def left(self) -> list[object]:
         """Tasks, connections and timers that are still there."""
         tasks = [task for task in asyncio.all_tasks() - self._tasks if task is not asyncio.current_task()]
-        return [*tasks, *self.net.open_transports, *self._loop.timers]
+        timers = [timer for timer in self._loop.timers if not _is_weak(timer)]
+        return [*tasks, *self.net.open_transports, *timers]
+
+
+def _is_weak(timer: asyncio.TimerHandle) -> bool:
+    """A timer that holds nobody, and does nothing once its owner is gone, need not be cancelled."""
+    callback: Any = timer._callback  # type: ignore[attr-defined]  # asyncio has no other way to tell
+    return getattr(callback, "__qualname__", "") in _WEAK
