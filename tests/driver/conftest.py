@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -21,10 +22,12 @@ def pytest_asyncio_loop_factories(
 
 
 @pytest.fixture(autouse=True)
-async def world() -> AsyncIterator[World]:
+async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """What a test has; nothing that it opened may be there at its end."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
+    numbers = random.Random(7)
+    monkeypatch.setattr("jetspark.wire.client.SystemRandom", lambda: numbers)
     world = World(loop)
     faults: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: faults.append(context))

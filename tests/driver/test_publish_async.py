@@ -213,6 +213,18 @@ async def test_a_publish_whose_time_ended_without_a_session_is_never_sent(
     assert not stream.published
 
 
+async def test_a_publish_whose_time_ended_while_the_loop_was_busy_is_never_sent(
+    world: World, stream: StreamScript, clock: Clock
+) -> None:
+    js = await world.jetstream(ack_timeout=2)
+    future = await js.publish_async("orders.new")
+    clock.block(3)
+    with pytest.raises(PublishTimeoutError):
+        await future
+    await clock.until(10)
+    assert not stream.published
+
+
 async def test_a_full_buffer_refuses_a_publish_and_counts_nothing(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock
 ) -> None:

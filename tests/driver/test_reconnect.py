@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from itertools import pairwise
 
 import pytest
 from tests.driver.server import MemoryNetwork, MemoryServer
 from tests.driver.virtual_time import Clock
-from tests.driver.world import World
+from tests.driver.world import World, fix_jitter
 
-from jetspark import aio
 from jetspark.errors import (
     AuthenticationError,
     ConnectError,
@@ -20,22 +18,6 @@ from jetspark.errors import (
     NoServersError,
 )
 from jetspark.wire.events import Closed, Disconnected, ErrorOccurred, LameDuck, ServersDiscovered
-
-
-class Fixed(random.Random):
-    """Gives one number again and again."""
-
-    def __init__(self, number: float) -> None:
-        super().__init__()
-        self._number = number
-
-    def random(self) -> float:
-        return self._number
-
-
-def fix_jitter(connection: aio.Connection, number: float) -> None:
-    """Let the connection's random numbers be that one: 0 cuts nothing off a wait, nearly 1 cuts off a half."""
-    connection._client.servers._rng = Fixed(number)
 
 
 @pytest.mark.conformance("REC-01")

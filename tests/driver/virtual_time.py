@@ -72,6 +72,10 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
     def run_in_executor(self, *_: object) -> Any:
         raise RuntimeError("no threads in virtual time")
 
+    def block(self, seconds: float) -> None:
+        """Let the time pass at once, as code does that keeps the loop busy."""
+        self._now += seconds
+
     def _pass(self, seconds: float | None) -> None:
         """Nothing is ready; the next timer is due in so many seconds."""
         if seconds is None:
@@ -118,6 +122,10 @@ class Clock:
     def now(self) -> float:
         """Seconds since the test began, without the noise of floating point."""
         return round(self._loop.time() - _START, 9)
+
+    def block(self, seconds: float) -> None:
+        """Keep the loop busy for so long: the time passes, and nothing runs meanwhile."""
+        self._loop.block(seconds)
 
     async def settle(self) -> None:
         """Let all run that can run now. The time stays. Not in two tasks at once: they would wait for each other."""

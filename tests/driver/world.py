@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
@@ -15,7 +16,7 @@ from jetspark.aio.jetstream import JetStream
 from jetspark.flow.publish_window import PublishSettings
 from jetspark.wire.events import Event
 
-__all__ = ["Recorder", "World"]
+__all__ = ["Recorder", "World", "fix_jitter"]
 
 E = TypeVar("E", bound=Event)
 
@@ -96,3 +97,19 @@ def _is_weak(timer: asyncio.TimerHandle) -> bool:
     """A timer that holds nobody, and does nothing once its owner is gone, need not be cancelled."""
     callback: Any = timer._callback  # type: ignore[attr-defined]  # asyncio has no other way to tell
     return getattr(callback, "__qualname__", "") in _WEAK
+
+
+class _Fixed(random.Random):
+    """Gives one number again and again."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__()
+        self._number = number
+
+    def random(self) -> float:
+        return self._number
+
+
+def fix_jitter(connection: aio.Connection, number: float) -> None:
+    """Let the connection's random numbers be that one: 0 cuts nothing off a wait, nearly 1 cuts off a half."""
+    connection._client.servers._rng = _Fixed(number)
