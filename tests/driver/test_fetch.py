@@ -150,9 +150,7 @@ async def test_two_heartbeats_of_silence_end_a_fetch(world: World, worker: Consu
     assert clock.now == 7.0
 
 
-async def test_a_fetch_without_an_end_pulls_again_and_again(
-    world: World, worker: ConsumerScript, clock: Clock
-) -> None:
+async def test_a_fetch_without_an_end_pulls_again_and_again(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     fetching = asyncio.create_task(consumer.fetch(1, expires=None, idle_heartbeat=15))
     for number in range(1, 5):
@@ -277,9 +275,7 @@ async def test_a_fetch_with_enough_left_by_others_sends_no_pull(
     assert len(worker.pulls) == 1
 
 
-async def test_a_fetch_that_waits_takes_what_another_leaves(
-    world: World, worker: ConsumerScript, clock: Clock
-) -> None:
+async def test_a_fetch_that_waits_takes_what_another_leaves(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     first, second = asyncio.create_task(consumer.fetch(3)), asyncio.create_task(consumer.fetch(2))
     await clock.settle()
@@ -303,9 +299,7 @@ async def test_a_late_answer_to_a_fetch_whose_time_ended_goes_to_the_next_one(
     assert len(worker.pulls) == 1
 
 
-async def test_what_a_cancelled_fetch_had_goes_to_a_consume(
-    world: World, worker: ConsumerScript, clock: Clock
-) -> None:
+async def test_what_a_cancelled_fetch_had_goes_to_a_consume(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     first = asyncio.create_task(consumer.fetch(5))
     await clock.settle()
