@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
-from tests.driver.jetstream import JetStreamScript, StreamScript
+from tests.driver.jetstream import ConsumerScript, JetStreamScript, StreamScript
 from tests.driver.server import MemoryNetwork, MemoryServer
 from tests.driver.virtual_time import Clock, VirtualTimeLoop
 from tests.driver.world import World
@@ -65,3 +65,15 @@ def script(server: MemoryServer) -> JetStreamScript:
 def stream(script: JetStreamScript) -> StreamScript:
     """A stream ORDERS, which takes `orders.>`."""
     return script.stream("ORDERS")
+
+
+@pytest.fixture
+def worker(script: JetStreamScript) -> ConsumerScript:
+    """A pull consumer of ORDERS."""
+    return script.consumer("worker", ack_wait=9_000_000_000)
+
+
+@pytest.fixture
+def pusher(script: JetStreamScript) -> ConsumerScript:
+    """A push consumer of ORDERS that sends heartbeats every five seconds, and asks for flow control."""
+    return script.consumer("pusher", deliver_subject="deliver.here", idle_heartbeat=5_000_000_000, flow_control=True)

@@ -28,12 +28,6 @@ from jetspark.errors import (
 from jetspark.wire.events import ErrorOccurred
 
 
-@pytest.fixture
-def worker(script: JetStreamScript) -> ConsumerScript:
-    """A pull consumer."""
-    return script.consumer("worker")
-
-
 class Consume:
     """A running consume, and what it warns of."""
 

@@ -7,7 +7,7 @@ import gc
 
 import pytest
 from tests.driver.cancelling import Moment, cancel_everywhere
-from tests.driver.jetstream import ConsumerScript, JetStreamScript
+from tests.driver.jetstream import ConsumerScript
 from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
 from tests.driver.world import World, fix_jitter
@@ -16,12 +16,6 @@ from jetspark import aio
 from jetspark.aio.jetstream import Consumer
 from jetspark.errors import DrainTimeoutError
 from jetspark.wire.events import ErrorOccurred
-
-
-@pytest.fixture
-def worker(script: JetStreamScript) -> ConsumerScript:
-    """A pull consumer."""
-    return script.consumer("worker", ack_wait=9_000_000_000)
 
 
 async def handle(world: World) -> Consumer:

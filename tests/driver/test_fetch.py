@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.driver.cancelling import Moment, cancel_everywhere
-from tests.driver.jetstream import ConsumerScript, JetStreamScript
+from tests.driver.jetstream import ConsumerScript
 from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
 from tests.driver.world import World, fix_jitter
@@ -27,13 +28,7 @@ from jetspark.errors import (
 )
 
 
-@pytest.fixture
-def worker(script: JetStreamScript) -> ConsumerScript:
-    """A pull consumer."""
-    return script.consumer("worker")
-
-
-async def handle(world: World, **options: object) -> Consumer:
+async def handle(world: World, **options: Any) -> Consumer:
     """Connect, and get the handle of the worker."""
     return await (await world.connect(**options)).jetstream().consumer("ORDERS", "worker")
 

@@ -24,12 +24,6 @@ from jetspark.errors import (
 from jetspark.wire.events import ErrorOccurred
 
 
-@pytest.fixture
-def worker(script: JetStreamScript) -> ConsumerScript:
-    """A pull consumer."""
-    return script.consumer("worker")
-
-
 async def bound(world: World) -> PullSubscription:
     """Connect, and bind to the worker."""
     js = (await world.connect()).jetstream()
