@@ -13,6 +13,8 @@ from tests.driver.server import MemoryNetwork, MemoryServer
 from tests.driver.virtual_time import Clock, VirtualTimeLoop
 from tests.driver.world import World
 
+from jetspark.flow.push.resetting import ResetBackoff
+
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
@@ -28,6 +30,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     assert isinstance(loop, VirtualTimeLoop)
     numbers = random.Random(7)
     monkeypatch.setattr("jetspark.wire.client.SystemRandom", lambda: numbers)
+    monkeypatch.setattr(ResetBackoff.__init__, "__defaults__", (None, lambda: 0.0))  # its waits are not cut
     world = World(loop)
     faults: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: faults.append(context))

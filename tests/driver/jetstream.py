@@ -342,5 +342,6 @@ class JetStreamScript:
         name = config.get("name") or config.get("durable_name") or f"made-up-{next(self._names)}"
         config.setdefault("name", name)
         consumer = self.consumers[name] = ConsumerScript(self, names[0], name, config)
+        consumer.stream_seq = config.get("opt_start_seq", 1) - 1
         self.created.append(consumer)
         return consumer.info
