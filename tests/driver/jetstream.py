@@ -276,6 +276,17 @@ class JetStreamScript:
         consumer = self.consumers[name] = ConsumerScript(self, stream, name, fields)
         return consumer
 
+    def make(self, pub: Pub) -> Answer:
+        """Make the consumer that a request asks for."""
+        stream = pub.subject.removeprefix(API).split(".")[2]
+        config: dict[str, Any] = pub.json["config"]
+        name = config.get("name") or config.get("durable_name") or f"made-up-{next(self._names)}"
+        config.setdefault("name", name)
+        consumer = self.consumers[name] = ConsumerScript(self, stream, name, config)
+        consumer.stream_seq = config.get("opt_start_seq", 1) - 1
+        self.created.append(consumer)
+        return consumer.info
+
     # -- the API -------------------------------------------------------------------------------------------------
 
     def _acked(self, pub: Pub) -> None:
@@ -320,7 +331,7 @@ class JetStreamScript:
         kind, action, *names = endpoint.split(".")
         match kind, action, names:
             case "CONSUMER", "CREATE", _:
-                return self._create(names, pub)
+                return self.make(pub)
             case "CONSUMER", "INFO", [_, name]:
                 found = self.consumers.get(name)
                 return NO_CONSUMER if found is None or found.deleted else found.info
@@ -336,12 +347,3 @@ class JetStreamScript:
                 names = sorted(self.streams)
                 return {"total": len(names), "offset": 0, "limit": 1024, "streams": names}
         raise AssertionError(f"no answer to {pub.subject}")
-
-    def _create(self, names: list[str], pub: Pub) -> Answer:
-        config: dict[str, Any] = pub.json["config"]
-        name = config.get("name") or config.get("durable_name") or f"made-up-{next(self._names)}"
-        config.setdefault("name", name)
-        consumer = self.consumers[name] = ConsumerScript(self, names[0], name, config)
-        consumer.stream_seq = config.get("opt_start_seq", 1) - 1
-        self.created.append(consumer)
-        return consumer.info

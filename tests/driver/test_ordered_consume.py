@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
-from tests.driver.jetstream import SILENCE, ConsumerScript, JetStreamScript, refusal
+from tests.driver.frames import Pub
+from tests.driver.jetstream import SILENCE, Answer, ConsumerScript, JetStreamScript, refusal
 from tests.driver.reading import Reading, alive, handle, reading, starts
 from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
@@ -167,15 +167,32 @@ async def test_the_tries_in_a_row_may_be_limited(world: World, script: JetStream
     assert len(script.asked("CONSUMER.CREATE.>")) == 3
 
 
+async def test_no_consumer_is_tried_without_a_session(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE, script.make)
+    read = await reading(world, {"reconnect_wait": 10, "reconnect_wait_max": 10})
+    fix_jitter(read.consumer._js.connection, 0)
+    await clock.until(0.5)
+    server.down()
+    await clock.until(5)
+    server.up()
+    await clock.until(12)
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 10.5]
+    assert len(alive(script)) == 1
+    script.created[0].pull.fill(1)
+    assert await read.take(1) == [b"1"]
+
+
 async def test_a_consumer_whose_making_was_not_answered_is_deleted_later(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     made: list[ConsumerScript] = []
 
-    def make_in_silence(pub: Any) -> Any:
+    def make_in_silence(pub: Pub) -> Answer:
+        answer = script.make(pub)
         if made:
-            return script._create(["ORDERS"], pub)
-        script._create(["ORDERS"], pub)
+            return answer
         made.extend(script.created)
         return SILENCE
 

@@ -212,6 +212,34 @@ async def test_the_tries_in_a_row_may_be_limited(world: World, script: JetStream
     assert subscription.closed
 
 
+async def test_no_consumer_is_tried_without_a_session(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, {"reconnect_wait": 20, "reconnect_wait_max": 20})
+    fix_jitter(subscription._connection, 0)
+    script.created[0].push(b"1")
+    await clock.settle()
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE, script.make)
+    await clock.until(15.5)
+    server.down()
+    await clock.until(16)
+    server.up()
+    await clock.until(40)
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 15.0, 35.5]
+    assert starts(script) == [None, 2]
+
+
+async def test_a_lost_session_makes_a_new_consumer_at_once_also_after_one_that_brought_nothing(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    await clock.until(16)
+    server.session.reset()
+    await clock.until(16.5)
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 15.0, 16.0]
+    assert not subscription.closed
+
+
 async def test_what_a_full_subscription_dropped_is_read_again_when_there_is_room(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from tests.driver.cancelling import Moment, cancel_everywhere
+from tests.driver.frames import Ping
 from tests.driver.jetstream import ConsumerScript, JetStreamScript
 from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
@@ -53,7 +54,9 @@ async def test_several_are_asked_for_without_waiting_and_then_waited_for(
 
 
 @pytest.mark.conformance("PUL-02")
-async def test_what_is_there_is_returned_at_once(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_what_is_there_is_returned_at_once(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
     subscription = await bound(world)
     fetching = asyncio.create_task(subscription.fetch(10))
     await clock.settle()
@@ -62,6 +65,8 @@ async def test_what_is_there_is_returned_at_once(world: World, worker: ConsumerS
     assert payloads(await fetching) == [b"1", b"2", b"3"]
     assert clock.now == 0.0
     assert len(worker.pulls) == 1
+    await clock.settle()
+    assert len(server.session.of(Ping)) == 1  # that pull is over: nothing more is waited for
 
 
 async def test_a_pull_that_is_served_in_part_is_over_after_a_quarter_of_a_second(
@@ -218,6 +223,42 @@ async def test_a_fetch_that_waits_takes_what_a_cancelled_one_leaves(
     first.cancel()
     assert payloads(await second) == [b"1", b"2"]
     assert clock.now == 0.0
+
+
+async def test_a_fetch_whose_time_ended_without_a_session_is_never_sent(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
+    subscription = await bound(world)
+    server.down()
+    await clock.settle()
+    with pytest.raises(NoMessageError):
+        await subscription.fetch(1, timeout=2)
+    assert clock.now == 2.0
+    server.up()
+    await clock.until(20)
+    assert len(server.sessions) == 2
+    assert not worker.pulls
+
+
+async def test_what_a_fetch_gets_beyond_its_batch_goes_to_the_next_one(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
+    world.net.latency = 0.1
+    subscription = await bound(world)
+    first = asyncio.create_task(subscription.fetch(1, timeout=60))
+    await clock.advance(1)
+    second = asyncio.create_task(subscription.fetch(2, timeout=60))
+    await clock.advance(1)
+    worker.pull.status("404 No Messages")
+    await clock.advance(1)
+    worker.pulls[0].fill(1)
+    await clock.advance(0.05)
+    first.cancel()
+    await clock.advance(0.21)  # its message was left, the second fetch took it, and its own pull ends
+    worker.pull.fill(2)  # the server has not heard of that
+    assert payloads(await second) == [b"1", b"2"]
+    assert payloads(await subscription.fetch(1)) == [b"3"]
+    assert len(worker.pulls) == 3
 
 
 async def test_unsubscribing_ends_an_open_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:

@@ -81,6 +81,32 @@ async def test_drain_times_out_drops_the_rest_and_deletes(world: World, script: 
     assert script.created[0].deleted
 
 
+async def test_a_drain_that_was_cancelled_may_be_repeated(world: World, script: JetStreamScript, clock: Clock) -> None:
+    script.stream("ORDERS")
+    subscription = await (await world.connect()).jetstream().subscribe("orders.a")
+    script.created[0].push(b"1")
+    await clock.settle()
+    first = asyncio.create_task(subscription.drain())
+    await clock.until(1)
+    first.cancel()
+    await clock.settle()
+    second = asyncio.create_task(subscription.drain())
+    await clock.until(2)
+    assert [message.payload async for message in subscription] == [b"1"]
+    await second
+    assert script.created[0].deleted
+
+
+async def test_close_of_the_connection_drops_what_waits(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+    subscription = await bound(world)
+    pusher.push(b"1", b"2")
+    await clock.settle()
+    assert subscription.pending_msgs == 2
+    await subscription._connection.close()
+    assert subscription.pending_msgs == 0
+    assert subscription.closed
+
+
 @pytest.mark.conformance("UNS-02")
 async def test_unsubscribing_leaves_a_bound_consumer(
     world: World, server: MemoryServer, pusher: ConsumerScript, clock: Clock

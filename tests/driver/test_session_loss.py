@@ -173,6 +173,21 @@ async def test_a_loss_with_unconfirmed_publishes_is_told_to_one_flush(
     await connection.flush()
 
 
+async def test_a_loss_without_publishes_since_the_last_is_not_told_again(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
+    connection = await world.connect()
+    await connection.publish("a")
+    await clock.settle()
+    server.session.reset()
+    await clock.settle()
+    with pytest.raises(DisconnectedError):
+        await connection.flush()
+    server.session.reset()
+    await clock.settle()
+    await connection.flush()
+
+
 async def test_expired_credentials_end_the_session_at_once(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect(token="t")
     server.session.error("User Authentication Expired")
