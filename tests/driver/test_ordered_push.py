@@ -240,6 +240,23 @@ async def test_a_lost_session_makes_a_new_consumer_at_once_also_after_one_that_b
     assert not subscription.closed
 
 
+async def test_the_time_without_a_session_is_not_counted_as_a_try(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, {"reconnect_wait": 90, "reconnect_wait_max": 90}, max_reset_attempts=2)
+    fix_jitter(subscription._connection, 0)
+    script.created[0].push(b"1")
+    await clock.settle()
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE, script.make)
+    await clock.until(15.5)
+    server.down()
+    await clock.until(100)
+    server.up()
+    await clock.until(106)
+    assert starts(script) == [None, 2]
+    assert not subscription.closed
+
+
 async def test_what_a_full_subscription_dropped_is_read_again_when_there_is_room(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
