@@ -165,6 +165,8 @@ class MemoryServer:
         Cleared: a client that connects waits for ever, as where a firewall drops its packets.
     greets, answers_connect, answers_pings, routes
         What it does.
+    tls_error, goes_in_tls
+        What becomes of a TLS handshake: it fails, or the server closes the connection in it.
     rejects
         Text of an `-ERR` with which it answers CONNECT, and closes.
     handlers
@@ -190,6 +192,7 @@ class MemoryServer:
         self.greets = self.answers_connect = self.answers_pings = self.routes = True
         self.rejects = ""
         self.tls_error: Exception | None = None
+        self.goes_in_tls = False
         self.attempts: list[float] = []
         self.sessions: list[Session] = []
         self.handlers: list[tuple[str, Handler]] = []
@@ -315,7 +318,7 @@ class MemoryNetwork:
             session.send(server.greeting())
         return transport
 
-    async def start_tls(self, transport: asyncio.BaseTransport) -> asyncio.Transport:
+    async def start_tls(self, transport: asyncio.BaseTransport) -> asyncio.Transport | None:
         """Encrypt, as `loop.start_tls` does; here the bytes stay as they are."""
         assert isinstance(transport, MemoryTransport)
         session = next(
@@ -325,6 +328,9 @@ class MemoryNetwork:
         if session.server.tls_error is not None:
             transport.close()
             raise session.server.tls_error
+        if session.server.goes_in_tls:
+            transport.abort()
+            return None
         session.tls = True
         return transport
 

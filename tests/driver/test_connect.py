@@ -149,6 +149,16 @@ async def test_a_failed_tls_handshake_leaves_nothing_open(world: World, server: 
         await world.connect(tls=TLSOptions(verify=False))
 
 
+async def test_a_server_that_goes_in_the_tls_handshake_is_a_failure_at_once(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
+    server.info["tls_required"] = True
+    server.goes_in_tls = True
+    with pytest.raises(ConnectError, match="during the TLS handshake"):
+        await world.connect(tls=TLSOptions(verify=False))
+    assert clock.now == 0.0
+
+
 async def test_retry_connect_goes_on_until_the_server_is_there(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:

@@ -296,6 +296,22 @@ async def test_a_second_unsubscribe_is_an_error_without_traffic(
     assert len(server.session.frames) == frames
 
 
+async def test_a_drain_after_the_end_or_beside_another_is_an_error(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
+    subscription = await bound(world)
+    server.answers_pings = False
+    first = asyncio.create_task(subscription.drain())
+    await clock.settle()
+    with pytest.raises(SubscriptionClosedError):
+        await subscription.drain()
+    server.answers_pings = True
+    server.session.send(b"PONG\r\n")
+    await first
+    with pytest.raises(SubscriptionClosedError):
+        await subscription.drain()
+
+
 async def test_drain_waits_until_what_came_late_is_fetched(world: World, worker: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     first = asyncio.create_task(subscription.fetch(5))

@@ -29,8 +29,8 @@ class Network(Protocol):
     async def open(self, protocol: asyncio.BaseProtocol, host: str, port: int) -> asyncio.Transport:
         """Connect to a server."""
 
-    async def start_tls(self, transport: asyncio.BaseTransport) -> asyncio.Transport:
-        """Encrypt a connection."""
+    async def start_tls(self, transport: asyncio.BaseTransport) -> asyncio.Transport | None:
+        """Encrypt a connection; None where the server went meanwhile."""
 
 
 class VirtualTimeLoop(asyncio.BaseEventLoop):
@@ -65,7 +65,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         protocol = protocol_factory()
         return await self.network.open(protocol, host, port), protocol
 
-    async def start_tls(self, transport: asyncio.BaseTransport, *_: object, **__: object) -> asyncio.Transport:
+    async def start_tls(self, transport: asyncio.BaseTransport, *_: object, **__: object) -> asyncio.Transport | None:
         assert self.network is not None
         return await self.network.start_tls(transport)
 
