@@ -20,6 +20,7 @@ from jetspark.errors import (
     LeadershipChangeError,
     MissedHeartbeatError,
     NoConsumerResponseError,
+    PermissionsViolationError,
     PullLimitExceededError,
     ServerShutdownError,
 )
@@ -258,3 +259,16 @@ async def test_a_message_that_never_fits_is_told_and_asked_for_slowly(
     assert len(consume.warnings) == 3
     assert [pull.fields["max_bytes"] for pull in worker.pulls] == [1000] * 4
     assert [pull.at for pull in worker.pulls] == [0.0, 0.25, 2.5, 5.0]
+
+
+async def test_a_user_who_may_not_pull_is_told_and_another_forbidden_subject_is_no_concern(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
+    consume = await consuming(world, max_messages=10)
+    await clock.settle()
+    server.session.error('Permissions Violation for Publish to "somewhere.else"')
+    await clock.settle()
+    assert not consume.context.closed
+    server.session.error(f'Permissions Violation for Publish to "{worker.pull.request.subject}"')
+    with pytest.raises(PermissionsViolationError):
+        await consume.take(1)

@@ -102,6 +102,20 @@ async def test_a_session_that_is_lost_under_a_drain_ends_it(
     assert len(worker.pulls) == 1
 
 
+async def test_drain_without_a_session_ends_at_once(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
+    context = (await handle(world)).consume()
+    await clock.settle()
+    worker.pull.fill(1)
+    await clock.until(1)
+    server.down()
+    await clock.settle()
+    await context.drain()
+    assert [message.payload async for message in context] == [b"1"]
+    assert clock.now == 1.0
+
+
 async def test_stop_ends_a_drain(world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock) -> None:
     context = (await handle(world)).consume()
     await clock.settle()

@@ -107,6 +107,36 @@ async def test_close_of_the_connection_drops_what_waits(world: World, pusher: Co
     assert subscription.closed
 
 
+async def test_drain_hands_out_what_is_on_its_way(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+    world.net.latency = 0.1
+    subscription = await bound(world)
+    await clock.advance(1)
+    draining = asyncio.create_task(subscription.drain())
+    await clock.advance(0.05)
+    pusher.push(b"1")  # the server has not heard of it
+    assert [message.payload async for message in subscription] == [b"1"]
+    await draining
+
+
+async def test_a_limit_ends_it_after_so_many_and_at_once_where_they_have_come(
+    world: World, pusher: ConsumerScript, clock: Clock
+) -> None:
+    subscription = await bound(world)
+    pusher.push(b"1")
+    await clock.settle()
+    await subscription.unsubscribe(3)
+    pusher.push(b"2", b"3", b"4")
+    assert [message.payload async for message in subscription] == [b"1", b"2", b"3"]
+    assert subscription.closed
+    second = await subscription._connection.jetstream().subscribe_bind("ORDERS", None, "pusher")
+    await clock.settle()
+    pusher.push(b"5", b"6")
+    await clock.settle()
+    await second.unsubscribe(1)
+    assert second.closed
+    assert [message.payload async for message in second] == [b"5", b"6"]
+
+
 @pytest.mark.conformance("UNS-02")
 async def test_unsubscribing_leaves_a_bound_consumer(
     world: World, server: MemoryServer, pusher: ConsumerScript, clock: Clock
