@@ -269,6 +269,18 @@ async def test_drain_hands_out_what_came_and_deletes(world: World, script: JetSt
     assert clock.now == 0.0
 
 
+async def test_drain_hands_out_what_is_on_its_way(world: World, script: JetStreamScript, clock: Clock) -> None:
+    world.net.latency = 0.1
+    read = Reading(await handle(world))
+    await clock.advance(1)
+    await read.context.drain()
+    await clock.advance(0.05)
+    script.created[0].pull.fill(1)  # the server has not heard of it
+    assert [message.payload async for message in read.context] == [b"1"]
+    await clock.advance(1)
+    assert alive(script) == []
+
+
 async def test_stop_while_a_consumer_is_being_made_deletes_it(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:

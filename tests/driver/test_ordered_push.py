@@ -257,6 +257,24 @@ async def test_the_time_without_a_session_is_not_counted_as_a_try(
     assert not subscription.closed
 
 
+async def test_flow_control_of_a_former_consumer_is_not_answered(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    first = script.created[0]
+    first.push(b"1")
+    first.ask_flow("$JS.FC.ORDERS.first.1")
+    first.lose()
+    first.push(b"3")
+    await clock.settle()
+    second = script.created[1]
+    second.push(b"2")
+    second.ask_flow("$JS.FC.ORDERS.second.1")
+    assert await take(subscription, 2) == [b"1", b"2"]
+    await clock.settle()
+    assert [pub.subject for pub in script.flow] == ["$JS.FC.ORDERS.second.1"]
+
+
 async def test_what_a_full_subscription_dropped_is_read_again_when_there_is_room(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:

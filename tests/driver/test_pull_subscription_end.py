@@ -87,6 +87,27 @@ async def test_drain_waits_until_what_came_late_is_fetched(world: World, worker:
     assert subscription.closed
 
 
+async def test_drain_ends_at_once_when_the_reader_asks_again(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
+    subscription = await bound(world)
+    first = asyncio.create_task(subscription.fetch(5))
+    await clock.settle()
+    worker.pull.fill(1)
+    await clock.settle()
+    first.cancel()
+    await clock.settle()
+    draining = asyncio.create_task(subscription.drain())
+    await clock.until(1)
+    [message] = await subscription.fetch(5)
+    await message.ack()
+    with pytest.raises(SubscriptionClosedError):
+        await subscription.fetch(5)
+    await draining
+    assert clock.now == 1.0
+    assert len(worker.js.acks) == 1
+
+
 async def test_drain_times_out_and_drops_the_rest(world: World, worker: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     first = asyncio.create_task(subscription.fetch(5))

@@ -138,6 +138,16 @@ async def test_there_is_no_alarm_without_a_session_and_the_time_begins_again_wit
     assert errors(world)[-1] is MissedHeartbeatError
 
 
+async def test_a_forbidden_publish_does_not_stop_the_watch(
+    world: World, server: MemoryServer, pusher: ConsumerScript, clock: Clock
+) -> None:
+    subscription = await bound(world)
+    server.session.error('Permissions Violation for Publish to "somewhere.else"')
+    await clock.until(15)
+    assert errors(world)[-1] is MissedHeartbeatError
+    assert not subscription.closed
+
+
 async def test_there_is_no_alarm_while_reading_is_paused(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world, pending_msgs_limit=2, overflow="pause")
     pusher.push(b"1", b"2", b"3")
