@@ -117,6 +117,26 @@ async def test_a_lost_session_fails_the_commit(
     assert clock.now == 1.0
 
 
+async def test_a_batch_waits_while_the_transport_takes_no_more(
+    world: World, server: MemoryServer, batches: Batches, clock: Clock
+) -> None:
+    js = (await world.connect()).jetstream()
+    batch = js.batch()
+    await batch.add("orders.new", b"1")
+    server.session.transport.stop_taking()
+
+    async def much() -> None:
+        for _ in range(5):
+            await batch.add("orders.new", bytes(50_000))
+
+    adding = asyncio.create_task(much())
+    await clock.until(1)
+    assert batch.count < 6
+    server.session.transport.take_again()
+    await adding
+    assert (await batch.commit()).count == 6
+
+
 async def test_a_refusal_fails_the_batch(world: World, stream: StreamScript, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
     stream.answers = "hold"

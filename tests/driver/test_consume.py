@@ -26,6 +26,7 @@ from jetspark.errors import (
 )
 
 
+@pytest.mark.conformance("CNS-01")
 async def test_the_first_pull_asks_for_the_whole_buffer(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consume = await consuming(world, max_messages=100, expires=30)
     await clock.settle()
@@ -34,6 +35,7 @@ async def test_the_first_pull_asks_for_the_whole_buffer(world: World, worker: Co
     assert pull.fields == {"batch": 100, "expires": 30_000_000_000, "idle_heartbeat": 15_000_000_000}
 
 
+@pytest.mark.conformance("ALG-02", "ALG-03")
 async def test_the_next_pull_goes_out_when_less_than_half_is_pending(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
@@ -49,6 +51,7 @@ async def test_the_next_pull_goes_out_when_less_than_half_is_pending(
     assert [pull.batch for pull in worker.pulls] == [10, 6]
 
 
+@pytest.mark.conformance("ALG-03")
 async def test_the_threshold_may_be_chosen(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consume = await consuming(world, max_messages=10, threshold_messages=10)
     await clock.settle()
@@ -58,6 +61,7 @@ async def test_the_threshold_may_be_chosen(world: World, worker: ConsumerScript,
     assert [pull.batch for pull in worker.pulls] == [10, 1]
 
 
+@pytest.mark.conformance("ALG-04", "STA-05")
 async def test_a_pull_that_expires_is_followed_by_another(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consume = await consuming(world, max_messages=10, expires=10)
     await clock.until(5)
@@ -97,6 +101,7 @@ async def test_an_empty_stream_is_not_pulled_from_in_a_tight_loop(
 # -- silence ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("ALG-07")
 async def test_two_heartbeats_of_silence_are_told_and_followed_by_a_new_pull(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
@@ -140,6 +145,7 @@ async def test_what_a_silent_pull_brings_after_all_is_taken(world: World, worker
     assert len(worker.pulls) == 2
 
 
+@pytest.mark.conformance("ALG-08")
 async def test_a_full_buffer_needs_no_heartbeats(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consume = await consuming(world, max_messages=4, idle_heartbeat=5)
     await clock.settle()
@@ -166,6 +172,7 @@ async def test_silence_without_a_session_is_no_warning(
 # -- statuses --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("STA-04", "STA-05", "STA-06", "STA-07", "STA-09", "STA-17")
 @pytest.mark.parametrize(
     ("status", "pending"),
     [
@@ -189,6 +196,7 @@ async def test_a_silent_end_of_a_pull_is_followed_by_another(
     assert not consume.warnings
 
 
+@pytest.mark.conformance("STA-10", "STA-11", "STA-12", "STA-13", "STA-16", "STA-20")
 @pytest.mark.parametrize(
     ("status", "kind", "delay"),
     [
@@ -212,6 +220,7 @@ async def test_a_warning_is_told_and_followed_by_another_pull(
     assert not consume.context.closed
 
 
+@pytest.mark.conformance("ALG-06", "STA-20")
 async def test_pulls_that_are_refused_again_and_again_come_at_growing_distances(
     world: World, worker: ConsumerScript, script: JetStreamScript, clock: Clock
 ) -> None:
@@ -224,6 +233,7 @@ async def test_pulls_that_are_refused_again_and_again_come_at_growing_distances(
     assert len(consume.warnings) == 8
 
 
+@pytest.mark.conformance("ALG-09", "ALG-10", "STA-03", "STA-14", "STA-15")
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
@@ -248,6 +258,7 @@ async def test_an_error_ends_the_consume_after_its_messages(
     assert not worker.pull.heard
 
 
+@pytest.mark.conformance("STA-08")
 async def test_a_message_that_never_fits_is_told_and_asked_for_slowly(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:

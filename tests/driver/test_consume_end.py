@@ -23,6 +23,7 @@ async def handle(world: World) -> Consumer:
     return await (await world.connect()).jetstream().consumer("ORDERS", "worker")
 
 
+@pytest.mark.conformance("CNS-05")
 async def test_stop_ends_at_once_and_drops_what_waits(world: World, worker: ConsumerScript, clock: Clock) -> None:
     context = (await handle(world)).consume(max_messages=10)
     await clock.settle()
@@ -52,6 +53,7 @@ async def test_stop_wakes_a_reader(world: World, worker: ConsumerScript, clock: 
     assert await reading == [b"1", b"2"]
 
 
+@pytest.mark.conformance("CNS-05")
 async def test_drain_hands_out_what_was_delivered_and_what_is_on_its_way(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:

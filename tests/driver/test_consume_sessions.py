@@ -16,6 +16,7 @@ from jetspark.errors import (
 from jetspark.wire.events import ErrorOccurred
 
 
+@pytest.mark.conformance("REC-04")
 async def test_a_lost_session_is_followed_by_a_pull_in_the_next_one(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
@@ -62,6 +63,7 @@ async def test_a_consume_that_begins_without_a_session_pulls_in_the_next_one(
     assert (await context.__anext__()).payload == b"1"
 
 
+@pytest.mark.conformance("REC-06")
 async def test_a_consumer_that_is_gone_after_a_reconnect_ends_the_consume_if_so_asked(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:

@@ -25,6 +25,7 @@ from jetspark.errors import (
 )
 
 
+@pytest.mark.conformance("FET-01")
 async def test_a_fetch_ends_when_it_has_all(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     fetching = asyncio.create_task(consumer.fetch(3))
@@ -55,6 +56,7 @@ async def test_a_fetch_returns_what_it_has_when_its_pull_ends(
     assert clock.now == 1.0
 
 
+@pytest.mark.conformance("FET-04")
 async def test_a_fetch_whose_server_says_nothing_ends_a_second_after_its_expiry(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
@@ -73,6 +75,7 @@ async def test_a_fetch_that_does_not_wait_gives_the_server_five_seconds_to_answe
     assert worker.pull.fields == {"batch": 10, "no_wait": True}
 
 
+@pytest.mark.conformance("FET-08")
 async def test_a_fetch_that_does_not_wait_takes_what_is_there(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
@@ -85,6 +88,7 @@ async def test_a_fetch_that_does_not_wait_takes_what_is_there(
     assert clock.now == 0.0
 
 
+@pytest.mark.conformance("FET-09")
 async def test_next_without_a_message_says_so_in_time(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     waiting = asyncio.create_task(consumer.next(3))
@@ -95,6 +99,7 @@ async def test_next_without_a_message_says_so_in_time(world: World, worker: Cons
     assert clock.now == 3.0
 
 
+@pytest.mark.conformance("FET-05")
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
@@ -122,6 +127,7 @@ async def test_an_error_is_raised_behind_the_messages(
     assert isinstance(batch.error, kind)
 
 
+@pytest.mark.conformance("FET-06")
 async def test_two_heartbeats_of_silence_end_a_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     fetching = asyncio.create_task(consumer.fetch(10, expires=30, idle_heartbeat=2))
@@ -146,6 +152,7 @@ async def test_a_fetch_without_an_end_pulls_again_and_again(world: World, worker
     assert payloads(await fetching) == [b"1"]
 
 
+@pytest.mark.conformance("REC-08")
 async def test_a_lost_session_ends_a_fetch_with_what_it_has(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:

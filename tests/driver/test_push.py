@@ -206,6 +206,7 @@ async def test_a_redelivery_is_no_gap(world: World, pusher: ConsumerScript, cloc
     assert errors(world) == []
 
 
+@pytest.mark.conformance("STA-22")
 async def test_another_status_is_told_and_not_delivered(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     pusher.js.session.deliver("deliver.here", status="409 Leadership Change")
