@@ -7,6 +7,7 @@ nothing. Connections are opened through `network`, which a test puts in.
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +18,10 @@ __all__ = ["Clock", "Network", "StuckError", "VirtualTimeLoop"]
 _START: Final = 1000.0
 _HORIZON: Final = 4 * 3600.0
 """Seconds after which a test is taken for one that waits for ever: its timers go on, but it does not."""
+
+
+_NOISE: Final = 1e-11
+"""Seconds by which sums of times may differ."""
 
 
 class StuckError(RuntimeError):
@@ -40,13 +45,23 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
     _scheduled: list[asyncio.TimerHandle]  # of asyncio
 
     def __init__(self) -> None:
+        self._now = _START
         super().__init__()
         self._selector = _NoSelector(self._pass)
-        self._now = _START
         self.network: Network | None = None
 
     def time(self) -> float:
         return self._now
+
+    @property
+    def _clock_resolution(self) -> float:
+        """asyncio fires timers that are due within this time. Here none fires early, so whoever looks at the clock
+        then finds that the time has come."""
+        return math.ulp(self._now)
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, seconds: float) -> None:
+        """asyncio sets that of the real clock."""
 
     @property
     def idle(self) -> bool:
@@ -137,7 +152,7 @@ class Clock:
     async def until(self, moment: float) -> None:
         """Let the time pass up to a moment of `now`, and all that happens at it."""
         loop = self._loop
-        if (when := _START + moment) > loop.time():
+        if (when := _START + moment + _NOISE) > loop.time():
             waiter = loop.create_future()
             loop.call_at(when, waiter.set_result, None)
             await waiter
