@@ -36,7 +36,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     loop.set_exception_handler(lambda _, context: faults.append(context))
     yield world
     await world.close()
-    assert not faults, f"asyncio tells of {faults}"
+    assert not faults, f"asyncio reports {faults}"
     assert not world.left(), f"left: {world.left()}"
 
 

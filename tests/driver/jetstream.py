@@ -103,7 +103,7 @@ class ConsumerScript:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What the server tells of it."""
+        """What the server says of it."""
         return {
             "type": "io.nats.jetstream.api.v1.consumer_info_response",
             "stream_name": self.stream,
@@ -186,7 +186,7 @@ class StreamScript:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What the server tells of it."""
+        """What the server says of it."""
         return {
             "type": "io.nats.jetstream.api.v1.stream_info_response",
             "config": {"name": self.name, "subjects": [f"{self.name.lower()}.>"]},

@@ -21,7 +21,7 @@ async def bound(world: World, options: dict[str, Any] | None = None, **more: Any
 
 
 def errors(world: World) -> list[type[Exception]]:
-    """What was told as events."""
+    """What was reported as events."""
     return [type(event.error) for event in world.events.of(ErrorOccurred)]
 
 

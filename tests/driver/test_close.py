@@ -105,7 +105,9 @@ async def test_a_close_that_is_cancelled_beside_another_leaves_that_one_its_time
     assert clock.now == 1.0
 
 
-async def test_what_waits_for_an_answer_is_told_of_the_close(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_what_waits_for_an_answer_is_reported_of_the_close(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
     connection = await world.connect()
     server.on("silent", lambda session, pub: None)
     subscription = await connection.subscribe("a")

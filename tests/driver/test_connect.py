@@ -85,7 +85,7 @@ async def test_a_server_that_rejects_the_credentials_says_so(world: World, serve
         await world.connect(user="alice", password="wrong")
 
 
-async def test_something_else_than_a_nats_server_is_told_apart(world: World, server: MemoryServer) -> None:
+async def test_something_else_than_a_nats_server_is_recognised(world: World, server: MemoryServer) -> None:
     server.greeting = lambda: b"PING\r\n"  # type: ignore[method-assign]
     with pytest.raises(ProtocolError, match="is this a NATS server"):
         await world.connect()

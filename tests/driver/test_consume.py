@@ -102,7 +102,7 @@ async def test_an_empty_stream_is_not_pulled_from_in_a_tight_loop(
 
 
 @pytest.mark.conformance("ALG-07")
-async def test_two_heartbeats_of_silence_are_told_and_followed_by_a_new_pull(
+async def test_two_heartbeats_of_silence_are_reported_and_followed_by_a_new_pull(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10, expires=30, idle_heartbeat=5)
@@ -208,7 +208,7 @@ async def test_a_silent_end_of_a_pull_is_followed_by_another(
         ("503", NoConsumerResponseError, 0.25),
     ],
 )
-async def test_a_warning_is_told_and_followed_by_another_pull(
+async def test_a_warning_is_reported_and_followed_by_another_pull(
     world: World, worker: ConsumerScript, clock: Clock, status: str, kind: type[Error], delay: float
 ) -> None:
     consume = await consuming(world, max_messages=10)
@@ -259,7 +259,7 @@ async def test_an_error_ends_the_consume_after_its_messages(
 
 
 @pytest.mark.conformance("STA-08")
-async def test_a_message_that_never_fits_is_told_and_asked_for_slowly(
+async def test_a_message_that_never_fits_is_reported_and_asked_for_slowly(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_bytes=1000)
@@ -272,7 +272,7 @@ async def test_a_message_that_never_fits_is_told_and_asked_for_slowly(
     assert [pull.at for pull in worker.pulls] == [0.0, 0.25, 2.5, 5.0]
 
 
-async def test_a_user_who_may_not_pull_is_told_and_another_forbidden_subject_is_no_concern(
+async def test_a_user_who_may_not_pull_is_reported_and_another_forbidden_subject_is_no_concern(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10)

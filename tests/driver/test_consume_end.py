@@ -72,7 +72,7 @@ async def test_drain_hands_out_what_was_delivered_and_what_is_on_its_way(
 
 
 @pytest.mark.parametrize("seconds", [None, 3.0])
-async def test_drain_of_a_silent_server_ends_at_its_timeout_behind_the_messages(
+async def test_drain_of_a_silent_server_ends_at_its_timeout_after_the_messages(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock, seconds: float | None
 ) -> None:
     consumer = await (await world.connect(drain_timeout=7)).jetstream().consumer("ORDERS", "worker")

@@ -1,4 +1,4 @@
-"""Events: told in order on a task of their own, whatever the handler does."""
+"""Events: reported in order on a task of their own, whatever the handler does."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from jetspark.wire.events import Disconnected, ErrorOccurred, Event
 
 
 async def test_a_slow_handler_gets_each_event_in_order(world: World, server: MemoryServer, clock: Clock) -> None:
-    told: list[tuple[str, float]] = []
+    seen: list[tuple[str, float]] = []
 
     async def handle(event: Event) -> None:
         await asyncio.sleep(1)
-        told.append((type(event).__name__, clock.now))
+        seen.append((type(event).__name__, clock.now))
 
     await world.connect(on_event=handle)
     server.session.reset()
     await clock.until(10)
-    assert told == [("Connected", 1.0), ("Disconnected", 2.0), ("Reconnected", 3.0)]
+    assert seen == [("Connected", 1.0), ("Disconnected", 2.0), ("Reconnected", 3.0)]
 
 
 async def test_a_slow_handler_does_not_hold_the_connection_up(world: World, server: MemoryServer, clock: Clock) -> None:
@@ -40,17 +40,17 @@ async def test_a_slow_handler_does_not_hold_the_connection_up(world: World, serv
 async def test_what_the_handler_raises_is_logged_and_the_next_event_comes(
     world: World, server: MemoryServer, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[str] = []
+    seen: list[str] = []
 
     def handle(event: Event) -> None:
-        told.append(type(event).__name__)
-        if len(told) == 1:
+        seen.append(type(event).__name__)
+        if len(seen) == 1:
             raise ValueError("in the handler")
 
     await world.connect(on_event=handle)
     server.session.reset()
     await clock.settle()
-    assert told == ["Connected", "Disconnected", "Reconnected"]
+    assert seen == ["Connected", "Disconnected", "Reconnected"]
     [record] = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "the handler of the connection's events raised" in record.getMessage()
 
@@ -58,22 +58,22 @@ async def test_what_the_handler_raises_is_logged_and_the_next_event_comes(
 async def test_errors_that_nobody_takes_are_dropped_and_states_are_not(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
-    told: list[Event] = []
+    seen: list[Event] = []
 
     async def handle(event: Event) -> None:
-        if not told:
+        if not seen:
             await asyncio.sleep(10)
-        told.append(event)
+        seen.append(event)
 
     await world.connect(on_event=handle)
     server.session.send(*(b"-ERR 'number %d'\r\n" % number for number in range(1500)))
     await clock.settle()
     server.session.reset()
     await clock.until(20)
-    errors = [event for event in told if isinstance(event, ErrorOccurred)]
+    errors = [event for event in seen if isinstance(event, ErrorOccurred)]
     assert len(errors) == 1000
     assert "number 1499" in str(errors[-1].error)
-    assert len([event for event in told if isinstance(event, Disconnected)]) == 1
+    assert len([event for event in seen if isinstance(event, Disconnected)]) == 1
 
 
 async def test_a_close_gives_a_slow_handler_two_seconds(world: World, server: MemoryServer, clock: Clock) -> None:

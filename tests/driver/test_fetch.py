@@ -109,7 +109,7 @@ async def test_next_without_a_message_says_so_in_time(world: World, worker: Cons
         ("503", NoConsumerResponseError),
     ],
 )
-async def test_an_error_is_raised_behind_the_messages(
+async def test_an_error_is_raised_after_the_messages(
     world: World, worker: ConsumerScript, clock: Clock, status: str, kind: type[Error]
 ) -> None:
     consumer = await handle(world)

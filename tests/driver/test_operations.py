@@ -36,6 +36,16 @@ async def test_publishes_of_one_turn_reach_the_server_in_order(
     assert server.session.published()[1].headers == {"N": "1"}
 
 
+async def test_a_payload_is_copied_when_it_is_published(world: World, server: MemoryServer, clock: Clock) -> None:
+    connection = await world.connect()
+    payload = bytearray(b"before")
+    await connection.publish("a", payload)
+    await connection.publish("a", memoryview(payload))
+    payload[:] = b"behind"
+    await clock.settle()
+    assert [pub.payload for pub in server.session.published("a")] == [b"before", b"before"]
+
+
 async def test_a_publish_waits_while_the_transport_takes_no_more(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
@@ -222,6 +232,20 @@ async def test_unsubscribing_wakes_a_waiter_and_drops_what_waits(
     assert server.session.subjects == []
 
 
+async def test_a_context_manager_unsubscribes_unless_it_has_ended(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
+    connection = await world.connect()
+    async with await connection.subscribe("a") as subscription:
+        await clock.settle()
+        assert server.session.subjects == ["a"]
+    await clock.settle()
+    assert server.session.subjects == []
+    async with await connection.subscribe("b") as subscription:
+        await connection.close()
+    assert subscription.closed
+
+
 async def test_a_subscription_that_drains_hands_out_what_was_on_its_way(world: World, clock: Clock) -> None:
     world.net.latency = 0.1
     subscription = await (await world.connect()).subscribe("a")
@@ -262,7 +286,7 @@ async def test_a_full_subscription_may_pause_reading_instead(world: World, serve
     assert not world.events.of(SlowConsumer)
 
 
-async def test_what_a_callback_raises_is_told_and_the_next_message_comes(
+async def test_what_a_callback_raises_is_reported_and_the_next_message_comes(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()

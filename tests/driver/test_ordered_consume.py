@@ -78,7 +78,7 @@ async def test_a_heartbeat_that_tells_of_a_lost_message_makes_a_new_consumer(
 
 
 @pytest.mark.conformance("ORD-11")
-async def test_two_heartbeats_of_silence_are_told_and_make_a_new_consumer(
+async def test_two_heartbeats_of_silence_are_reported_and_make_a_new_consumer(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     read = await reading(world)

@@ -185,7 +185,7 @@ async def test_a_try_without_an_answer_is_given_up_after_ten_seconds(
 
 
 @pytest.mark.conformance("ORD-07")
-async def test_an_error_that_does_not_pass_ends_it_and_is_told(
+async def test_an_error_that_does_not_pass_ends_it_and_is_reported(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)

@@ -158,7 +158,7 @@ async def test_a_stream_that_refuses_fails_the_publish_and_tells_the_handler(
     await good
 
 
-async def test_what_the_error_handler_raises_is_told(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_what_the_error_handler_raises_is_reported(world: World, stream: StreamScript, clock: Clock) -> None:
     async def fail(_: object) -> None:
         raise ValueError("in the handler")
 

@@ -68,7 +68,7 @@ async def test_a_pull_that_is_served_in_part_is_over_after_a_quarter_of_a_second
 @pytest.mark.parametrize("batch", [1, 10])
 @pytest.mark.parametrize("seconds", [0.5, 5.0])
 @pytest.mark.conformance("PUL-05")
-async def test_no_message_is_told_at_its_time(
+async def test_no_message_is_reported_at_its_time(
     world: World, worker: ConsumerScript, clock: Clock, batch: int, seconds: float
 ) -> None:
     subscription = await bound(world)
@@ -101,7 +101,7 @@ async def test_two_heartbeats_of_silence_end_a_fetch(world: World, worker: Consu
 
 
 @pytest.mark.conformance("PUL-08")
-async def test_an_error_behind_messages_is_raised_by_the_next_fetch(
+async def test_an_error_after_messages_is_raised_by_the_next_fetch(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -143,7 +143,7 @@ async def test_a_lost_session_ends_an_empty_fetch(
     assert clock.now == 1.0
 
 
-async def test_a_lost_session_behind_messages_ends_a_fetch_with_them(
+async def test_a_lost_session_after_messages_ends_a_fetch_with_them(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)

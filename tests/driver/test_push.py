@@ -157,7 +157,7 @@ async def test_there_is_no_alarm_while_reading_is_paused(world: World, pusher: C
 
 
 @pytest.mark.conformance("GAP-01")
-async def test_a_gap_is_told_and_the_messages_go_on(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_a_gap_is_reported_and_the_messages_go_on(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     pusher.push(b"1")
     pusher.lose(2)
@@ -207,7 +207,7 @@ async def test_a_redelivery_is_no_gap(world: World, pusher: ConsumerScript, cloc
 
 
 @pytest.mark.conformance("STA-22")
-async def test_another_status_is_told_and_not_delivered(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_another_status_is_reported_and_not_delivered(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     pusher.js.session.deliver("deliver.here", status="409 Leadership Change")
     await clock.settle()

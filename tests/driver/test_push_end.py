@@ -154,7 +154,7 @@ async def test_unsubscribing_leaves_a_bound_consumer(
     assert errors(world) == []
 
 
-async def test_a_deletion_without_an_answer_is_told_and_the_subscription_has_ended(
+async def test_a_deletion_without_an_answer_is_reported_and_the_subscription_has_ended(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     script.stream("ORDERS")

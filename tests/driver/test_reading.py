@@ -65,7 +65,7 @@ async def test_an_ok_is_let_pass(world: World, server: MemoryServer, clock: Cloc
     assert len(server.sessions) == 1
 
 
-async def test_an_error_of_the_server_is_told_and_the_session_goes_on(
+async def test_an_error_of_the_server_is_reported_and_the_session_goes_on(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()

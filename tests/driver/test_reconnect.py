@@ -32,7 +32,7 @@ async def test_the_first_retry_comes_at_once(world: World, server: MemoryServer,
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
-async def test_the_reason_of_a_loss_is_told(world: World, server: MemoryServer, clock: Clock, how: str) -> None:
+async def test_the_reason_of_a_loss_is_reported(world: World, server: MemoryServer, clock: Clock, how: str) -> None:
     await world.connect()
     if how == "close":
         server.session.close()
@@ -119,7 +119,7 @@ async def test_a_reconnect_takes_the_next_server_in_turn(world: World, net: Memo
     assert visited == [1, 2, 3, 1]
 
 
-async def test_servers_are_shuffled_unless_told_otherwise(world: World, net: MemoryNetwork) -> None:
+async def test_servers_are_shuffled_unless_asked_otherwise(world: World, net: MemoryNetwork) -> None:
     urls = [net.server(port).url for port in range(1, 9)]
     orders = {tuple(server.port for server in (await world.connect(urls)).servers) for _ in range(5)}
     assert len(orders) > 1
@@ -222,7 +222,9 @@ async def test_servers_that_the_cluster_tells_of_are_tried(world: World, net: Me
     assert second.session.frames
 
 
-async def test_servers_of_a_later_info_are_tried_and_told_once(world: World, net: MemoryNetwork, clock: Clock) -> None:
+async def test_servers_of_a_later_info_are_tried_and_reported_once(
+    world: World, net: MemoryNetwork, clock: Clock
+) -> None:
     first = net.server(1)
     net.server(2)
     connection = await world.connect(first.url)
@@ -240,7 +242,7 @@ async def test_discovery_may_be_switched_off(world: World, net: MemoryNetwork, c
     assert [address.port for address in connection.servers] == [1]
 
 
-async def test_the_lame_duck_is_told_once_and_left_when_it_closes(
+async def test_the_lame_duck_is_reported_once_and_left_when_it_closes(
     world: World, net: MemoryNetwork, clock: Clock
 ) -> None:
     first, second = net.server(1), net.server(2)

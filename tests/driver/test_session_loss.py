@@ -160,7 +160,7 @@ async def test_a_flush_without_a_session_waits_for_the_next_one(
     assert server.session.published("kept")
 
 
-async def test_a_loss_with_unconfirmed_publishes_is_told_to_one_flush(
+async def test_a_loss_with_unconfirmed_publishes_is_reported_to_one_flush(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -173,7 +173,7 @@ async def test_a_loss_with_unconfirmed_publishes_is_told_to_one_flush(
     await connection.flush()
 
 
-async def test_a_loss_without_publishes_since_the_last_is_not_told_again(
+async def test_a_loss_without_publishes_since_the_last_is_not_reported_again(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()

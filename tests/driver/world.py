@@ -54,7 +54,7 @@ class World:
     clock, net, server
         The time, the network, and the server at the default address.
     events
-        What all the connections tell.
+        The events of all the connections.
     """
 
     def __init__(self, loop: VirtualTimeLoop) -> None:
@@ -67,7 +67,7 @@ class World:
         self._connections: list[aio.Connection] = []
 
     async def connect(self, where: str | Sequence[str] | None = None, **options: Any) -> aio.Connection:
-        """Open a connection; to the server at the default address, unless told otherwise."""
+        """Open a connection; to the server at the default address, unless asked otherwise."""
         options.setdefault("on_event", self.events)
         connection = await aio.connect(where, **options)
         self._connections.append(connection)
