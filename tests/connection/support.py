@@ -121,6 +121,7 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._server is not None
+        self.open = False  # a session that was accepted just now finds this
         self._server.close()
         self.cut()
         for task in list(self._tasks):
@@ -145,11 +146,17 @@ class Proxy:
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        with contextlib.suppress(OSError):
+        self._writers.add(writer)
+        try:
             upstream, out = await asyncio.open_connection("127.0.0.1", self._port)
-            self._writers |= {writer, out}
+            self._writers.add(out)
             left = self.budget()
             await asyncio.gather(self._pipe(reader, out, None, self.said), self._pipe(upstream, writer, left, None))
+        except OSError:
+            writer.transport.abort()
+        except asyncio.CancelledError:  # perhaps while it connects
+            writer.transport.abort()
+            raise
 
     async def _pipe(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, said: bytearray | None

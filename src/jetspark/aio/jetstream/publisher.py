@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakMethod, finalize
 
@@ -92,6 +91,7 @@ class Publisher:
         self._settings = settings
         self._outbound = client.outbound
         self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time  # the clock of the deadlines, in every thread
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0  # when the timer rings
         self._relaxed: asyncio.Future[None] | None = None
@@ -140,7 +140,7 @@ class Publisher:
         token = window.token()
         frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
         self._connection._post(frame)
-        future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
+        future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
         if self._timer is None:
             self._wake_at(future._deadline)
         if self._route.ended:  # while it waited
@@ -191,7 +191,7 @@ class Publisher:
     # -- what becomes of them ------------------------------------------------------------------------------------
 
     def _unusual(self, future: PendingPublish, message: Message) -> None:
-        now = monotonic()
+        now = self._now()
         if not self._window.read(future, message, now):
             self._tell(future)
         elif not future.done():
@@ -203,17 +203,17 @@ class Publisher:
         if self._timer is not None:
             self._timer.cancel()
         self._due = when
-        self._timer = self._loop.call_later(when - monotonic(), _weakly(self._tick))
+        self._timer = self._loop.call_at(when, _weakly(self._tick))
 
     def give_up_late(self) -> None:
         """Do not send what should have been acknowledged by now, also where the loop was too busy for the timer."""
-        if self._timer is not None and self._due <= monotonic():
+        if self._timer is not None and self._due <= self._now():
             self._timer.cancel()
             self._tick()
 
     def _tick(self) -> None:
         self._timer = None
-        now = monotonic()
+        now = self._now()
         for frame in self._window.again(now):
             self._connection._post(frame)
         self._cut_off(self._window.expire(now))

@@ -1,0 +1,82 @@
+"""Virtual time and connections in memory for every test of this layer, and a look at what each one leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import pytest
+from tests.driver.jetstream import ConsumerScript, JetStreamScript, StreamScript
+from tests.driver.server import MemoryNetwork, MemoryServer
+from tests.driver.virtual_time import Clock, VirtualTimeLoop
+from tests.driver.world import World
+
+from jetspark.flow.push.resetting import ResetBackoff
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The event loop of these tests."""
+    return {"virtual": VirtualTimeLoop}
+
+
+@pytest.fixture(autouse=True)
+async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    """What a test has; nothing that it opened may be there at its end."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    numbers = random.Random(7)
+    monkeypatch.setattr("jetspark.wire.client.SystemRandom", lambda: numbers)
+    monkeypatch.setattr(ResetBackoff.__init__, "__defaults__", (None, lambda: 0.0))  # its waits are not cut
+    world = World(loop)
+    faults: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: faults.append(context))
+    yield world
+    await world.close()
+    assert not faults, f"asyncio reports {faults}"
+    assert not world.left(), f"left: {world.left()}"
+
+
+@pytest.fixture
+def clock(world: World) -> Clock:
+    """The time."""
+    return world.clock
+
+
+@pytest.fixture
+def net(world: World) -> MemoryNetwork:
+    """The network."""
+    return world.net
+
+
+@pytest.fixture
+def server(world: World) -> MemoryServer:
+    """The server at the default address."""
+    return world.server
+
+
+@pytest.fixture
+def script(server: MemoryServer) -> JetStreamScript:
+    """JetStream on the server at the default address."""
+    return JetStreamScript(server)
+
+
+@pytest.fixture
+def stream(script: JetStreamScript) -> StreamScript:
+    """A stream ORDERS, which takes `orders.>`."""
+    return script.stream("ORDERS")
+
+
+@pytest.fixture
+def worker(script: JetStreamScript) -> ConsumerScript:
+    """A pull consumer of ORDERS."""
+    return script.consumer("worker", ack_wait=9_000_000_000)
+
+
+@pytest.fixture
+def pusher(script: JetStreamScript) -> ConsumerScript:
+    """A push consumer of ORDERS that sends heartbeats every five seconds, and asks for flow control."""
+    return script.consumer("pusher", deliver_subject="deliver.here", idle_heartbeat=5_000_000_000, flow_control=True)

@@ -1,0 +1,349 @@
+"""JetStream, as far as a script needs it: answers of the API, streams that acknowledge, consumers that deliver."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.driver.frames import Pub, header_block, matches
+from tests.driver.server import MemoryServer, Session
+
+__all__ = ["API", "SILENCE", "Answer", "ConsumerScript", "JetStreamScript", "Pull", "StreamScript", "refusal"]
+
+API: Final = "$JS.API."
+SILENCE: Final = "silence"
+"""An answer that does not come."""
+_CREATED: Final = "2026-01-02T03:04:05Z"
+_TIMESTAMP: Final = 1_767_323_045_000_000_000
+
+Answer = Mapping[str, Any] | str
+"""A reply as JSON; or a status (`503`); or `SILENCE`."""
+
+Answering = Answer | Callable[[Pub], Answer]
+
+
+def refusal(code: int, err_code: int, description: str) -> Answer:
+    """The answer of a server that refuses a request."""
+    return {"error": {"code": code, "err_code": err_code, "description": description}}
+
+
+NO_CONSUMER: Final = refusal(404, 10014, "consumer not found")
+NO_STREAM: Final = refusal(404, 10059, "stream not found")
+
+
+@dataclass
+class Pull:
+    """One pull of a client."""
+
+    consumer: ConsumerScript
+    session: Session
+    request: Pub
+
+    @property
+    def at(self) -> float:
+        """When it came."""
+        return self.request.at
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What it asks for."""
+        return self.request.json
+
+    @property
+    def batch(self) -> int:
+        """How many messages it asks for."""
+        batch: int = self.fields["batch"]
+        return batch
+
+    @property
+    def heard(self) -> bool:
+        """The client still listens to its inbox."""
+        return any(matches(sub.subject, self.request.reply) for sub in self.session.subs.values())
+
+    def deliver(self, *payloads: bytes, **more: Any) -> int:
+        """Send the next messages of the stream; returns how many the client may receive."""
+        return sum(self.consumer.send(self.session, self.request.reply, payload, **more) for payload in payloads)
+
+    def fill(self, count: int | None = None) -> int:
+        """Send as many messages as it asks for, or so many; their payloads are their numbers in the stream."""
+        return sum(self.deliver(b"%d" % (self.consumer.stream_seq + 1)) for _ in range(count or self.batch))
+
+    def status(self, status: str, **headers: str) -> int:
+        """Send a status; `Nats_Pending_Messages` stands for `Nats-Pending-Messages`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.session.deliver(self.request.reply, status=status, headers=named)
+
+    def heartbeat(self) -> int:
+        """Send a heartbeat."""
+        return self.status("100 Idle Heartbeat")
+
+
+@dataclass
+class ConsumerScript:
+    """One consumer: what it is, what it was asked for, and what it delivers."""
+
+    js: JetStreamScript
+    stream: str
+    name: str
+    config: dict[str, Any]
+    stream_seq: int = 0
+    """Sequence in the stream of the last message that it delivered."""
+    consumer_seq: int = 0
+    """How many messages it delivered."""
+    pulls: list[Pull] = field(default_factory=list)
+    deleted: bool = False
+
+    @property
+    def pull(self) -> Pull:
+        """The latest pull."""
+        return self.pulls[-1]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the server says of it."""
+        return {
+            "type": "io.nats.jetstream.api.v1.consumer_info_response",
+            "stream_name": self.stream,
+            "name": self.name,
+            "created": _CREATED,
+            "config": self.config,
+            "delivered": {"consumer_seq": self.consumer_seq, "stream_seq": self.stream_seq},
+        }
+
+    def ack_subject(self, delivered: int = 1, pending: int = 0) -> str:
+        """Reply subject of the last message."""
+        place = f"{delivered}.{self.stream_seq}.{self.consumer_seq}.{_TIMESTAMP}.{pending}"
+        return f"$JS.ACK.{self.stream}.{self.name}.{place}"
+
+    def send(
+        self,
+        session: Session,
+        inbox: str,
+        payload: bytes,
+        *,
+        subject: str = "",
+        headers: Mapping[str, str] | None = None,
+        delivered: int = 1,
+        pending: int = 0,
+        skip: int = 0,
+    ) -> int:
+        """Deliver the next message to an inbox; `skip` leaves out so many messages of the stream before."""
+        self.stream_seq += 1 + skip
+        self.consumer_seq += 1
+        header = header_block("", headers) if headers else b""
+        reply = self.ack_subject(delivered, pending)
+        return session.deliver_raw(subject or f"{self.stream.lower()}.a", payload, reply, header, to=inbox)
+
+    # -- push ----------------------------------------------------------------------------------------------------
+
+    @property
+    def deliver_subject(self) -> str:
+        """Where it pushes to."""
+        subject: str = self.config["deliver_subject"]
+        return subject
+
+    def push(self, *payloads: bytes, **more: Any) -> int:
+        """Push the next messages of the stream."""
+        return sum(self.send(self.js.session, self.deliver_subject, payload, **more) for payload in payloads)
+
+    def lose(self, count: int = 1) -> None:
+        """Messages that it pushed, and that never arrive."""
+        self.stream_seq += count
+        self.consumer_seq += count
+
+    def heartbeat(self, *, stalled: str = "") -> int:
+        """Push a heartbeat."""
+        headers = {"Nats-Last-Consumer": str(self.consumer_seq), "Nats-Last-Stream": str(self.stream_seq)}
+        if stalled:
+            headers["Nats-Consumer-Stalled"] = stalled
+        return self.js.session.deliver(self.deliver_subject, status="100 Idle Heartbeat", headers=headers)
+
+    def ask_flow(self, reply: str) -> int:
+        """Push a flow-control request."""
+        return self.js.session.deliver(self.deliver_subject, reply=reply, status="100 FlowControl Request")
+
+
+class StreamScript:
+    """One stream: it keeps what is published to it, and acknowledges.
+
+    Attributes
+    ----------
+    answers
+        What it does with the publishes: `ack` acknowledges, `hold` waits for `ack` and `refuse`, a status is sent.
+    published
+        The publishes, in their order.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.answers = "ack"
+        self.published: list[Pub] = []
+        self.last = 0
+        self._sessions: list[Session] = []
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the server says of it."""
+        return {
+            "type": "io.nats.jetstream.api.v1.stream_info_response",
+            "config": {"name": self.name, "subjects": [f"{self.name.lower()}.>"]},
+            "created": _CREATED,
+            "state": {"messages": self.last, "first_seq": 1, "last_seq": self.last},
+        }
+
+    @property
+    def payloads(self) -> list[bytes]:
+        """What was published."""
+        return [pub.payload for pub in self.published]
+
+    def take(self, session: Session, pub: Pub) -> None:
+        """Something was published."""
+        self.published.append(pub)
+        self._sessions.append(session)
+        if self.answers == "ack":
+            self.ack(len(self.published) - 1)
+        elif self.answers != "hold":
+            session.deliver(pub.reply, status=self.answers)
+
+    def ack(self, position: int = -1, **fields: Any) -> int:
+        """Acknowledge the publish at a place of `published`."""
+        self.last += 1
+        answer = {"stream": self.name, "seq": self.last, **fields}
+        return self._answer(position, json.dumps(answer).encode())
+
+    def refuse(self, position: int = -1, code: int = 503, err_code: int = 10077, description: str = "no room") -> int:
+        """Refuse the publish at a place of `published`."""
+        return self._answer(position, json.dumps(refusal(code, err_code, description)).encode())
+
+    def _answer(self, position: int, payload: bytes) -> int:
+        return self._sessions[position].deliver(self.published[position].reply, payload)
+
+
+class JetStreamScript:
+    """The JetStream of one server.
+
+    Attributes
+    ----------
+    requests
+        What the API was asked, pulls left out.
+    acks
+        Acknowledgements of messages.
+    flow
+        Answers to flow control.
+    consumers, streams
+        By their names.
+    """
+
+    def __init__(self, server: MemoryServer) -> None:
+        self.server = server
+        self.requests: list[Pub] = []
+        self.acks: list[Pub] = []
+        self.flow: list[Pub] = []
+        self.consumers: dict[str, ConsumerScript] = {}
+        self.streams: dict[str, StreamScript] = {}
+        self.created: list[ConsumerScript] = []
+        self._answers: list[tuple[str, list[Answering]]] = []
+        self._names = itertools.count(1)
+        server.on(f"{API}>", self._ask)
+        server.on("$JS.ACK.>", lambda _, pub: self._acked(pub))
+        server.on("$JS.FC.>", lambda _, pub: self.flow.append(pub))
+
+    @property
+    def session(self) -> Session:
+        """The latest session."""
+        return self.server.session
+
+    def asked(self, endpoint: str) -> list[Pub]:
+        """The requests to a part of the API, such as `CONSUMER.INFO.>`."""
+        return [pub for pub in self.requests if matches(API + endpoint, pub.subject)]
+
+    def answer(self, endpoint: str, *answers: Answering) -> None:
+        """Answer requests to a part of the API: the first one so, the next one so, and from then on like the last."""
+        self._answers.append((API + endpoint, list(answers)))
+
+    def stream(self, name: str = "ORDERS") -> StreamScript:
+        """Make a stream; it takes what is published below its name in lower case."""
+        stream = self.streams[name] = StreamScript(name)
+        self.server.on(f"{name.lower()}.>", stream.take)
+        return stream
+
+    def consumer(self, name: str = "worker", stream: str = "ORDERS", **config: Any) -> ConsumerScript:
+        """Make a consumer that is there already. The fields are those of its configuration, as JSON."""
+        fields = {"durable_name": name, "name": name, "ack_policy": "explicit", **config}
+        consumer = self.consumers[name] = ConsumerScript(self, stream, name, fields)
+        return consumer
+
+    def make(self, pub: Pub) -> Answer:
+        """Make the consumer that a request asks for."""
+        stream = pub.subject.removeprefix(API).split(".")[2]
+        config: dict[str, Any] = pub.json["config"]
+        name = config.get("name") or config.get("durable_name") or f"made-up-{next(self._names)}"
+        config.setdefault("name", name)
+        consumer = self.consumers[name] = ConsumerScript(self, stream, name, config)
+        consumer.stream_seq = config.get("opt_start_seq", 1) - 1
+        self.created.append(consumer)
+        return consumer.info
+
+    # -- the API -------------------------------------------------------------------------------------------------
+
+    def _acked(self, pub: Pub) -> None:
+        self.acks.append(pub)
+        if pub.reply:
+            self.session.deliver(pub.reply)
+
+    def _ask(self, session: Session, pub: Pub) -> None:
+        endpoint = pub.subject.removeprefix(API)
+        if endpoint.startswith("CONSUMER.MSG.NEXT."):
+            self._pull(session, pub, endpoint)
+            return
+        self.requests.append(pub)
+        answer = self._scripted(pub)
+        if answer is None:
+            answer = self._usual(endpoint, pub)
+        if answer == SILENCE:
+            return
+        if isinstance(answer, str):
+            session.deliver(pub.reply, status=answer)
+        else:
+            session.deliver(pub.reply, json.dumps(answer).encode())
+
+    def _pull(self, session: Session, pub: Pub, endpoint: str) -> None:
+        consumer = self.consumers.get(endpoint.rpartition(".")[2])
+        answer = self._scripted(pub)
+        if consumer is None or consumer.deleted:
+            answer = answer or "503"
+        else:
+            consumer.pulls.append(Pull(consumer, session, pub))
+        if isinstance(answer, str) and answer != SILENCE:
+            session.deliver(pub.reply, status=answer)
+
+    def _scripted(self, pub: Pub) -> Answer | None:
+        for pattern, answers in reversed(self._answers):
+            if matches(pattern, pub.subject):
+                answer = answers.pop(0) if len(answers) > 1 else answers[0]
+                return answer(pub) if callable(answer) else answer
+        return None
+
+    def _usual(self, endpoint: str, pub: Pub) -> Answer:
+        kind, action, *names = endpoint.split(".")
+        match kind, action, names:
+            case "CONSUMER", "CREATE", _:
+                return self.make(pub)
+            case "CONSUMER", "INFO", [_, name]:
+                found = self.consumers.get(name)
+                return NO_CONSUMER if found is None or found.deleted else found.info
+            case "CONSUMER", "DELETE", [_, name]:
+                found = self.consumers.get(name)
+                if found is None or found.deleted:
+                    return NO_CONSUMER
+                found.deleted = True
+                return {"success": True}
+            case "STREAM", "INFO", [name]:
+                return self.streams[name].info if name in self.streams else NO_STREAM
+            case "STREAM", "NAMES", _:
+                names = sorted(self.streams)
+                return {"total": len(names), "offset": 0, "limit": 1024, "streams": names}
+        raise AssertionError(f"no answer to {pub.subject}")

@@ -1,0 +1,21 @@
+"""What the tests of pull subscriptions share."""
+
+from __future__ import annotations
+
+from tests.driver.world import World
+
+from jetspark import aio
+from jetspark.aio.jetstream import PullSubscription
+
+__all__ = ["bound", "payloads"]
+
+
+async def bound(world: World) -> PullSubscription:
+    """Connect, and bind to the worker."""
+    js = (await world.connect()).jetstream()
+    return await js.pull_subscribe_bind("worker", "ORDERS")
+
+
+def payloads(messages: list[aio.Msg]) -> list[bytes]:
+    """The payloads of what was fetched."""
+    return [message.payload for message in messages]

@@ -1,0 +1,30 @@
+"""What the tests of push subscriptions share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.driver.world import World
+
+from jetspark.aio.jetstream import PushSubscription
+from jetspark.wire.events import ErrorOccurred
+
+__all__ = ["bound", "errors", "take"]
+
+
+async def bound(world: World, options: dict[str, Any] | None = None, **more: Any) -> PushSubscription:
+    """Connect, and bind to the consumer `pusher`."""
+    connection = await world.connect(**(options or {}))
+    subscription = await connection.jetstream().subscribe_bind("ORDERS", None, "pusher", **more)
+    await world.clock.settle()
+    return subscription
+
+
+def errors(world: World) -> list[type[Exception]]:
+    """What was reported as events."""
+    return [type(event.error) for event in world.events.of(ErrorOccurred)]
+
+
+async def take(subscription: PushSubscription, count: int) -> list[bytes]:
+    """The payloads of the next messages."""
+    return [(await subscription.next_msg(1)).payload for _ in range(count)]

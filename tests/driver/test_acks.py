@@ -1,0 +1,243 @@
+"""Acknowledgements of messages: what is sent, and when the session does not take it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from tests.driver.cancelling import Moment, cancel_everywhere
+from tests.driver.fetching import handle
+from tests.driver.frames import Pub
+from tests.driver.jetstream import ConsumerScript
+from tests.driver.server import MemoryServer
+from tests.driver.virtual_time import Clock
+from tests.driver.world import World
+
+from jetspark import aio
+from jetspark.aio.jetstream import Consumer
+from jetspark.errors import (
+    ConnectionClosedError,
+    DisconnectedError,
+    InvalidAckError,
+    NoRespondersError,
+    OutboundBufferLimitError,
+    RequestTimeoutError,
+)
+
+
+async def fetched(clock: Clock, consumer: Consumer, worker: ConsumerScript, count: int = 1) -> list[aio.Msg]:
+    """Fetch messages."""
+    fetching = asyncio.create_task(consumer.fetch(count))
+    await clock.settle()
+    worker.pull.fill(count)
+    return list(await fetching)
+
+
+@pytest.mark.conformance("ACK-01")
+@pytest.mark.parametrize(
+    ("settle", "payload"),
+    [
+        (lambda message: message.ack(), b"+ACK"),
+        (lambda message: message.nak(), b"-NAK"),
+        (lambda message: message.nak(2.5), b'-NAK {"delay": 2500000000}'),
+        (lambda message: message.term(), b"+TERM"),
+        (lambda message: message.term("no use"), b"+TERM no use"),
+        (lambda message: message.in_progress(), b"+WPI"),
+    ],
+)
+async def test_each_kind_goes_to_the_reply_subject(
+    world: World,
+    worker: ConsumerScript,
+    clock: Clock,
+    settle: Callable[[aio.Msg], Coroutine[Any, Any, None]],
+    payload: bytes,
+) -> None:
+    [message] = await fetched(world.clock, await handle(world), worker)
+    await settle(message)
+    await clock.settle()
+    assert [(pub.subject, pub.payload) for pub in worker.js.acks] == [(message.reply, payload)]
+
+
+@pytest.mark.conformance("ACK-04")
+async def test_after_a_terminal_one_later_ones_do_nothing(world: World, worker: ConsumerScript, clock: Clock) -> None:
+    [message] = await fetched(world.clock, await handle(world), worker)
+    await message.nak()
+    await message.ack()
+    await message.term()
+    await message.in_progress()
+    await message.ack_sync()
+    await clock.settle()
+    assert [pub.payload for pub in worker.js.acks] == [b"-NAK"]
+
+
+@pytest.mark.conformance("ACK-05")
+async def test_in_progress_may_be_repeated_and_ends_nothing(world: World, worker: ConsumerScript, clock: Clock) -> None:
+    [message] = await fetched(world.clock, await handle(world), worker)
+    await message.in_progress()
+    await message.in_progress()
+    await message.ack()
+    await clock.settle()
+    assert [pub.payload for pub in worker.js.acks] == [b"+WPI", b"+WPI", b"+ACK"]
+
+
+@pytest.mark.conformance("ACK-07")
+async def test_a_synchronous_one_waits_for_the_answer(world: World, worker: ConsumerScript, clock: Clock) -> None:
+    world.net.latency = 0.1
+    consumer = await handle(world)
+    fetching = asyncio.create_task(consumer.fetch(1))
+    await clock.advance(1)
+    worker.pull.fill(1)
+    [message] = await fetching
+    began = clock.now
+    await message.ack_sync()
+    assert round(clock.now - began, 3) == 0.2
+    assert message.settled
+
+
+async def test_a_synchronous_one_without_an_answer_may_be_sent_again(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
+    [message] = await fetched(world.clock, await handle(world), worker)
+    server.on("$JS.ACK.>", lambda session, pub: None)
+    with pytest.raises(RequestTimeoutError):
+        await message.ack_sync(2)
+    assert clock.now == 2.0
+    assert not message.settled
+    server.handlers.pop()
+    await message.ack_sync()
+    assert message.settled
+
+
+async def test_a_synchronous_one_to_a_consumer_that_is_gone_says_so(
+    world: World, server: MemoryServer, worker: ConsumerScript
+) -> None:
+    [message] = await fetched(world.clock, await handle(world), worker)
+    server.on("$JS.ACK.>", lambda session, pub: _nobody(session.deliver, pub))
+    with pytest.raises(NoRespondersError):
+        await message.ack_sync()
+    assert not message.settled
+
+
+async def test_a_synchronous_one_under_way_fails_with_the_session(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
+    [message] = await fetched(world.clock, await handle(world), worker)
+    server.on("$JS.ACK.>", lambda session, pub: None)
+    asking = asyncio.create_task(message.ack_sync(30))
+    await clock.until(1)
+    server.session.reset()
+    with pytest.raises(DisconnectedError):
+        await asking
+    assert clock.now == 1.0
+    assert not message.settled
+
+
+async def test_one_without_a_session_is_sent_in_the_next(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
+    [message] = await fetched(world.clock, await handle(world, reconnect_wait=1), worker)
+    server.down()
+    await clock.settle()
+    await message.ack()
+    server.up()
+    await clock.until(2)
+    assert [pub.payload for pub in worker.js.acks] == [b"+ACK"]
+
+
+@pytest.mark.conformance("ACK-06")
+async def test_one_that_cannot_be_sent_leaves_the_message_as_it_was(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
+    [message] = await fetched(world.clock, await handle(world, reconnect_wait=1, buffer_limit=0), worker)
+    server.down()
+    await clock.settle()
+    with pytest.raises(OutboundBufferLimitError):
+        await message.ack()
+    assert not message.settled
+    server.up()
+    await clock.until(2)
+    await message.ack()
+    await clock.settle()
+    assert [pub.payload for pub in worker.js.acks] == [b"+ACK"]
+
+
+async def test_after_the_close_it_is_an_error(world: World, worker: ConsumerScript) -> None:
+    consumer = await handle(world)
+    [message] = await fetched(world.clock, consumer, worker)
+    await consumer._js.connection.close()
+    with pytest.raises(ConnectionClosedError):
+        await message.ack()
+
+
+async def test_a_message_of_no_consumer_cannot_be_acknowledged(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
+    subscription = await (await world.connect()).subscribe("a")
+    await clock.settle()
+    server.session.deliver("a", reply="somewhere")
+    message = await subscription.next_msg(1)
+    with pytest.raises(InvalidAckError):
+        await message.ack()
+
+
+@pytest.mark.conformance("ACK-08")
+async def test_with_ack_policy_none_they_do_nothing(world: World, worker: ConsumerScript, clock: Clock) -> None:
+    worker.config["ack_policy"] = "none"
+    [message] = await fetched(world.clock, await handle(world), worker)
+    await message.ack()
+    await message.nak()
+    await message.ack_sync()
+    await clock.settle()
+    assert worker.js.acks == []
+
+
+async def test_with_ack_policy_all_one_goes_out_for_many(world: World, worker: ConsumerScript, clock: Clock) -> None:
+    worker.config["ack_policy"] = "all"
+    consumer = await handle(world)
+    messages = await fetched(world.clock, consumer, worker, 5)
+    await consumer.ack_all(messages)
+    await clock.settle()
+    assert [pub.subject for pub in worker.js.acks] == [messages[-1].reply]
+    assert all(message.settled for message in messages)
+
+
+async def test_with_ack_policy_explicit_each_goes_out_once(world: World, worker: ConsumerScript, clock: Clock) -> None:
+    consumer = await handle(world)
+    messages = await fetched(world.clock, consumer, worker, 3)
+    await messages[1].term()
+    await consumer.ack_all(messages)
+    await clock.settle()
+    assert [pub.payload for pub in worker.js.acks] == [b"+TERM", b"+ACK", b"+ACK"]
+
+
+@pytest.mark.parametrize("moment", ["waiting", "woken"])
+@pytest.mark.parametrize("kind", ["ack", "nak", "ack_sync"])
+async def test_one_that_is_cancelled_anywhere_is_sent_once_or_may_be_sent(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock, kind: str, moment: Moment
+) -> None:
+    consumer = await handle(world)
+    message: aio.Msg
+
+    async def fetch() -> None:
+        nonlocal message
+        [message] = await fetched(world.clock, consumer, worker)
+        worker.js.acks.clear()
+        await consumer._js.connection.publish("much", bytes(60_000))  # so that an acknowledgement has to wait
+        await consumer._js.connection.publish("much", bytes(5_400))
+
+    async def settle() -> None:
+        await {"ack": message.ack, "nak": message.nak, "ack_sync": message.ack_sync}[kind]()
+
+    async def check() -> None:
+        await message.ack()
+        await clock.settle()
+        assert message.settled
+        assert len(worker.js.acks) == (2 if len(worker.js.acks) > 1 and kind == "ack_sync" else 1)
+
+    await cancel_everywhere(settle, check, moment, before=fetch)
+
+
+def _nobody(deliver: Callable[..., int], pub: Pub) -> None:
+    deliver(pub.reply, status="503")

@@ -1,0 +1,298 @@
+"""Atomic batches of publishes, and batches of messages that are read directly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from tests.driver.cancelling import Moment, cancel_everywhere
+from tests.driver.frames import Pub
+from tests.driver.jetstream import SILENCE, JetStreamScript, StreamScript
+from tests.driver.server import MemoryServer, Session
+from tests.driver.virtual_time import Clock
+from tests.driver.world import World
+
+from jetspark.aio.jetstream import Stream
+from jetspark.errors import (
+    BatchClosedError,
+    DisconnectedError,
+    IncompleteBatchError,
+    NoDirectGetError,
+    PublishTimeoutError,
+    RequestTimeoutError,
+)
+
+
+class Batches:
+    """A stream that takes atomic batches."""
+
+    def __init__(self, server: MemoryServer) -> None:
+        self.added: list[Pub] = []
+        self.stored: list[bytes] = []
+        self.answers = True
+        server.on("orders.>", self._take)
+
+    def _take(self, session: Session, pub: Pub) -> None:
+        commit = pub.headers.get("Nats-Batch-Commit")
+        if commit == "eob" and pub.headers["Nats-Batch-Sequence"] == "1":
+            self.added.clear()  # it was discarded
+            return
+        if commit != "eob":
+            self.added.append(pub)
+        if not self.answers or not pub.reply:
+            return
+        if not commit:
+            session.deliver(pub.reply)
+            return
+        self.stored += [each.payload for each in self.added]
+        answer = {"stream": "ORDERS", "seq": len(self.stored), "batch": pub.headers["Nats-Batch-Id"]}
+        session.deliver(pub.reply, json.dumps({**answer, "count": len(self.added)}).encode())
+        self.added.clear()
+
+
+@pytest.fixture
+def batches(server: MemoryServer) -> Batches:
+    """The stream."""
+    return Batches(server)
+
+
+async def test_a_batch_is_stored_at_its_commit(world: World, batches: Batches, clock: Clock) -> None:
+    js = (await world.connect()).jetstream()
+    async with js.batch() as batch:
+        for number in range(3):
+            await batch.add("orders.new", b"%d" % number)
+        assert batches.stored == []
+    assert batches.stored == [b"0", b"1", b"2"]
+    assert (batch.ack.seq, batch.ack.count) == (3, 3)
+    assert clock.now == 0.0
+
+
+async def test_a_last_message_may_commit(world: World, batches: Batches) -> None:
+    js = (await world.connect()).jetstream()
+    batch = js.batch()
+    await batch.add("orders.new", b"1")
+    assert (await batch.commit("orders.new", b"2")).count == 2
+    assert batches.stored == [b"1", b"2"]
+
+
+async def test_an_exception_discards_the_batch(world: World, batches: Batches, clock: Clock) -> None:
+    js = (await world.connect()).jetstream()
+    batch = js.batch()
+    await batch.add("orders.new", b"1")
+    with pytest.raises(ZeroDivisionError):
+        async with batch:
+            raise ZeroDivisionError
+    await clock.settle()
+    assert (batches.added, batches.stored) == ([], [])
+    with pytest.raises(BatchClosedError, match="discarded"):
+        await batch.add("orders.new", b"2")
+
+
+async def test_a_commit_without_an_answer_is_not_tried_again(world: World, batches: Batches, clock: Clock) -> None:
+    js = (await world.connect()).jetstream()
+    batch = js.batch(timeout=3)
+    await batch.add("orders.new", b"1")
+    batches.answers = False
+    with pytest.raises(PublishTimeoutError):
+        await batch.commit("orders.new", b"2")
+    assert clock.now == 3.0
+    assert len(batches.added) == 2
+    with pytest.raises(BatchClosedError, match="failed"):
+        await batch.commit()
+
+
+async def test_a_lost_session_fails_the_commit(
+    world: World, server: MemoryServer, batches: Batches, clock: Clock
+) -> None:
+    js = (await world.connect()).jetstream()
+    batch = js.batch()
+    await batch.add("orders.new", b"1")
+    batches.answers = False
+    committing = asyncio.create_task(batch.commit())
+    await clock.until(1)
+    server.session.reset()
+    with pytest.raises(DisconnectedError):
+        await committing
+    assert clock.now == 1.0
+
+
+async def test_a_batch_waits_while_the_transport_takes_no_more(
+    world: World, server: MemoryServer, batches: Batches, clock: Clock
+) -> None:
+    js = (await world.connect()).jetstream()
+    batch = js.batch()
+    await batch.add("orders.new", b"1")
+    server.session.transport.stop_taking()
+
+    async def much() -> None:
+        for _ in range(5):
+            await batch.add("orders.new", bytes(50_000))
+
+    adding = asyncio.create_task(much())
+    await clock.until(1)
+    assert batch.count < 6
+    server.session.transport.take_again()
+    await adding
+    assert (await batch.commit()).count == 6
+
+
+async def test_a_refusal_fails_the_batch(world: World, stream: StreamScript, clock: Clock) -> None:
+    js = (await world.connect()).jetstream()
+    stream.answers = "hold"
+    batch = js.batch()
+    adding = asyncio.create_task(batch.add("orders.new", b"1"))
+    await clock.settle()
+    stream.refuse(0, 400, 10176, "batch publish is incomplete and was abandoned")
+    with pytest.raises(IncompleteBatchError):
+        await adding
+    with pytest.raises(BatchClosedError):
+        await batch.add("orders.new", b"2")
+
+
+async def test_the_first_message_is_tried_again_where_no_stream_answers(
+    world: World, stream: StreamScript, clock: Clock
+) -> None:
+    js = (await world.connect()).jetstream()
+    stream.answers = "503"
+    adding = asyncio.create_task(js.batch().add("orders.new", b"1"))
+    await clock.until(0.3)
+    stream.answers = "hold"
+    await clock.until(0.5)
+    assert [pub.at for pub in stream.published] == [0.0, 0.25, 0.5]
+    stream._sessions[-1].deliver(stream.published[-1].reply)
+    await adding
+
+
+@pytest.mark.parametrize("moment", ["waiting", "woken"])
+async def test_a_batch_that_is_cancelled_anywhere_is_stored_whole_or_not_at_all(
+    world: World, batches: Batches, clock: Clock, moment: Moment
+) -> None:
+    connection = await world.connect()
+    js = connection.jetstream()
+
+    async def store() -> None:
+        async with js.batch() as batch:
+            await batch.add("orders.new", b"1")
+            await batch.add("orders.new", b"2", confirm=True)
+            await batch.add("orders.new", b"3")
+
+    async def check() -> None:
+        await clock.settle()
+        assert batches.stored in ([], [b"1", b"2", b"3"])
+        batches.stored.clear()
+        batches.added.clear()
+        assert len(connection._client.requests) == 0
+
+    assert await cancel_everywhere(store, check, moment) >= 3
+
+
+# -- direct reads ----------------------------------------------------------------------------------------------------
+
+
+class Replica:
+    """Answers direct gets of batches."""
+
+    def __init__(self, script: JetStreamScript, count: int) -> None:
+        self.count = count
+        self.asked: list[Pub] = []
+        self.cut_at = 0
+        """Sequence after which the answer to the first question stops."""
+        script.server.on("$JS.API.DIRECT.GET.ORDERS", self._answer)
+
+    def _answer(self, session: Session, pub: Pub) -> None:
+        self.asked.append(pub)
+        first = max(pub.json.get("seq", 1), 1)
+        last = min(first + pub.json["batch"] - 1, self.count)
+        for sequence in range(first, last + 1):
+            headers = {
+                "Nats-Stream": "ORDERS",
+                "Nats-Subject": "orders.a",
+                "Nats-Sequence": str(sequence),
+                "Nats-Time-Stamp": "2026-01-02T03:04:05Z",
+                "Nats-Num-Pending": str(self.count - sequence),
+                "Nats-Last-Sequence": str(sequence - 1 if sequence > first else 0),
+            }
+            session.deliver(pub.reply, b"%d" % sequence, headers=headers)
+            if sequence == self.cut_at and len(self.asked) == 1:
+                return
+        end = {"Nats-Num-Pending": str(self.count - last), "Nats-Last-Sequence": str(last)}
+        session.deliver(pub.reply, status="204 EOB", headers=end)
+
+
+async def opened(world: World) -> Stream:
+    """Connect, and get the handle of the stream."""
+    return await (await world.connect()).jetstream().stream("ORDERS")
+
+
+async def read(stream: Stream, seconds: float = 5.0) -> list[bytes]:
+    """The payloads of all messages."""
+    return [message.payload async for message in stream.get_batch(timeout=seconds)]
+
+
+@pytest.mark.usefixtures("stream")
+async def test_pages_follow_one_another_to_the_end(world: World, script: JetStreamScript, clock: Clock) -> None:
+    replica = Replica(script, 2500)
+    assert len(await read(await opened(world))) == 2500
+    assert [pub.json.get("seq") for pub in replica.asked] == [1, 1001, 2001]
+    assert clock.now == 0.0
+
+
+@pytest.mark.usefixtures("stream")
+async def test_an_answer_that_stops_is_asked_for_again_after_its_time(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    replica = Replica(script, 10)
+    replica.cut_at = 4
+    assert await read(await opened(world), 3) == [b"%d" % number for number in range(1, 11)]
+    assert [(pub.at, pub.json.get("seq")) for pub in replica.asked] == [(0.0, 1), (3.0, 5)]
+
+
+@pytest.mark.usefixtures("stream")
+async def test_an_answer_that_a_session_was_lost_under_is_asked_for_in_the_next(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    replica = Replica(script, 10)
+    replica.cut_at = 4
+    reading = asyncio.create_task(read(await opened(world), 30))
+    await clock.until(1)
+    server.session.reset()
+    assert await reading == [b"%d" % number for number in range(1, 11)]
+    assert [(pub.at, pub.json.get("seq")) for pub in replica.asked] == [(0.0, 1), (1.0, 5)]
+
+
+@pytest.mark.usefixtures("stream")
+async def test_a_server_that_says_nothing_twice_is_an_error(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    script.answer("DIRECT.GET.>", SILENCE)
+    with pytest.raises(RequestTimeoutError):
+        await read(await opened(world), 3)
+    assert len(script.asked("DIRECT.GET.ORDERS")) == 2
+    assert clock.now == 6.0
+
+
+@pytest.mark.usefixtures("stream")
+async def test_a_stream_without_direct_get_says_so_at_once(world: World, script: JetStreamScript, clock: Clock) -> None:
+    script.answer("DIRECT.GET.>", "503")
+    with pytest.raises(NoDirectGetError):
+        await read(await opened(world))
+    assert clock.now == 0.0
+
+
+@pytest.mark.usefixtures("stream")
+@pytest.mark.parametrize("moment", ["waiting", "woken"])
+async def test_a_read_that_is_cancelled_anywhere_listens_no_longer(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock, moment: Moment
+) -> None:
+    stream = await opened(world)
+    Replica(script, 1500)
+
+    async def run() -> None:
+        assert len(await read(stream, 3)) == 1500
+
+    async def check() -> None:
+        await clock.settle()
+        assert len(server.session.subjects) == 1  # the inbox of the requests
+
+    assert await cancel_everywhere(run, check, moment) >= 2

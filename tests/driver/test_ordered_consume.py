@@ -1,0 +1,293 @@
+"""An ordered consumer of the pull form: consume through gaps, silence and lost sessions."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.driver.frames import Pub
+from tests.driver.jetstream import SILENCE, Answer, ConsumerScript, JetStreamScript, refusal
+from tests.driver.reading import Reading, alive, handle, reading, starts
+from tests.driver.server import MemoryServer
+from tests.driver.virtual_time import Clock
+from tests.driver.world import World, fix_jitter
+
+from jetspark.errors import (
+    ConsumerBusyError,
+    ConsumerCreateError,
+    ConsumerDeletedError,
+    ConsumerResettingError,
+    JetStreamUnavailableError,
+    MissedHeartbeatError,
+    RequestTimeoutError,
+)
+
+pytestmark = pytest.mark.usefixtures("stream")
+
+UNAVAILABLE = refusal(503, 10008, "JetStream system temporarily unavailable")
+
+
+@pytest.mark.conformance("ORD-10")
+async def test_it_reads_by_a_pull_consumer_that_is_thrown_away(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    read = await reading(world, max_messages=10)
+    [consumer] = script.created
+    assert (consumer.name, consumer.config["ack_policy"], consumer.config["mem_storage"]) == ("reader_1", "none", True)
+    assert "deliver_subject" not in consumer.config
+    assert consumer.pull.fields == {"batch": 10, "expires": 30_000_000_000, "idle_heartbeat": 5_000_000_000}
+    consumer.pull.fill(2)
+    assert await read.take(2) == [b"1", b"2"]
+    await read.context.stop()
+    await clock.settle()
+    assert alive(script) == []
+
+
+@pytest.mark.conformance("ORD-11")
+async def test_a_gap_makes_a_new_consumer_after_the_last_message(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    read = await reading(world)
+    first = script.created[0]
+    first.pull.fill(2)
+    first.lose()
+    first.pull.fill(1)
+    await clock.settle()
+    assert starts(script) == [None, 3]
+    assert alive(script) == ["reader_2"]
+    script.created[1].pull.fill(2)
+    assert await read.take(4) == [b"1", b"2", b"3", b"4"]
+    assert read.warnings == []
+    assert clock.now == 0.0
+
+
+@pytest.mark.conformance("ORD-11")
+async def test_a_heartbeat_that_tells_of_a_lost_message_makes_a_new_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    read = await reading(world)
+    first = script.created[0]
+    first.pull.fill(1)
+    first.lose()
+    await clock.until(5)
+    first.pull.status("100 Idle Heartbeat", Nats_Last_Consumer="2", Nats_Last_Stream="2")
+    await clock.settle()
+    assert starts(script) == [None, 2]
+    script.created[1].pull.fill(1)
+    assert await read.take(2) == [b"1", b"2"]
+
+
+@pytest.mark.conformance("ORD-11")
+async def test_two_heartbeats_of_silence_are_reported_and_make_a_new_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    read = await reading(world)
+    script.created[0].pull.fill(1)
+    await clock.until(9.999)
+    assert len(script.created) == 1
+    await clock.until(10)
+    assert read.kinds == [MissedHeartbeatError]
+    assert starts(script) == [None, 2]
+    assert alive(script) == ["reader_2"]
+
+
+@pytest.mark.conformance("ORD-11")
+async def test_a_deleted_consumer_is_replaced(world: World, script: JetStreamScript, clock: Clock) -> None:
+    read = await reading(world)
+    first = script.created[0]
+    first.pull.fill(1)
+    first.deleted = True
+    first.pull.status("409 Consumer Deleted")
+    await clock.settle()
+    assert read.kinds == [ConsumerDeletedError]
+    assert starts(script) == [None, 2]
+    script.created[1].pull.fill(1)
+    assert await read.take(2) == [b"1", b"2"]
+
+
+async def test_a_warning_of_a_pull_needs_no_new_consumer(world: World, script: JetStreamScript, clock: Clock) -> None:
+    read = await reading(world)
+    script.created[0].pull.status("409 Leadership Change")
+    await clock.until(1)
+    assert [kind.__name__ for kind in read.kinds] == ["LeadershipChangeError"]
+    assert len(script.created) == 1
+    assert len(script.created[0].pulls) == 2
+
+
+@pytest.mark.conformance("ORD-05")
+async def test_a_lost_session_makes_a_new_consumer_in_the_next_one(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    read = await reading(world, {"reconnect_wait": 40, "reconnect_wait_max": 40})
+    fix_jitter(read.consumer._js.connection, 0)
+    script.created[0].pull.fill(1)
+    await clock.until(1)
+    server.down()
+    await clock.until(30)
+    assert len(script.created) == 1
+    server.up()
+    await clock.until(42)
+    assert starts(script) == [None, 2]
+    assert script.asked("CONSUMER.CREATE.>")[1].at == 41.0
+    assert alive(script) == ["reader_2"]
+    script.created[1].pull.fill(1)
+    assert await read.take(2) == [b"1", b"2"]
+    assert read.warnings == []
+
+
+@pytest.mark.conformance("ORD-07", "ORD-08")
+async def test_a_consumer_that_cannot_be_made_for_a_while_is_tried_after_growing_waits(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE)
+    read = await reading(world)
+    await clock.until(40)
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 1.0, 3.0, 7.0, 15.0, 25.0, 35.0]
+    assert read.kinds == [JetStreamUnavailableError] * 7
+    assert not read.context.closed
+
+
+@pytest.mark.conformance("ORD-07")
+async def test_an_error_that_does_not_pass_ends_it(world: World, script: JetStreamScript, clock: Clock) -> None:
+    script.answer("CONSUMER.CREATE.>", refusal(400, 10012, "no"))
+    read = await reading(world)
+    with pytest.raises(ConsumerCreateError):
+        await read.take(1)
+    assert clock.now == 0.0
+    assert read.context.closed
+
+
+async def test_the_tries_in_a_row_may_be_limited(world: World, script: JetStreamScript, clock: Clock) -> None:
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE)
+    consumer = await handle(world, max_reset_attempts=3)
+    read = Reading(consumer)
+    with pytest.raises(JetStreamUnavailableError):
+        await read.take(1)
+    assert clock.now == 3.0
+    assert len(script.asked("CONSUMER.CREATE.>")) == 3
+
+
+async def test_no_consumer_is_tried_without_a_session(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE, script.make)
+    read = await reading(world, {"reconnect_wait": 10, "reconnect_wait_max": 10})
+    fix_jitter(read.consumer._js.connection, 0)
+    await clock.until(0.5)
+    server.down()
+    await clock.until(5)
+    server.up()
+    await clock.until(12)
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 10.5]
+    assert len(alive(script)) == 1
+    script.created[0].pull.fill(1)
+    assert await read.take(1) == [b"1"]
+
+
+async def test_a_consumer_whose_making_was_not_answered_is_deleted_later(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    made: list[ConsumerScript] = []
+
+    def make_in_silence(pub: Pub) -> Answer:
+        answer = script.make(pub)
+        if made:
+            return answer
+        made.extend(script.created)
+        return SILENCE
+
+    script.answer("CONSUMER.CREATE.>", make_in_silence)
+    read = await reading(world)
+    await clock.until(12)
+    assert read.kinds == [RequestTimeoutError]
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 11.0]
+    assert alive(script) == ["reader_2"]
+
+
+async def test_a_deletion_that_is_not_answered_is_asked_for_again_with_the_next_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    script.answer("CONSUMER.DELETE.>", SILENCE, {"success": True})
+    read = await reading(world)
+    await clock.until(10)
+    assert [pub.subject.rpartition(".")[2] for pub in script.asked("CONSUMER.DELETE.>")] == ["reader_1"]
+    await clock.until(20)
+    deletions = [(pub.at, pub.subject.rpartition(".")[2]) for pub in script.asked("CONSUMER.DELETE.>")]
+    assert (20.0, "reader_2") in deletions
+    assert deletions.count((20.0, "reader_1")) == 1
+    assert not read.context.closed
+
+
+@pytest.mark.conformance("ORD-09")
+async def test_between_two_consumers_there_is_no_info(world: World, script: JetStreamScript, clock: Clock) -> None:
+    read = await reading(world)
+    assert (await read.consumer.info()).name == "reader_1"
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE)
+    await clock.until(10)
+    assert read.consumer.cached_info is None
+    with pytest.raises(ConsumerResettingError):
+        await read.consumer.info()
+
+
+@pytest.mark.conformance("ORD-12")
+async def test_one_call_at_a_time(world: World, script: JetStreamScript, clock: Clock) -> None:
+    read = await reading(world)
+    with pytest.raises(ConsumerBusyError):
+        await read.consumer.fetch(1)
+    with pytest.raises(ConsumerBusyError):
+        read.consumer.consume()
+    await read.context.stop()
+    fetching = asyncio.create_task(read.consumer.fetch(1))
+    await clock.settle()
+    script.created[1].pull.fill(1)
+    assert [message.payload for message in await fetching] == [b"1"]
+
+
+async def test_the_cursor_goes_back_to_what_was_taken_when_it_is_stopped(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    read = await reading(world)
+    script.created[0].pull.fill(5)
+    assert await read.take(2) == [b"1", b"2"]
+    await read.context.stop()
+    assert read.consumer.last_sequence == 2
+    again = Reading(read.consumer)
+    await clock.settle()
+    assert starts(script) == [None, 3]
+    script.created[1].pull.fill(1)
+    assert await again.take(1) == [b"3"]
+
+
+async def test_drain_hands_out_what_came_and_deletes(world: World, script: JetStreamScript, clock: Clock) -> None:
+    read = await reading(world)
+    script.created[0].pull.fill(2)
+    await clock.settle()
+    await read.context.drain()
+    assert [message.payload async for message in read.context] == [b"1", b"2"]
+    await clock.settle()
+    assert alive(script) == []
+    assert clock.now == 0.0
+
+
+async def test_drain_hands_out_what_is_on_its_way(world: World, script: JetStreamScript, clock: Clock) -> None:
+    world.net.latency = 0.1
+    read = Reading(await handle(world))
+    await clock.advance(1)
+    await read.context.drain()
+    await clock.advance(0.05)
+    script.created[0].pull.fill(1)  # the server has not heard of it
+    assert [message.payload async for message in read.context] == [b"1"]
+    await clock.advance(1)
+    assert alive(script) == []
+
+
+async def test_stop_while_a_consumer_is_being_made_deletes_it(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    world.net.latency = 0.1
+    read = Reading(await handle(world))
+    await clock.advance(0.05)
+    await read.context.stop()
+    await clock.advance(1)
+    assert len(script.created) == 1
+    assert alive(script) == []

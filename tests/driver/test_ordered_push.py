@@ -1,0 +1,376 @@
+"""An ordered push subscription: when it makes its next consumer, where that begins, and what becomes of the former."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.driver.cancelling import Moment, cancel_everywhere
+from tests.driver.jetstream import SILENCE, JetStreamScript, refusal
+from tests.driver.pushing import errors, take
+from tests.driver.server import MemoryServer
+from tests.driver.virtual_time import Clock
+from tests.driver.world import World, fix_jitter
+
+from jetspark.aio.jetstream import PushSubscription
+from jetspark.errors import ConsumerCreateError, JetStreamUnavailableError, RequestTimeoutError
+
+pytestmark = pytest.mark.usefixtures("stream")
+
+UNAVAILABLE = refusal(503, 10008, "JetStream system temporarily unavailable")
+
+
+async def ordered(world: World, options: dict[str, Any] | None = None, **more: Any) -> PushSubscription:
+    """Connect, and read in order."""
+    connection = await world.connect(**(options or {}))
+    subscription = await connection.jetstream().subscribe("orders.a", ordered_consumer=True, **more)
+    await world.clock.settle()
+    return subscription
+
+
+def starts(script: JetStreamScript) -> list[int | None]:
+    """Where the consumers begin; None for the first of the stream."""
+    return [consumer.config.get("opt_start_seq") for consumer in script.created]
+
+
+@pytest.mark.conformance("ORD-02")
+async def test_its_consumer_is_made_to_be_thrown_away(world: World, script: JetStreamScript) -> None:
+    subscription = await ordered(world)
+    config = script.created[0].config
+    assert (config["ack_policy"], config["max_deliver"], config["mem_storage"]) == ("none", 1, True)
+    assert (config["idle_heartbeat"], config["flow_control"]) == (5_000_000_000, True)
+    assert not subscription.closed
+
+
+@pytest.mark.conformance("ORD-03")
+async def test_a_gap_makes_a_new_consumer_after_the_last_message(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    first = script.created[0]
+    first.push(b"1", b"2")
+    first.lose()
+    first.push(b"4")
+    await clock.settle()
+    assert starts(script) == [None, 3]
+    assert first.deleted
+    script.created[1].push(b"3", b"4")
+    assert await take(subscription, 4) == [b"1", b"2", b"3", b"4"]
+    assert errors(world) == []
+    assert clock.now == 0.0
+
+
+@pytest.mark.conformance("ORD-04")
+async def test_a_heartbeat_that_tells_of_a_lost_message_makes_a_new_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    script.created[0].push(b"1")
+    script.created[0].lose(3)
+    await clock.until(5)
+    script.created[0].heartbeat()
+    await clock.settle()
+    assert starts(script) == [None, 2]
+    script.created[1].push(b"2")
+    assert await take(subscription, 2) == [b"1", b"2"]
+
+
+@pytest.mark.conformance("ORD-05")
+async def test_three_intervals_of_silence_make_a_new_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    script.created[0].push(b"1")
+    await clock.until(14.999)
+    assert len(script.created) == 1
+    await clock.until(15)
+    assert starts(script) == [None, 2]
+    assert errors(world) == []
+    assert not subscription.closed
+
+
+@pytest.mark.conformance("ORD-08")
+async def test_consumers_that_bring_nothing_are_replaced_after_growing_waits(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    await clock.until(120)
+    made = [pub.at for pub in script.asked("CONSUMER.CREATE.>")]
+    # The first replacement comes with the alarm; each later one waits for 1, 2, 4, 8, 10 s beside the 15 s of silence.
+    assert made[:6] == [0.0, 15.0, 31.0, 48.0, 67.0, 90.0]
+    assert sum(not consumer.deleted for consumer in script.created) == 1
+    assert not subscription.closed
+
+
+@pytest.mark.conformance("ORD-05")
+async def test_a_lost_session_makes_a_new_consumer_in_the_next_one(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, {"reconnect_wait": 40, "reconnect_wait_max": 40})
+    fix_jitter(subscription._connection, 0)
+    script.created[0].push(b"1")
+    await clock.until(1)
+    server.down()
+    await clock.until(30)
+    assert len(script.created) == 1  # silence is no news now
+    server.up()
+    await clock.until(42)
+    assert starts(script) == [None, 2]
+    assert script.asked("CONSUMER.CREATE.>")[1].at == 41.0
+    script.created[1].push(b"2")
+    assert await take(subscription, 2) == [b"1", b"2"]
+
+
+@pytest.mark.conformance("ORD-06")
+async def test_before_the_first_message_the_start_stays_as_it_was_asked_for(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, deliver_policy="last")
+    server.session.reset()
+    await clock.settle()
+    assert [consumer.config["deliver_policy"] for consumer in script.created] == ["last", "last"]
+    assert starts(script) == [None, None]
+    assert not subscription.closed
+
+
+@pytest.mark.conformance("ORD-09")
+async def test_late_messages_of_a_former_consumer_are_dropped(world: World, script: JetStreamScript) -> None:
+    world.net.latency = 0.1
+    subscription = await ordered(world)
+    await world.clock.advance(1)
+    first = script.created[0]
+    first.push(b"1")
+    first.lose()
+    first.push(b"3")
+    await world.clock.advance(0.15)
+    first.push(b"4")  # it has not heard of its end
+    await world.clock.advance(1)
+    script.created[1].push(b"2", b"3", b"4")
+    await world.clock.advance(1)
+    assert await take(subscription, 4) == [b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.conformance("ORD-07", "ORD-08")
+async def test_a_consumer_that_cannot_be_made_for_a_while_is_tried_after_growing_waits(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    script.created[0].push(b"1")
+    await clock.settle()
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE)
+    await clock.until(15)
+    tried = [pub.at for pub in script.asked("CONSUMER.CREATE.>")]
+    assert tried == [0.0, 15.0]
+    await clock.until(15 + 1 + 2 + 4 + 8 + 10 + 10)
+    tried = [pub.at - 15 for pub in script.asked("CONSUMER.CREATE.>")[1:]]
+    assert tried == [0.0, 1.0, 3.0, 7.0, 15.0, 25.0, 35.0]
+    names = {pub.subject for pub in script.asked("CONSUMER.CREATE.>")}
+    assert len(names) == 8  # each try has a name of its own
+    assert not subscription.closed
+    assert errors(world) == []
+
+
+@pytest.mark.conformance("ORD-07")
+async def test_a_try_without_an_answer_is_given_up_after_ten_seconds(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    script.created[0].push(b"1")
+    await clock.settle()
+    script.answer("CONSUMER.CREATE.>", SILENCE)
+    await clock.until(40)
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 15.0, 26.0, 38.0]
+    assert not subscription.closed
+
+
+@pytest.mark.conformance("ORD-07")
+async def test_an_error_that_does_not_pass_ends_it_and_is_reported(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    script.created[0].push(b"1")
+    await clock.settle()
+    script.answer("CONSUMER.CREATE.>", refusal(400, 10012, "no"))
+    await clock.until(15)
+    assert errors(world) == [ConsumerCreateError]
+    assert await take(subscription, 1) == [b"1"]
+    assert subscription.closed
+    assert isinstance(subscription.error, ConsumerCreateError)
+    await clock.until(100)
+    assert len(script.asked("CONSUMER.CREATE.>")) == 2
+
+
+async def test_the_tries_in_a_row_may_be_limited(world: World, script: JetStreamScript, clock: Clock) -> None:
+    subscription = await ordered(world, max_reset_attempts=3)
+    script.created[0].push(b"1")
+    await clock.settle()
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE)
+    await clock.until(100)
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 15.0, 16.0, 18.0]
+    assert errors(world) == [JetStreamUnavailableError]
+    assert subscription.closed
+
+
+async def test_no_consumer_is_tried_without_a_session(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, {"reconnect_wait": 20, "reconnect_wait_max": 20})
+    fix_jitter(subscription._connection, 0)
+    script.created[0].push(b"1")
+    await clock.settle()
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE, script.make)
+    await clock.until(15.5)
+    server.down()
+    await clock.until(16)
+    server.up()
+    await clock.until(40)
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 15.0, 35.5]
+    assert starts(script) == [None, 2]
+
+
+async def test_a_lost_session_makes_a_new_consumer_at_once_also_after_one_that_brought_nothing(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    await clock.until(16)
+    server.session.reset()
+    await clock.until(16.5)
+    assert [pub.at for pub in script.asked("CONSUMER.CREATE.>")] == [0.0, 15.0, 16.0]
+    assert not subscription.closed
+
+
+async def test_the_time_without_a_session_is_not_counted_as_a_try(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, {"reconnect_wait": 90, "reconnect_wait_max": 90}, max_reset_attempts=2)
+    fix_jitter(subscription._connection, 0)
+    script.created[0].push(b"1")
+    await clock.settle()
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE, script.make)
+    await clock.until(15.5)
+    server.down()
+    await clock.until(100)
+    server.up()
+    await clock.until(106)
+    assert starts(script) == [None, 2]
+    assert not subscription.closed
+
+
+async def test_flow_control_of_a_former_consumer_is_not_answered(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    first = script.created[0]
+    first.push(b"1")
+    first.ask_flow("$JS.FC.ORDERS.first.1")
+    first.lose()
+    first.push(b"3")
+    await clock.settle()
+    second = script.created[1]
+    second.push(b"2")
+    second.ask_flow("$JS.FC.ORDERS.second.1")
+    assert await take(subscription, 2) == [b"1", b"2"]
+    await clock.settle()
+    assert [pub.subject for pub in script.flow] == ["$JS.FC.ORDERS.second.1"]
+
+
+async def test_what_a_full_subscription_dropped_is_read_again_when_there_is_room(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, pending_msgs_limit=4)
+    script.created[0].push(*(b"%d" % number for number in range(1, 7)))
+    await clock.until(60)
+    assert len(script.created) == 1  # nobody reads: another consumer would be no better
+    assert await take(subscription, 2) == [b"1", b"2"]
+    await clock.settle()
+    assert starts(script) == [None, 5]
+    script.created[1].push(b"5", b"6")
+    assert await take(subscription, 4) == [b"3", b"4", b"5", b"6"]
+
+
+async def test_unsubscribing_between_two_consumers_leaves_none(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    world.net.latency = 0.1
+    subscription = await ordered(world)
+    await clock.advance(1)
+    script.created[0].push(b"1")
+    script.created[0].lose()
+    script.created[0].push(b"3")
+    await clock.advance(0.15)  # the next one is being made
+    assert len(script.created) == 1
+    await subscription.unsubscribe()
+    await clock.advance(1)
+    assert len(script.created) == 2
+    assert all(consumer.deleted for consumer in script.created)
+    await clock.advance(100)
+    assert len(script.created) == 2
+
+
+async def test_unsubscribing_while_it_waits_for_its_next_try_ends_the_tries(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    script.created[0].push(b"1")
+    script.answer("CONSUMER.CREATE.>", UNAVAILABLE)
+    await clock.until(15.5)
+    await subscription.unsubscribe()
+    tries = len(script.asked("CONSUMER.CREATE.>"))
+    await clock.until(100)
+    assert len(script.asked("CONSUMER.CREATE.>")) == tries == 2
+    assert script.created[0].deleted
+
+
+async def test_drain_hands_out_what_came_and_deletes(world: World, script: JetStreamScript, clock: Clock) -> None:
+    subscription = await ordered(world)
+    script.created[0].push(b"1", b"2")
+    await clock.settle()
+    draining = asyncio.create_task(subscription.drain())
+    await clock.until(1)
+    assert [message.payload async for message in subscription] == [b"1", b"2"]
+    await draining
+    assert clock.now == 1.0
+    assert script.created[0].deleted
+    await clock.until(100)
+    assert len(script.created) == 1
+
+
+async def test_a_deletion_of_a_former_consumer_that_is_not_answered_is_no_obstacle(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    script.answer("CONSUMER.DELETE.>", SILENCE)
+    script.created[0].push(b"1")
+    script.created[0].lose()
+    script.created[0].push(b"3")
+    await clock.settle()
+    assert starts(script) == [None, 2]
+    script.created[1].push(b"2")
+    assert await take(subscription, 2) == [b"1", b"2"]
+    with pytest.raises(RequestTimeoutError):
+        await subscription.unsubscribe()
+
+
+@pytest.mark.parametrize("moment", ["waiting", "woken"])
+async def test_a_reader_that_is_cancelled_anywhere_loses_no_message(
+    world: World, script: JetStreamScript, clock: Clock, moment: Moment
+) -> None:
+    subscription = await ordered(world)
+    got: list[bytes] = []
+
+    async def serve() -> None:
+        asyncio.get_running_loop().call_later(1, lambda: script.created[-1].push(b"x"))
+
+    async def read() -> None:
+        got.append((await subscription.next_msg()).payload)
+
+    async def check() -> None:
+        await clock.advance(2)
+        if not got:
+            await read()
+        assert got == [b"x"]
+        assert subscription.pending_msgs == 0
+        got.clear()
+
+    assert await cancel_everywhere(read, check, moment, before=serve) == 1
