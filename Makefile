@@ -69,13 +69,13 @@ pytest: $(READY)
 ifdef PYTEST_ARGS
 	$(PYTEST) $(PYTEST_ARGS)
 else
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not spark and not matrix"
-	$(PYTEST) -m "spark and not matrix"
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not spark"
+	$(PYTEST) -m spark
 endif
 
 pytest-all: $(READY)
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not spark"
-	$(PYTEST) -m spark
+	$(PYTEST) --matrix -n $(WORKERS) --dist loadfile -m "not spark"
+	$(PYTEST) --matrix -m spark
 
 chaos: $(READY)
 	@$(WITH_JAVA) $(BIN)/python -m tests.chaos.campaign $(ARGS)

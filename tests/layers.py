@@ -1,11 +1,11 @@
 """pytest: what `make test` runs, and which cases may run twice.
 
-`make test` runs each behaviour once: on the asyncio front and the default server profile. `make matrix` runs every
-case. A case that only `make matrix` runs has the mark `matrix`. Two marks keep a test of both fronts, or of all
-profiles, in `make test`:
+A run without options takes each behaviour once: on the asyncio front and the default server profile. With `--matrix` it
+takes every front on every profile, and the tests that have the mark `matrix`: clusters, long fault runs, what takes
+minutes. Two marks widen a test in a run without options:
 
-- `blocking`: the test calls a method of the blocking front that no other test of `make test` calls;
-- `profiles`: subjects or inboxes differ between the server profiles.
+- `blocking`: the blocking front, too, since the test calls a method that no other one calls there;
+- `profiles`: every server profile, since subjects or inboxes differ between them.
 
 A case on a real server or cluster that fails runs once more, since the machine may have stalled. The summary names each
 such case. A run with more than `MOST_RERUNS` of them fails. Cases without I/O never run twice.
@@ -13,27 +13,59 @@ such case. A run with more than `MOST_RERUNS` of them fails. Cases without I/O n
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 import pytest
 
-__all__ = ["MOST_RERUNS", "Reruns", "is_of_the_matrix"]
+__all__ = ["FRONTS", "MOST_RERUNS", "PROFILES", "Reruns"]
 
+FRONTS: Final = ("aio", "sync")
+PROFILES: Final = ("default", "v2_domain", "private_inbox")
+"""Names of the server profiles; `tests.fronts` says what they are."""
 MOST_RERUNS: Final = 2
-DEFAULT_FRONT: Final = "aio"
-DEFAULT_PROFILE: Final = "default"
 _WITHOUT_IO: Final = frozenset({"driver", "flow", "tools", "wire"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--matrix", action="store_true", help="every front on every server profile, and the longest tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Reruns(), "jetspark-reruns")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Choose the fronts and the profiles of a test, unless it names them."""
+    named = {name for mark in metafunc.definition.iter_markers("parametrize") for name in _names(mark)}
+    names = [name for name in ("front", "profile") if name in metafunc.fixturenames and name not in named]
+    if not names:
+        return
+    wide, marks = metafunc.config.getoption("--matrix"), metafunc.definition.get_closest_marker
+    fronts = FRONTS if wide or marks("blocking") else FRONTS[:1]
+    profiles = PROFILES if wide or marks("profiles") else PROFILES[:1]
+    values = {"front": fronts, "profile": profiles}
+    chosen = [
+        pair
+        for pair in itertools.product(*(values[name] for name in names))
+        if wide or sum(value != values[name][0] for name, value in zip(names, pair, strict=True)) < 2
+    ]
+    metafunc.parametrize(names, chosen, indirect=True)
+
+
+def _names(mark: pytest.Mark) -> list[str]:
+    """Names of the parameters of a mark `parametrize`."""
+    names = mark.args[0]
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--matrix"):
+        left_out = [item for item in items if item.get_closest_marker("matrix") is not None]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker("matrix") is None]
     for item in items:
-        if is_of_the_matrix(item):
-            item.add_marker(pytest.mark.matrix)
         if room_of(item) not in _WITHOUT_IO:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
@@ -42,20 +74,6 @@ def room_of(item: pytest.Item) -> str:
     """Return the folder below `tests` that holds a test; empty for one that is elsewhere."""
     folder = item.config.rootpath / "tests"
     return item.path.relative_to(folder).parts[0] if item.path.is_relative_to(folder) else ""
-
-
-def is_of_the_matrix(item: pytest.Item) -> bool:
-    """Whether only `make matrix` runs a case. A test that names its front or its profile means just that one."""
-    chosen = {name for mark in item.iter_markers("parametrize") for name in str(mark.args[0]).split(",")}
-    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    front, profile = parameters.get("front", DEFAULT_FRONT), parameters.get("profile", DEFAULT_PROFILE)
-    other_front = front != DEFAULT_FRONT and "front" not in chosen
-    other_profile = profile != DEFAULT_PROFILE and "profile" not in chosen
-    if other_front and other_profile:
-        return True  # one difference at a time
-    if other_front:
-        return item.get_closest_marker("blocking") is None
-    return other_profile and item.get_closest_marker("profiles") is None
 
 
 class Reruns:

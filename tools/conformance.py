@@ -88,7 +88,8 @@ def run_tests(*arguments: str) -> tuple[int, Outcomes]:
     """
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.json"
-        command = [sys.executable, "-m", "pytest", "-q", "-m", "conformance", f"{REPORT_OPTION}={report}", *arguments]
+        options = ("-q", "--matrix", "-m", "conformance", f"{REPORT_OPTION}={report}")
+        command = [sys.executable, "-m", "pytest", *options, *arguments]
         # Its output is for people who watch; standard output is the table.
         done = subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False)
         if not report.exists():

@@ -1,4 +1,4 @@
-"""Both fronts on every server profile, for all suites of this room."""
+"""Fronts and server profiles, for all suites of this room."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ def server_of() -> Iterator[Callable[[Profile], NatsServer]]:
         yield find
 
 
-@pytest.fixture(params=["aio", "sync"])
+@pytest.fixture
 def front(request: pytest.FixtureRequest) -> FrontName:
+    """A front, chosen by `tests.layers`; `@pytest.mark.parametrize("front", ["aio"], indirect=True)` names one."""
     return cast("FrontName", request.param)
 
 
-@pytest.fixture(params=list(PROFILES))
+@pytest.fixture
 def profile(request: pytest.FixtureRequest) -> Profile:
-    """Each profile; `@pytest.mark.parametrize("profile", ["default"], indirect=True)` takes one of them."""
+    """A server profile, chosen by `tests.layers`, or named as a front is."""
     return PROFILES[request.param]
 
 

@@ -40,7 +40,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
-@pytest.fixture(params=["aio", "sync"])
+@pytest.fixture
 async def front(request: pytest.FixtureRequest, no_leaks: None) -> AsyncIterator[Front]:
     """Each front in turn."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))  # blocking calls wait there

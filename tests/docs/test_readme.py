@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.spark.jvm import LIGHT
 
 from jetspark import bulk
 from jetspark.jetstream import StreamConfig
@@ -16,6 +17,9 @@ from jetspark.server import NatsServer
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+QUICK_START = {"JDK_JAVA_OPTIONS": f"{LIGHT} -Dspark.ui.enabled=false", "SPARK_LOCAL_IP": "127.0.0.1"}
+"""For JVMs that live for a few seconds."""
 
 
 def example(section: str) -> str:
@@ -26,15 +30,15 @@ def example(section: str) -> str:
     return found[1]
 
 
-def run_example(section: str, directory: Path, **environment: str) -> str:
-    """Run a block as a script of its own; returns what it printed. The interpreter is not on the path."""
+def run_examples(*sections: str, directory: Path, **environment: str) -> str:
+    """Run blocks one after the other as one script; returns what it printed. The interpreter is not on the path."""
     script = directory / "example.py"
-    script.write_text(example(section))
+    script.write_text("".join(map(example, sections)))
     inherited = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=directory,
-        env={**inherited, "PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
+        env={**inherited, **QUICK_START, "PATH": os.defpath, **environment},
         capture_output=True,
         text=True,
         timeout=400,
@@ -54,29 +58,26 @@ def connection() -> Iterator[bulk.Connection]:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_spark_examples_run_as_they_stand(connection: bulk.Connection, tmp_path: Path) -> None:
-    url = str(connection.address)
-    run_example("Write", tmp_path, NATS_URL=url)
+    connection.request(StreamCreateRequest(StreamConfig(name="ALARMS", subjects=["alarms.>"])))
+    printed = run_examples("Write", "Read", "Stream", directory=tmp_path, NATS_URL=str(connection.address))
     state = connection.request(StreamInfoRequest("SENSORS")).state
     assert (state.messages, state.num_subjects) == (1000, 10)
 
-    printed = run_example("Read", tmp_path, NATS_URL=url)
     expected = [f"{{{number}, {20 + number % 7}}}" for number in range(3, 1000, 10) if 20 + number % 7 > 22]
     shown = re.findall(r"\{\d+, \d+\}", printed)
     assert len(shown) == 20
     assert set(shown) <= set(expected)
 
-    connection.request(StreamCreateRequest(StreamConfig(name="ALARMS", subjects=["alarms.>"])))
-    run_example("Stream", tmp_path, NATS_URL=url)
     assert connection.request(StreamInfoRequest("ALARMS")).state.messages == sum(n % 7 == 6 for n in range(1000))
 
 
 def test_the_bulk_example_runs_as_it_stands(tmp_path: Path) -> None:
-    printed = run_example("Without Spark", tmp_path)
+    printed = run_examples("Without Spark", directory=tmp_path)
     assert printed.splitlines() == ["100000 stored, the last one as 100000", "50000 read of 50000"]
 
 
 def test_the_client_example_runs_as_it_stands(tmp_path: Path) -> None:
-    printed = run_example("As a client", tmp_path)
+    printed = run_examples("As a client", directory=tmp_path)
     assert printed.splitlines() == ["1 order 0", "2 order 1", "3 order 2"]
 
 

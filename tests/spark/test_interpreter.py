@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from tests.pages import examples
+from tests.spark.jvm import LIGHT
 from tests.spark.support import Nats
 
 from jetspark.errors import ConfigError
@@ -85,29 +85,26 @@ def test_a_spark_that_runs_already_with_another_python_is_an_error_that_says_wha
     assert "PYSPARK_PYTHON" not in os.environ
 
 
-COUNT = "print('rows', spark.read.format('jetstream').option('stream', {stream!r}).load().count())\n"
-REGISTER = """
+SCRIPT = """
 from pyspark.sql import SparkSession
 from jetspark.spark import register
 
 spark = SparkSession.builder.getOrCreate()
 register(spark)
 register(spark)
+print("rows", spark.read.format("jetstream").option("stream", {stream!r}).load().count())
 """
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("prepared_by", ["configure", "register"])
-def test_a_script_that_runs_by_the_path_of_its_interpreter_finds_the_format(
-    nats: Nats, tmp_path: Path, java: None, prepared_by: str
-) -> None:
+def test_the_format_can_be_registered_where_spark_runs_another_python(nats: Nats, tmp_path: Path, java: None) -> None:
+    """`configure`, which does the same before Spark starts, is run by the examples of the README."""
     stream = nats.filled(3)
     script = tmp_path / "count.py"
-    prepared = examples("spark.md")[0] if prepared_by == "configure" else REGISTER
-    script.write_text(prepared + COUNT.format(stream=stream))
+    script.write_text(SCRIPT.format(stream=stream))
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-    environment |= {"PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1", "NATS_URL": nats.url}
+    environment |= {"PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1", "NATS_URL": nats.url, "JDK_JAVA_OPTIONS": LIGHT}
     done = subprocess.run(
         [sys.executable, script],
         cwd=tmp_path,

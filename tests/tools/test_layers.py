@@ -11,12 +11,11 @@ from tools.conformance import ROOT
 
 CASES = """
 import pytest
-from pathlib import Path
 
-@pytest.fixture(params=["aio", "sync"])
+@pytest.fixture
 def front(request): return request.param
 
-@pytest.fixture(params=["default", "v2_domain"])
+@pytest.fixture
 def profile(request): return request.param
 
 def test_plain(front, profile): pass
@@ -27,11 +26,17 @@ def test_of_a_blocking_method(front, profile): pass
 @pytest.mark.profiles
 def test_of_subjects(front, profile): pass
 
+@pytest.mark.blocking
+@pytest.mark.profiles
+def test_of_both(front, profile): pass
+
 @pytest.mark.parametrize("front", ["sync"], indirect=True)
 def test_of_one_front(front, profile): pass
 
-@pytest.mark.parametrize("profile", ["v2_domain"], indirect=True)
-def test_of_one_profile(front, profile): pass
+@pytest.mark.parametrize(("profile", "number"), [("v2_domain", 1)], indirect=["profile"])
+def test_of_one_profile(front, profile, number): pass
+
+def test_of_fronts_only(front): pass
 
 @pytest.mark.matrix
 def test_long(): pass
@@ -55,7 +60,7 @@ def run_pytest(root: Path, room: str, text: str, *arguments: str) -> subprocess.
     folder.mkdir(parents=True)
     (folder / "test_cases.py").write_text(text)
     (root / "conftest.py").write_text('pytest_plugins = ("tests.layers",)\n')
-    marks = "".join(f"    {mark}: a mark\n" for mark in ("matrix", "blocking", "profiles"))
+    marks = "".join(f"    {mark}: a mark\n" for mark in ("matrix", "blocking", "profiles", "flaky"))
     (root / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT}\nmarkers =\n{marks}")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
     return subprocess.run(
@@ -63,17 +68,33 @@ def run_pytest(root: Path, room: str, text: str, *arguments: str) -> subprocess.
     )
 
 
+def collected(root: Path, *arguments: str) -> list[str]:
+    done = run_pytest(root, "api", CASES, "--collect-only", *arguments)
+    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+
 def test_each_behaviour_runs_once_and_what_differs_runs_more_often(tmp_path: Path) -> None:
-    done = run_pytest(tmp_path, "api", CASES, "--collect-only", "-m", "not matrix")
-    assert [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line] == [
+    assert collected(tmp_path) == [
         "test_plain[aio-default]",
         "test_of_a_blocking_method[aio-default]",
         "test_of_a_blocking_method[sync-default]",
         "test_of_subjects[aio-default]",
         "test_of_subjects[aio-v2_domain]",
+        "test_of_subjects[aio-private_inbox]",
+        "test_of_both[aio-default]",
+        "test_of_both[aio-v2_domain]",
+        "test_of_both[aio-private_inbox]",
+        "test_of_both[sync-default]",
         "test_of_one_front[default-sync]",
-        "test_of_one_profile[aio-v2_domain]",
+        "test_of_one_profile[aio-v2_domain-1]",
+        "test_of_fronts_only[aio]",
     ]
+
+
+def test_the_matrix_has_every_front_on_every_profile_and_the_long_tests(tmp_path: Path) -> None:
+    found = collected(tmp_path, "--matrix")
+    assert len(found) == 4 * 6 + 3 + 2 + 2 + 1
+    assert {"test_plain[sync-private_inbox]", "test_of_fronts_only[sync]", "test_long"} <= set(found)
 
 
 def test_a_case_on_a_server_that_fails_once_is_named_and_no_failure(tmp_path: Path) -> None:
