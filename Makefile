@@ -62,7 +62,7 @@ sync: $(READY)
 	$(BIN)/python -m tools.make_sync
 
 # Many tests wait for a server's clock, so a few processes share them. Those on Spark have both cores to themselves.
-WORKERS ?= 3
+WORKERS ?= 4
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest
 
 pytest: $(READY)
