@@ -54,13 +54,18 @@ def test_what_the_environment_says_stays(bare: None, monkeypatch: pytest.MonkeyP
         {"spark.pyspark.python": "chosen"},
         {"spark.pyspark.driver.python": "chosen"},
         {"spark.master": "spark://127.0.0.1:7077"},
-        {"spark.remote": "sc://127.0.0.1"},
     ],
 )
 def test_what_the_builder_says_stays(bare: None, setting: dict[str, str]) -> None:
     made = configure(builder(**setting))
     assert "PYSPARK_PYTHON" not in os.environ
     assert made._options.items() >= setting.items()
+
+
+def test_spark_connect_is_left_alone(bare: None) -> None:
+    made = configure(builder(**{"spark.remote": "sc://127.0.0.1"}))
+    assert "PYSPARK_PYTHON" not in os.environ
+    assert made._options == {"spark.remote": "sc://127.0.0.1"}
 
 
 def test_an_interpreter_that_spark_finds_by_itself_is_left_alone(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from jetspark.spark.interpreter import choose_interpreter
+from jetspark.spark.interpreter import choose_interpreter, is_remote
 from jetspark.spark.option_table import OPTIONS
 
 __all__ = ["configure", "recommended_conf"]
@@ -19,7 +19,8 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     `python3` from the path. That can be a Python without jetspark: an editor, cron or a notebook often calls the
     environment's `python` by its full path. The function sets the environment variable `PYSPARK_PYTHON` of this
     process. What you have set stays: `PYSPARK_PYTHON`, `PYSPARK_DRIVER_PYTHON`, `spark.pyspark.python`. With a master
-    that is not `local` it sets nothing, since executors have interpreters of their own.
+    that is not `local` it sets no interpreter, since executors have their own. With Spark Connect it changes nothing:
+    the settings belong to the server.
 
     Parameters
     ----------
@@ -31,6 +32,8 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     ConfigError
         Spark runs already in this process, with a Python that may not have jetspark.
     """
+    if is_remote(builder):
+        return builder
     choose_interpreter(builder)
     return builder.config(map={**recommended_conf()})
 

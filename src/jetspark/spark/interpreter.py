@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from jetspark.jetstream.errors import ConfigError
 
-__all__ = ["choose_interpreter", "is_chosen"]
+__all__ = ["choose_interpreter", "is_chosen", "is_remote"]
 
-_VARIABLES: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
-_SETTINGS: Final = ("spark.pyspark.driver.python", "spark.pyspark.python")
+_INTERPRETER_VARIABLES: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
+_INTERPRETER_SETTINGS: Final = ("spark.pyspark.driver.python", "spark.pyspark.python")
 
 
 def choose_interpreter(builder: SparkSession.Builder) -> None:
@@ -31,24 +31,32 @@ def choose_interpreter(builder: SparkSession.Builder) -> None:
     ConfigError
         Spark runs already, with the `python3` of the path, which is not the running interpreter.
     """
-    options: dict[str, Any] = builder._options  # noqa: SLF001 - a builder has no public way to read its settings
-    remote = "spark.remote" in options or "SPARK_REMOTE" in os.environ
+    options = _settings(builder)
     local = str(options.get("spark.master", "local")).startswith("local")
-    if remote or not local or is_chosen() or any(name in options for name in _SETTINGS) or _is_on_the_path():
+    if not local or is_chosen() or any(name in options for name in _INTERPRETER_SETTINGS) or _is_on_the_path():
         return
     jvm = SparkContext._jvm  # noqa: SLF001 - pyspark has no public way to ask whether the JVM runs
     if jvm is None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
-    elif not any(jvm.java.lang.System.getenv(name) for name in _VARIABLES):
+    elif not any(jvm.java.lang.System.getenv(name) for name in _INTERPRETER_VARIABLES):
         raise ConfigError(
             "Spark runs already in this process, with the python3 of the path instead of "
             f"{sys.executable}: call configure() before the first session, or jetspark.spark.register(spark) now"
         )
 
 
+def is_remote(builder: SparkSession.Builder) -> bool:
+    """Whether a builder makes a session of Spark Connect, whose server has the JVM."""
+    return "spark.remote" in _settings(builder) or "SPARK_REMOTE" in os.environ
+
+
 def is_chosen() -> bool:
     """Whether the environment of this process names a Python for Spark."""
-    return any(os.environ.get(name) for name in _VARIABLES)
+    return any(os.environ.get(name) for name in _INTERPRETER_VARIABLES)
+
+
+def _settings(builder: SparkSession.Builder) -> dict[str, Any]:
+    return builder._options  # noqa: SLF001 - a builder has no public way to read its settings
 
 
 def _is_on_the_path() -> bool:
