@@ -91,7 +91,7 @@ class Publisher:
         self._settings = settings
         self._outbound = client.outbound
         self._loop = asyncio.get_running_loop()
-        self._now = self._loop.time  # the clock of the deadlines, in every thread
+        self._now = self._loop.time  # the clock of the deadlines; asyncio's is `time.monotonic`
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0  # when the timer rings
         self._relaxed: asyncio.Future[None] | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Coroutine
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 from jetspark.aio.jetstream import publisher as aio
@@ -89,7 +90,8 @@ class Publisher(aio.Publisher):
             token = window.token()
             frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
             self._front._put(frame)
-            future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
+            # Not the loop's clock: some loops read theirs once a turn, and this is another thread.
+            future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
         if self._timer is None:
             self._front._soon(self._look_after)
         if self._route.ended:  # meanwhile, and so the loop may have looked before this one was there
