@@ -103,6 +103,7 @@ print("rows", spark.read.format("jetstream").option("stream", {stream!r}).load()
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_the_format_can_be_registered_where_spark_runs_another_python(nats: Nats, tmp_path: Path, java: None) -> None:
     """`configure`, which does the same before Spark starts, is run by the examples of the README."""
     stream = nats.filled(3)
