@@ -60,7 +60,7 @@ class MessageSource(Protocol):
         """End now."""
 
     def drain(self) -> None:
-        """Request no more messages, and end when the requested ones have come."""
+        """Request no more messages, and end when those that were sent have come."""
 
 
 class ConsumeContext:

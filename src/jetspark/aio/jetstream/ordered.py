@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["OrderedConsumer"]
 
 DRAIN_HEARTBEAT = 1.0
-"""Most seconds between heartbeats for `until_drained`: a heartbeat shows whether messages are pending."""
+"""Most seconds between heartbeats for `until_drained`: a heartbeat starts the check whether messages are pending."""
 
 
 class OrderedConsumer:

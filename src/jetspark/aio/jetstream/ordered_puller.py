@@ -135,7 +135,7 @@ class OrderedPuller:
         self._act()
 
     def drain(self) -> None:
-        """Create no more consumers, pull no more, and end when the requested messages have come."""
+        """Create no more consumers, pull no more, and end when the messages that were sent have come."""
         self._draining = True
         if self._puller is not None and not self._puller.ended:
             self._puller.drain()
