@@ -167,7 +167,7 @@ class _AtomicPublisher:
         return PublishRefusedError(first, subject.decode("utf-8", "replace"), error, self.report)
 
     def _repeated(self, stream: str, count: int) -> None:
-        """Count rows that repeat the id of another row in the batch; they count as stored."""
+        """Count rows that repeat the id of another row in the batch, as duplicates."""
         acks = self.report.streams.setdefault(stream, StreamAcks())
         acks.count += count
         acks.duplicates += count

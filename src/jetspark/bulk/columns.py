@@ -166,8 +166,7 @@ def read_acks(lines: LineTable) -> Acks:
     Raises
     ------
     InvalidAckError
-        A reply is not an ack subject (JSA-03). When numbers are read: a token is not a number (JSA-04) or above 2^63 -
-        1.
+        A reply is not an ack subject (JSA-03), or a number that is read is not valid (JSA-04) or above 2^63 - 1.
     """
     if lines.run is not None:
         return Acks(lines.bytes, lines.reply_start, lines.reply_end, _Regular(lines.bytes, lines.run))

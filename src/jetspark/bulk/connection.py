@@ -427,7 +427,7 @@ class Connection:
         Raises
         ------
         RequestTimeoutError
-            No reply came in time; for requests that only read, after repeated tries.
+            No reply came in time. If a request that only reads was refused before, that refusal is raised instead.
         APIError
             The server refused the request. JetStreamNotEnabledError if nobody answers (503).
         """

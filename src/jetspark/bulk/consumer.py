@@ -146,7 +146,7 @@ class RangeConsumer:
         return consumer_config(self.name, self._target.subjects, opt_start_seq=progress.next_sequence)
 
     def close(self) -> None:
-        """Delete the consumer without waiting for the server's answer."""
+        """End the subscription and delete the consumer, without waiting for the server's answer."""
         try:
             if self._subscribed:
                 self._connection.unsubscribe(self._sid)
@@ -220,8 +220,8 @@ class RangeConsumer:
         """Check the consumer after silence: pending messages may have been deleted, or deliveries may be lost.
 
         Returns the number of messages that the server says it has delivered. `before` is that number from the last
-        check, if nothing came since. `overdue` means that the silence is too long to wait for messages that are not
-        here now.
+        check, if nothing came since. With `overdue`, the silence was so long that it raises if messages are still
+        pending.
         """
         state = self._state()
         delivered = state.delivered.consumer_seq

@@ -213,7 +213,7 @@ class Fetch(RecordBatches):
         return False
 
     def _sort(self, table: FrameTable) -> ConsumerRun | None:
-        """Pass to the engine what came: first the data, then the statuses; return the data."""
+        """Pass the received messages to the engine: first the data, then the statuses; return the data."""
         lines, now = table.lines, time.monotonic()
         ours = lines.sid == self._sid
         data = ours & (lines.reply_end > lines.reply_start)

@@ -52,8 +52,8 @@ def publish(
     expected_stream
         Name of the stream; rows whose subject belongs to another stream are refused.
     retry_timeout
-        Seconds to keep trying if the connection is lost or acknowledgements stop. Rows that may be stored or not are
-        sent again: without a `msg_id` they may be stored twice. 0 raises at once.
+        Seconds to keep trying if the connection is lost or acknowledgements stop. Rows that may or may not be stored
+        are sent again: without a `msg_id` they may be stored twice. 0 raises at once.
 
     Raises
     ------

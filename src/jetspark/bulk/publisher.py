@@ -6,8 +6,8 @@ known which. Then all of them are sent again, if they have message ids by which 
 each row has a reply subject of its own, so that the next refusals are known. A flooded server gets fewer rows at a
 time.
 
-When the connection is lost, the rows in flight may be stored or not. With a `retry_timeout` a new connection is opened
-and those rows are sent again; the stream detects repeats by their message ids.
+When the connection is lost, the rows in flight may or may not be stored. With a `retry_timeout` a new connection is
+opened and those rows are sent again; the stream detects repeats by their message ids.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def record_batches(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def is_lost(error: Error) -> bool:
-    """Whether rows in flight may be stored or not after this error, and the error may pass by itself."""
+    """Whether it is unknown after this error if rows in flight are stored, and the error may pass by itself."""
     return isinstance(error, PublishTimeoutError) or is_passing(error)
 
 

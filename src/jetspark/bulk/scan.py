@@ -124,8 +124,8 @@ def scan(
     end_sequence, end_time
         The sequence, or the time, to stop before. Default: after the message that is the last one now.
     columns
-        Names of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`, in the wanted
-        order. None means all. Columns that are not requested are not decoded.
+        Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`, in the wanted order.
+        None means all. Columns that are not requested are not decoded.
     max_batch_rows, max_batch_bytes
         Upper bounds of a record batch. A single message may be larger.
     max_bytes_in_flight

@@ -227,7 +227,7 @@ class OrderedPuller:
         puller.start()
 
     def _drop(self) -> None:
-        """Stop to listen to the present consumer; later messages of it are ignored (ORD-09)."""
+        """Stop listening to the present consumer; later messages of it are ignored (ORD-09)."""
         puller, self._puller = self._puller, None
         if puller is not None:
             puller.stop()

@@ -40,19 +40,19 @@ class SilenceWatch:
             self._monitor.seen(self._loop.time())
 
     def resume(self) -> None:
-        """Start to watch, from now on."""
+        """Start watching, from now on."""
         if self._monitor is not None:
             self._monitor.resume(self._loop.time())
             self._set_timer()
 
     def pause(self) -> None:
-        """Stop to watch for now: there is no session, or no consumer."""
+        """Stop watching for now: there is no session, or no consumer."""
         if self._monitor is not None:
             self._monitor.pause()
             self._set_timer()
 
     def stop(self) -> None:
-        """Stop to watch for ever."""
+        """Stop watching for good."""
         self.pause()
         self._monitor = None
 

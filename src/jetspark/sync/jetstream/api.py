@@ -62,8 +62,8 @@ class JetStreamAPI(Blocking):
         JetStreamNotEnabledError
             Nobody serves this API: the server has no JetStream, or there is no such domain (WIR-11).
         RequestTimeoutError
-            No answer came in time; for requests that only read, after repeated tries. Whether a change was done is not
-            known.
+            No answer came in time. If a request that only reads was refused before, that refusal is raised instead.
+            Whether a change was done is not known.
         DisconnectedError
             The session was lost during a request that changes something. Whether it did is not known.
         InvalidReplyError

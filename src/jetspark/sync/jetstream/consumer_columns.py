@@ -44,7 +44,7 @@ class ConsumerColumns(Consuming):
         no_wait
             Take only messages that are available now.
         columns
-            Names of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
+            Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
 
         Raises
         ------

@@ -46,7 +46,7 @@ class StreamColumns(StreamConsumers):
         end_sequence, end_time
             The sequence, or the time, to stop before. Default: after the message that is the last one now.
         columns
-            Names of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
+            Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
         max_batch_rows
             Most rows of a record batch.
 
