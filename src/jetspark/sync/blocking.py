@@ -49,7 +49,7 @@ def blocking_iterator(connection: Connection, source: AsyncIterator[T], front: C
             yield front(entry)
     finally:
         if isinstance(source, AsyncGenerator):
-            with suppress(ConnectionClosedError, WrongEventLoopError):  # may be garbage-collected there
+            with suppress(ConnectionClosedError, WrongEventLoopError):  # closed, or collected in the loop's thread
                 connection._call(source.aclose())
 
 

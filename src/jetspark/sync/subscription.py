@@ -1,7 +1,7 @@
 """A subscription of the blocking front. The reader's thread takes the messages from the queue.
 
-The loop's thread appends and the reader's thread takes. The queue is a deque, and each counter has one writer, so the
-only lock is among readers. Before it sleeps, a reader sets a flag and checks the queue again; the loop appends and then
+The loop's thread appends and the reader's thread takes. The queue is a deque, and each counter has one writer, so only
+readers need a lock. Before it sleeps, a reader sets a flag and checks the queue again; the loop appends and then
 checks the flag. So one of the two always notices the other. A reader also checks the queue after the end.
 """
 
