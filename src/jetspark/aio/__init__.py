@@ -1,4 +1,4 @@
-"""The asyncio front.
+"""The asyncio API.
 
 connection = await jetspark.connect("nats://localhost:4222")
 """

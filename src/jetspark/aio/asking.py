@@ -1,4 +1,4 @@
-"""A request on an inbox of its own: a subscription for one message, gone whatever happens."""
+"""A request on an inbox of its own: a subscription for one message, which is always removed at the end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def ask_alone(
     headers: HeadersLike | None,
     answered: asyncio.Future[Message],
 ) -> Message:
-    """Send a request whose answer comes to an inbox of its own; `answered` may be failed by others, a timer for one."""
+    """Send a request with an inbox of its own and return the answer. Others, such as a timer, may fail `answered`."""
     client = connection._client
     inbox = client.new_inbox()
     frame = client.outbound.encode(subject, payload, inbox.encode(), headers)

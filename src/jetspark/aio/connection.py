@@ -1,7 +1,7 @@
-"""The asyncio connection: what the user calls. The sessions below it are the supervisor's business.
+"""The asyncio connection: the calls for users. `jetspark.aio.supervisor` manages its sessions.
 
-A publish is encoded, checked and queued in one step; the queue goes to the socket once for each turn of the event loop,
-or as soon as enough has come together. Callers wait only where the server is slower than they are.
+A publish is encoded, checked and queued in one step. The queue is sent to the socket once in each turn of the event
+loop, or as soon as it holds `SEND_AT` bytes. Callers wait only while the socket takes no more.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ _CLOSE_PATIENCE: Final = 2.0
 
 
 class Connection(ConnectionCore):
-    """Opened by `jetspark.connect`. For the event loop it was opened in; a context manager that drains at its end."""
+    """A connection, opened by `jetspark.connect`.
+
+    It belongs to the event loop it was opened in. As a context manager it drains at the end of the block.
+    """
 
     @property
     def server_info(self) -> ServerInfo:
-        """What the present server, or the last one, says of itself."""
+        """Information from the present server, or the last one."""
         return self._client.info
 
     @property
@@ -47,7 +50,7 @@ class Connection(ConnectionCore):
 
     @property
     def buffered(self) -> int:
-        """Bytes that wait to be handed to a socket."""
+        """Bytes that were not handed to a socket yet."""
         return self._outbound.size
 
     async def __aenter__(self) -> Self:
@@ -66,14 +69,14 @@ class Connection(ConnectionCore):
     async def publish(
         self, subject: str, payload: Payload = b"", *, reply: str = "", headers: HeadersLike | None = None
     ) -> None:
-        """Send a message. It is queued when this returns; `flush` tells when the server has it.
+        """Send a message. It is queued when this returns; `flush` waits until the server has it.
 
-        Without a session it waits in a buffer of `buffer_limit` bytes, and is sent after the reconnect.
+        Without a session the message waits in a buffer of `buffer_limit` bytes and is sent after the reconnect.
 
         Raises
         ------
         BadSubjectError, BadHeadersError, MaxPayloadError, TypeError
-            It cannot be sent; nothing was.
+            The message cannot be sent. Nothing was sent.
         OutboundBufferLimitError
             There is no session, and the buffer is full.
         ConnectionClosedError
@@ -89,24 +92,24 @@ class Connection(ConnectionCore):
             self._loop.call_soon(self._send_scheduled)
 
     async def flush(self, timeout: float | None = 10.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Wait until the server has confirmed that it has all that was sent before.
+        """Wait until the server has confirmed that it has everything that was sent before.
 
-        Without a session it waits for the next one, and for what waited in the buffer to be confirmed.
+        Without a session, wait for the next session, and until it has confirmed the buffered messages.
 
         Parameters
         ----------
         timeout
-            Seconds; None waits for ever.
+            Seconds; None means no limit.
 
         Raises
         ------
         FlushTimeoutError
-            Not confirmed in time.
+            The server did not confirm in time.
         DisconnectedError
-            A session was lost meanwhile, or before it with publishes that nothing had confirmed: they may not have
-            arrived. Each loss is told to one flush, so a second call confirms what was sent after it.
+            A session was lost during the call, or earlier with publishes that were not confirmed: they may not have
+            arrived. Each loss is reported by one flush only; a second call confirms the messages sent after the loss.
         ConnectionClosedError
-            The connection is, or was meanwhile, closed.
+            The connection is closed, or was closed during the call.
         """
         self._check_loop()
         if self._client.unconfirmed:
@@ -125,31 +128,31 @@ class Connection(ConnectionCore):
         headers: HeadersLike | None = None,
         own_inbox: bool = False,
     ) -> Msg:
-        """Send a message and wait for the answer to it.
+        """Send a message and wait for its answer.
 
         Parameters
         ----------
         timeout
             Seconds.
         own_inbox
-            Listen on an inbox of its own instead of the connection's shared one. Needed where the answer does not
-            carry the reply subject, as the messages of a JetStream consumer do not.
+            Use an inbox of its own instead of the connection's shared one. Needed if the answer does not carry the
+            reply subject; messages of a JetStream consumer do not carry it.
 
         Raises
         ------
         RequestTimeoutError
-            No answer in time; whether somebody got the request is not known.
+            No answer came in time. Whether somebody received the request is not known.
         NoRespondersError
-            Nobody listens on the subject (at once, not by time-out).
+            Nobody listens on the subject. Raised at once, not after the timeout.
         DisconnectedError
-            The session was lost meanwhile.
+            The session was lost during the call.
         PermissionsViolationError
             The user may not publish to the subject, or not subscribe to the inbox.
         """
         return await self._ask(subject, payload, timeout, headers, own_inbox=own_inbox)
 
     def new_inbox(self) -> str:
-        """A fresh reply subject below the inbox prefix; nobody listens to it yet."""
+        """Return a new reply subject below the inbox prefix; nobody listens to it yet."""
         return self._client.new_inbox()
 
     def jetstream(
@@ -160,7 +163,7 @@ class Connection(ConnectionCore):
         timeout: float = 5.0,
         publishing: PublishSettings | None = None,
     ) -> JetStream:
-        """JetStream over this connection.
+        """Return a JetStream context over this connection.
 
         Parameters
         ----------
@@ -169,14 +172,14 @@ class Connection(ConnectionCore):
         prefix
             Prefix of an API that was imported under another name. Not together with `domain`.
         timeout
-            Seconds that a call waits for its answer, unless it says otherwise.
+            Default timeout of the context's calls, in seconds.
         publishing
-            Limits and times of `publish_async`. Its `on_error` is called on a task of its own.
+            Limits and times of `publish_async`. Its `on_error` runs in a task of its own.
 
         Raises
         ------
         BadSubjectError
-            Domain or prefix cannot stand in a subject.
+            `domain` or `prefix` is not valid in a subject.
         """
         return JetStream(self, api_prefix(domain, prefix), timeout, publishing)
 
@@ -193,7 +196,7 @@ class Connection(ConnectionCore):
         pending_bytes: int | None = None,
         overflow: Overflow = "drop",
     ) -> Subscription:
-        """Listen to a subject.
+        """Subscribe to a subject.
 
         Parameters
         ----------
@@ -202,15 +205,15 @@ class Connection(ConnectionCore):
         queue
             Queue group: each message goes to one of its members.
         callback
-            Called with each message, one after the other, on a task of its own. What it raises is told as an event.
-            Without it, iterate the subscription or call `next_msg`.
+            Called with each message, one after the other, in a task of its own. An exception from it is reported as
+            an event. Without a callback, iterate the subscription or call `next_msg`.
         max_msgs
-            End after that many messages; 0 does not end.
+            End after that many messages; 0 means no end.
         pending_messages, pending_bytes
-            What may wait here; None takes the connection's options.
+            Limits of the messages that wait here; None takes the connection's options.
         overflow
-            When more comes: `drop` drops it and tells `SlowConsumer`, `pause` reads nothing more from the server until
-            half of it was taken, for the whole connection.
+            When a limit is reached: `drop` drops new messages and reports `SlowConsumer`; `pause` stops reading from
+            the server, for the whole connection, until half of the waiting messages were taken.
 
         Raises
         ------
@@ -233,17 +236,17 @@ class Connection(ConnectionCore):
     # -- the end -------------------------------------------------------------------------------------------------
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """End all subscriptions without losing a message, send what waits, let streams acknowledge it, close.
+        """End all subscriptions without losing a message, send queued messages, wait for stream acks, close.
 
         Parameters
         ----------
         timeout
-            Seconds for all of it; None is `drain_timeout` of the options.
+            Seconds for all of it; None takes `drain_timeout` of the options.
 
         Raises
         ------
         DrainTimeoutError
-            The rest was dropped. The connection is closed all the same.
+            It took too long; the remaining messages were dropped. The connection is closed anyway.
         """
         self._check_loop()
         seconds = self.options.drain_timeout if timeout is None else timeout
@@ -261,7 +264,7 @@ class Connection(ConnectionCore):
                 await self._confirm(None)
                 await self._acknowledged(None)
         except TimeoutError:
-            wait = answered  # else it has had all of the time for that
+            wait = answered  # without an answer the whole timeout has passed already
             left = sum(subscription.pending[0] for subscription in subscriptions)
             asked = sum(publisher.pending for publisher in self._publishers)
             raise DrainTimeoutError(
@@ -271,16 +274,16 @@ class Connection(ConnectionCore):
             await self._close(wait=wait)
 
     async def close(self) -> None:
-        """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated.
+        """Close at once: queued messages are sent, messages that wait in subscriptions are dropped. May be repeated.
 
-        It ends when the server has answered a last PING; one that does not is waited for two seconds at most.
-        It may be called from a callback and from the event handler, for whose own end it does not wait.
+        Waits until the server has answered a last PING, for two seconds at most. May be called from a callback or from
+        the event handler; it does not wait for the task that calls it.
         """
         self._check_loop()
         await self._close()
 
     async def _close(self, *, wait: bool = True) -> None:
-        """As `close`, but perhaps without waiting for the server."""
+        """As `close`; with `wait` false, without waiting for the server."""
         if self._supervisor.link is not None:
             self._supervisor.link.hand_over()
         self._client.close()
@@ -288,14 +291,14 @@ class Connection(ConnectionCore):
         self._closers += 1
         try:
             try:
-                await asyncio.sleep(0)  # callbacks' tasks that wait for a message end by themselves now
+                await asyncio.sleep(0)  # tasks of callbacks that wait for a message end by themselves now
             finally:
                 others = [task for task in self._callbacks if task is not asyncio.current_task()]
                 for task in others:
                     task.cancel()
             await self._supervisor.finish(others, _CLOSE_PATIENCE, for_server=_CLOSE_PATIENCE if wait else 0)
         except BaseException:
-            if self._closers == 1:  # cancelled: nobody else would close the socket of a server that does not answer
+            if self._closers == 1:  # cancelled: nobody else would close the socket if the server does not answer
                 self._supervisor.abandon()
             raise
         finally:

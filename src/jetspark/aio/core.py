@@ -1,7 +1,7 @@
-"""The inside of the asyncio connection: what its parts say to it. Users call `jetspark.aio.connection`.
+"""The internal part of the asyncio connection, used by the other modules of `jetspark.aio`.
 
-What is to be sent waits in one queue, which goes to the socket once for each turn of the event loop, or as soon as
-enough has come together.
+Users call `jetspark.aio.connection`. Outgoing frames wait in one queue. It is sent to the socket once in each turn of
+the event loop, or as soon as it holds `SEND_AT` bytes.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from jetspark.wire.routes import Route
 __all__ = ["SEND_AT", "ConnectionCore", "Drainable", "EventHandler"]
 
 EventHandler = Callable[[Event], Awaitable[None] | None]
-"""Takes each event; a coroutine function or a plain one."""
+"""Receives each event; a coroutine function or a plain function."""
 
 SEND_AT: Final = 64 << 10
 
 
 class Drainable(Protocol):
-    """What receives messages, as a subscription does."""
+    """An object that receives messages and can be drained, such as a subscription."""
 
     @property
     def pending(self) -> tuple[int, int]:
         """Messages that wait, and their bytes."""
 
     def _retire(self) -> None:
-        """Let the server send nothing more."""
+        """Ask the server to send nothing more."""
 
     async def _emptied(self, *, confirm: bool) -> None:
-        """Wait until all that came was taken and handled."""
+        """Wait until all received messages were taken and handled."""
 
 
 class ConnectionCore:
-    """What the parts of the asyncio front need of a connection."""
+    """The calls of a connection that the other parts of `jetspark.aio` use."""
 
     def __init__(
         self, options: ConnectOptions, on_event: EventHandler | None = None, *, message_type: type[Message] = Msg
@@ -69,7 +69,7 @@ class ConnectionCore:
         self._scheduled = False
         self._late: list[bytes] = []
         self._callbacks: set[asyncio.Task[None]] = set()
-        self._closers = 0  # calls of `close` under way
+        self._closers = 0  # calls of `close` in progress
         self._subscriptions: weakref.WeakSet[Drainable] = weakref.WeakSet()
         self._publishers: weakref.WeakSet[Publisher] = weakref.WeakSet()  # of the contexts, for `drain`
 
@@ -87,12 +87,12 @@ class ConnectionCore:
 
     @property
     def connected(self) -> bool:
-        """There is a session now."""
+        """Whether there is a session now."""
         return self._outbound.online
 
     @property
     def closed(self) -> bool:
-        """The connection is closed for good."""
+        """Whether the connection is closed for good."""
         return self._client.closed
 
     @property
@@ -103,14 +103,14 @@ class ConnectionCore:
     # -- sending -------------------------------------------------------------------------------------------------
 
     def _post(self, frame: bytes) -> None:
-        """Queue the frame of a publish, which `Outbound.encode` made. Who sends many looks at `crowded` before.
+        """Queue the frame of a publish, encoded by `Outbound.encode`. Bulk senders must check `_crowded` first.
 
         Raises
         ------
         OutboundBufferLimitError
             There is no session, and the buffer is full.
         WrongEventLoopError
-            This is another loop. Looked at once for all that is sent together.
+            This is another event loop. Checked once for all frames that are sent together.
         """
         if not self._scheduled:
             self._check_loop()
@@ -120,17 +120,17 @@ class ConnectionCore:
 
     @property
     def _crowded(self) -> bool:
-        """So much waits to be handed over that a sender should wait for `room`."""
+        """Whether so much is queued that a sender should wait for `_room`."""
         return self._outbound.size >= SEND_AT and self._outbound.online
 
     def _answer(self, reply: bytes, payload: bytes) -> bool:
-        """Queue a publish to a reply subject as it was received; returns whether to wait for `room`.
+        """Queue a publish to a reply subject in its received form; returns whether to wait for `_room`.
 
         Raises
         ------
         ConnectionClosedError, MaxPayloadError, OutboundBufferLimitError
         WrongEventLoopError
-            As `post`.
+            As for `_post`.
         """
         if not self._scheduled:
             self._check_loop()
@@ -139,19 +139,19 @@ class ConnectionCore:
         return self._outbound.answer(reply, payload) >= SEND_AT
 
     async def _room(self) -> None:
-        """Hand over what waits, and wait while there is a session that takes no more."""
+        """Send the queue, and wait while there is a session whose transport takes no more."""
         while self._outbound.online and self._outbound.size >= SEND_AT:
             await self._send()
 
     async def _send(self) -> None:
-        """Hand over what waits, and wait until the transport takes more; the others get their turn too."""
+        """Send the queue and wait until the transport takes more. Other tasks run in between."""
         link = self._supervisor.link
         if link is None or not self._outbound.online:
             return
         link.flush()
         if link.choked and not link.lost.done():
             await link.room()
-        else:  # a session that is lost counts as one until the supervisor has had its turn
+        else:  # a lost session counts as a session until the supervisor has run
             await asyncio.sleep(0)
 
     def _send_scheduled(self) -> None:
@@ -162,22 +162,22 @@ class ConnectionCore:
             self._supervisor.link.flush()
 
     def _send_soon(self) -> None:
-        """Hand over what waits at the end of this turn of the event loop."""
+        """Send the queue at the end of this turn of the event loop."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._send_scheduled)
 
     def _send_late(self, command: bytes) -> None:
-        """Send a command at the end of the next turn of the event loop, together with what is sent until then."""
+        """Send a command at the end of the next turn of the event loop, together with frames queued until then."""
         self._late.append(command)
         self._send_soon()
 
     def _send_now(self) -> None:
-        """Hand over what waits."""
+        """Send the queue now."""
         self._send_scheduled()
 
     async def _confirm(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """As `flush`, for what is sent in the present session."""
+        """As `flush`, for frames that are sent in the present session."""
         try:
             async with asyncio.timeout(timeout):
                 while not self._outbound.online:
@@ -189,7 +189,7 @@ class ConnectionCore:
                 try:
                     await answered
                 except DisconnectedError:
-                    self._client.unconfirmed = False  # told now
+                    self._client.unconfirmed = False  # reported by this error
                     raise
                 finally:
                     del answered  # it may hold an exception whose traceback holds this frame
@@ -199,13 +199,13 @@ class ConnectionCore:
             raise FlushTimeoutError(f"{self.address}: not confirmed within {timeout:g} s") from None
 
     async def _acknowledged(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Wait until every `publish_async`, of whichever context, is settled. Raises PublishTimeoutError."""
+        """Wait until every `publish_async` of every context is settled. Raises PublishTimeoutError."""
         await asyncio.gather(*(publisher.completed(timeout) for publisher in list(self._publishers)))
 
     # -- asking --------------------------------------------------------------------------------------------------
 
     async def _api_request(self, subject: str, payload: bytes, *, timeout: float) -> Msg:  # noqa: ASYNC109
-        """As `request`, for the JetStream API, where a subject may end with a filter that has wildcards (CRE-03)."""
+        """As `request`, for the JetStream API. There a subject may end with a filter that has wildcards (CRE-03)."""
         return await self._ask(subject, payload, timeout, None, wildcards=True)
 
     async def _ask(
@@ -234,7 +234,7 @@ class ConnectionCore:
                 return cast("Msg", await answered)
             finally:
                 requests.forget(token)
-                self._outbound.withdraw((frame,))  # nobody waits for it: it is not to be sent after a reconnect
+                self._outbound.withdraw((frame,))  # nobody waits for the answer: do not send it after a reconnect
         finally:
             timer.cancel()
             del answered  # it may hold an exception whose traceback holds this frame
@@ -242,32 +242,32 @@ class ConnectionCore:
     # -- receiving -----------------------------------------------------------------------------------------------
 
     def _relax(self, route: Route) -> None:
-        """Messages were taken from a subscription that was full; read again if that was the reason not to."""
+        """Note that messages were taken from a full subscription; read again if no subscription is too full."""
         self._client.relax(route)
         if not self._client.congested and self._supervisor.link is not None:
             self._supervisor.link.resume()
 
     def _enlist(self, subscription: Drainable) -> None:
-        """What has to be drained when the connection is; forgotten with its last reference."""
+        """Register a subscription to drain with the connection. The reference to it is weak."""
         self._subscriptions.add(subscription)
 
     def _adopt(self, task: asyncio.Task[None]) -> None:
-        """A task that must end with the connection."""
+        """Register a task that must end with the connection."""
         self._callbacks.add(task)
         task.add_done_callback(self._callbacks.discard)
 
     def _tell(self, event: Event) -> None:
-        """Tell an event to the handler."""
+        """Report an event to the handler."""
         self._supervisor.tell(event)
 
-    # -- whether it may be used ----------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------------------
 
     def _check_open(self) -> None:
-        """Raise ConnectionClosedError when the connection is closed."""
+        """Raise ConnectionClosedError if the connection is closed."""
         self._client.check_open()
 
     def _check_loop(self) -> None:
-        """Raise WrongEventLoopError when this is not the event loop of the connection."""
+        """Raise WrongEventLoopError if this is not the event loop of the connection."""
         if get_running_loop() is not self._loop:
             raise self._foreign()
 

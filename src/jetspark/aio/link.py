@@ -1,8 +1,8 @@
 """One session's socket: an asyncio protocol between the transport and the client state machine.
 
 Received bytes go straight into the read loop; what is to be sent goes out in one write for each turn of the event loop.
-Whatever goes wrong here, also in the library itself, ends the session and nothing else: `lost` is set, and the
-supervisor opens another one. There is no task of its own that could die unseen.
+Every failure here, also a bug of the library, ends this session only: `lost` is set, and the supervisor opens another
+session. There is no task here that could end unnoticed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_se
 __all__ = ["Link", "open_link"]
 
 _READ_SIZE: Final = 120 << 10
-"""Most bytes of one read. There is a buffer for them, as asyncio would take memory anew for the most that may come."""
+"""Most bytes of one read. The buffer is reused; asyncio would allocate that many bytes for each read."""
 
 
 class Link(asyncio.BufferedProtocol):
@@ -28,11 +28,11 @@ class Link(asyncio.BufferedProtocol):
     Attributes
     ----------
     lost
-        Done, with the reason, as soon as the session is of no more use.
+        Set to the reason as soon as the session cannot be used any more.
     closed
-        Done when the socket is closed.
+        Set when the socket is closed.
     choked
-        The transport wants no more for now.
+        Whether the transport wants no more data for now.
     """
 
     def __init__(self, client: Client, address: ServerAddress, loop: asyncio.AbstractEventLoop) -> None:
@@ -45,17 +45,17 @@ class Link(asyncio.BufferedProtocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._paused = False
-        self._leaving = False  # closed, once the server has answered the last PING
+        self._leaving = False  # closing: the socket is closed when the server has answered the last PING
         self._buffer = memoryview(bytearray(_READ_SIZE))
-        self._news: asyncio.Future[None] | None = None  # somebody waits for a control frame
-        self._room: asyncio.Future[None] | None = None  # somebody waits until the transport wants more
+        self._news: asyncio.Future[None] | None = None  # set when a control frame has come
+        self._room: asyncio.Future[None] | None = None  # set when the transport wants more data
 
     # -- called by the transport ---------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (there is one)
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (there is one buffer)
         return self._buffer  # asyncio's TLS slices it, so it must be a view
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -69,7 +69,7 @@ class Link(asyncio.BufferedProtocol):
         except Error as error:
             self.fail(error)
             return
-        except Exception as error:  # noqa: BLE001 - a fault of ours must end the session too, not leave it half alive
+        except Exception as error:  # noqa: BLE001 - a bug of ours must end the session too, not leave it half alive
             failure = ProtocolError(f"{self._address}: cannot go on reading: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self.fail(failure)
@@ -110,12 +110,12 @@ class Link(asyncio.BufferedProtocol):
     # -- called by the connection --------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Hand over what waits, unless the transport has enough."""
+        """Send the queue, unless the transport is choked."""
         if not self.choked:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Hand over what waits, even if the transport has enough."""
+        """Send the queue, even if the transport is choked."""
         outbound = self._client.outbound
         if outbound.chunks and outbound.online and self._transport is not None:
             for each in self._client.timed:
@@ -133,7 +133,7 @@ class Link(asyncio.BufferedProtocol):
             await asyncio.shield(self._room)
 
     def pause(self) -> None:
-        """Stop reading, so that the server has to wait."""
+        """Stop reading, so that the server must wait."""
         if not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
@@ -145,7 +145,7 @@ class Link(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def tick(self) -> None:
-        """A ping interval passed."""
+        """Handle the end of a ping interval."""
         if self._client.tick():
             self.flush()
         else:
@@ -154,16 +154,17 @@ class Link(asyncio.BufferedProtocol):
             )
 
     def fail(self, error: Error) -> None:
-        """The session is of no more use: close the socket without waiting for anything."""
+        """End the session: close the socket without waiting for anything."""
         self._lose(error)
         if self._transport is not None:
             self._transport.abort()
 
     def close(self) -> None:
-        """Close the socket once the server has read what was handed over, which the PONG of a last PING tells.
+        """Close the socket once the server has read the sent data, which the PONG to a last PING confirms.
 
-        A socket that is closed answers what the server still sends with a reset, and what is under way is dropped. So
-        reading goes on until then; what comes is dropped, as the client is closed. Who calls it sees to the time.
+        A closed socket answers further data of the server with a reset, and then data that was sent may be lost. So
+        reading continues until the PONG; the received data is dropped, as the client is closed. The caller must limit
+        the time.
         """
         self._lose(DisconnectedError(f"{self._address}: closed"))
         if self._transport is None:
@@ -174,14 +175,14 @@ class Link(asyncio.BufferedProtocol):
         try:
             self._transport.write(self._client.farewell())
             self.resume()
-        except Exception as error:  # noqa: BLE001 - there is nobody to say farewell to
+        except Exception as error:  # noqa: BLE001 - the session is over anyway
             self.fail(DisconnectedError(f"{self._address}: cannot write: {error}"))
 
     def _leave(self) -> None:
-        """Something was read after the farewell."""
+        """Check for the PONG: something was read after the last PING was sent."""
         if not self._client.pings:
             assert self._transport is not None
-            self._leaving = False  # a TLS transport reads on in its close, and a second one would leave the socket open
+            self._leaving = False  # a TLS transport reads during its close; a second close would leave the socket open
             self._transport.close()
 
     def _lose(self, error: Error) -> None:
@@ -193,7 +194,7 @@ class Link(asyncio.BufferedProtocol):
     # -- opening -------------------------------------------------------------------------------------------------
 
     async def converse(self, address: ServerAddress) -> ServerInfo:
-        """Drive `open_session` until the server has taken us."""
+        """Run `open_session` until the server has accepted the client."""
         conversation = open_session(self._client.options, address)
         step = next(conversation)
         try:
@@ -230,13 +231,13 @@ class Link(asyncio.BufferedProtocol):
             options.context(),
             server_hostname=options.server_hostname or address.tls_name or address.host,
         )
-        if transport is None:  # the server went in the middle of it
+        if transport is None:  # the server closed the connection during the handshake
             raise DisconnectedError(f"{address}: the server closed the connection during the TLS handshake")
         self._transport = transport
 
 
 async def open_link(client: Client, address: ServerAddress) -> tuple[Link, ServerInfo]:
-    """Open a socket and a session on it; within the connect time-out, and with nothing left open on failure."""
+    """Open a socket and a session on it within `connect_timeout`. Nothing stays open after a failure."""
     loop = asyncio.get_running_loop()
     link = Link(client, address, loop)
     try:

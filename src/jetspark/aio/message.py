@@ -1,4 +1,4 @@
-"""A message of the asyncio front: what `jetspark.jetstream.delivery` gives, an answer to it, and acknowledgements."""
+"""A message of the asyncio API: a `Delivery` with `respond` and the acknowledgements."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["Msg"]
 
 
 class Msg(Delivery, gc=False, eq=False):
-    """A received message. Subject, reply, headers and metadata are decoded when they are asked for.
+    """A received message. Subject, reply, headers and metadata are decoded when they are first used.
 
     The acknowledgements are for messages that a JetStream consumer delivered. After `ack`, `nak` or `term`, and on
-    consumers with ack policy none, they all do nothing (ACK-04, ACK-08). One that cannot be sent raises, and leaves the
-    message as it was (ACK-06).
+    consumers with ack policy none, they all do nothing (ACK-04, ACK-08). If one cannot be sent, it raises and the
+    message stays open (ACK-06).
     """
 
     async def respond(self, payload: Payload = b"", *, headers: HeadersLike | None = None) -> None:
-        """Publish to the message's reply subject. Does nothing where an acknowledgement would do nothing.
+        """Publish to the message's reply subject. Does nothing if an acknowledgement would do nothing.
 
         Raises
         ------
         BadSubjectError
-            The sender wants no answer.
+            The message has no reply subject.
         """
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
@@ -38,16 +38,16 @@ class Msg(Delivery, gc=False, eq=False):
             await cast("Connection", self.owner).publish(self.reply, payload, headers=headers)
 
     async def ack(self) -> None:
-        """Say that the message is done with. It is queued when this returns; `ack_sync` waits for the server.
+        """Acknowledge the message. The ack is queued when this returns; `ack_sync` waits for the server.
 
         Raises
         ------
         InvalidAckError
             No JetStream consumer delivered it.
         ConnectionClosedError, OutboundBufferLimitError
-            It cannot be sent.
+            The ack cannot be sent.
         """
-        if not self.raw_reply.startswith(ACK_PREFIX):  # here is what `_answer` does, as this is the busy one
+        if not self.raw_reply.startswith(ACK_PREFIX):  # a copy of `_answer`, because this call is frequent
             self._check_ackable()
         connection: Any = self.owner
         if connection is not None:
@@ -57,7 +57,7 @@ class Msg(Delivery, gc=False, eq=False):
                 await connection._room()
 
     async def ack_sync(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Say that the message is done with, and wait until the server has taken note of it (ACK-07).
+        """Acknowledge the message, and wait until the server has confirmed it (ACK-07).
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Msg(Delivery, gc=False, eq=False):
         Raises
         ------
         RequestTimeoutError, DisconnectedError
-            The server may have it, or not; it can be sent again.
+            Whether the server has the ack is not known; it can be sent again.
         NoRespondersError
             The consumer is gone.
         """
@@ -82,7 +82,7 @@ class Msg(Delivery, gc=False, eq=False):
         Parameters
         ----------
         delay
-            Seconds that the server waits first; 0 asks for it at once (ACK-02).
+            Seconds until the redelivery; 0 means at once (ACK-02).
         """
         await self._answer(nak_payload(round(delay * 1e9)))
 
@@ -92,12 +92,12 @@ class Msg(Delivery, gc=False, eq=False):
         Parameters
         ----------
         reason
-            Shows in the advisory that the server publishes (ACK-03).
+            Text for the advisory that the server publishes (ACK-03).
         """
         await self._answer(term_payload(reason))
 
     async def in_progress(self) -> None:
-        """Say that the message is still worked on, so that the time to acknowledge it begins anew. May be repeated."""
+        """Report that the message is still being processed: its `ack_wait` starts again. May be repeated."""
         self._check_ackable()
         if self.owner is not None:
             connection = cast("Connection", self.owner)
@@ -108,6 +108,6 @@ class Msg(Delivery, gc=False, eq=False):
         self._check_ackable()
         if (connection := cast("Connection | None", self.owner)) is not None:
             crowded = connection._answer(self.raw_reply, payload)
-            self.owner = None  # it is on its way, also when the wait for room is cancelled
+            self.owner = None  # the answer is queued, even if the wait for room is cancelled
             if crowded:
                 await connection._room()

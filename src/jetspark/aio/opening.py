@@ -24,19 +24,19 @@ async def connect(
     Parameters
     ----------
     where
-        Options, a URL, a comma-separated list or a sequence of URLs. None takes `nats://localhost:4222`.
+        Options, a URL, a comma-separated list or a sequence of URLs. None means `nats://localhost:4222`.
     on_event
-        Told what happens to the connection (see `jetspark.wire.events`), in order, on a task of its own.
+        Called with each event of the connection (see `jetspark.wire.events`), in order, in a task of its own.
     changes
-        Fields of `ConnectOptions` to set on top.
+        Fields of `ConnectOptions` that replace those of `where`.
 
     Raises
     ------
     ConnectError
-        A server cannot be reached, with its address; `NoServersError` lists them where there are several. With
-        `retry_connect=True` it goes on trying instead.
+        A server cannot be reached; the message has its address. With several servers `NoServersError` lists them.
+        With `retry_connect=True` it keeps trying instead.
     AuthenticationError, TLSError
-        The server does not take us.
+        The server rejects the client.
     """
     connection = Connection(ConnectOptions.of(where, **changes), on_event)
     await connection._open()

@@ -1,4 +1,4 @@
-"""What a subscription tells of the messages that come to it, the same on both fronts."""
+"""The state that a subscription shows, shared by the asyncio and the blocking API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Received:
 
     @property
     def subject(self) -> str:
-        """What it listens to."""
+        """Subject that it listens to."""
         return self._route.subject.decode()
 
     @property
@@ -25,17 +25,17 @@ class Received:
 
     @property
     def closed(self) -> bool:
-        """Nothing more will come; messages may still wait."""
+        """Whether no more messages will come; messages may still wait."""
         return self._route.ended
 
     @property
     def error(self) -> Error | None:
-        """Why the server, or the loss of the connection, ended it."""
+        """Error by which the server or the loss of the connection ended it, or None."""
         return self._route.error
 
     @property
     def received(self) -> int:
-        """Messages that came so far, those dropped included."""
+        """Messages received so far, dropped ones included."""
         return self._route.received
 
     @property

@@ -1,7 +1,7 @@
-"""A subscription of the asyncio front: an iterator, a call for the next message, or a callback on a task of its own.
+"""A subscription of the asyncio API: an iterator, a call for the next message, or a callback in a task of its own.
 
-Messages wait in one queue and leave it in the same step in which they are handed out, so a wait that is cancelled or
-times out cannot lose one. A waiter that was woken and then cancelled passes the word on.
+Messages wait in one queue. A message is removed in the same step in which it is returned, so a wait that is cancelled
+or times out cannot lose one. A waiter that was woken and then cancelled wakes the next waiter.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 __all__ = ["Callback", "Subscription"]
 
 Callback = Callable[[Msg], Awaitable[None] | None]
-"""Takes each message; a coroutine function or a plain one. They run one after the other, in order."""
+"""Called with each message, in order and one at a time; a coroutine function or a plain function."""
 
 
 class Subscription(Received):
-    """Made by `Connection.subscribe`.
+    """A subscription, created by `Connection.subscribe`.
 
         async for message in subscription:
             ...
 
-    The iteration ends when the subscription does: after `unsubscribe`, `drain`, `max_msgs` or the connection's close;
-    it raises when the server ended it (REC-09). A context manager unsubscribes at its end.
+    The iteration ends when the subscription does: after `unsubscribe`, `drain`, `max_msgs` or the connection's close.
+    It raises if the server ended the subscription (REC-09). As a context manager it unsubscribes at the end.
     """
 
     def __init__(self, connection: Connection, route: Route, callback: Callback | None) -> None:
@@ -62,7 +62,7 @@ class Subscription(Received):
 
     @property
     def sid(self) -> int:
-        """Its id on the connection, never used twice."""
+        """Subscription id on the connection, never used twice."""
         return self._route.sid
 
     async def __aenter__(self) -> Self:
@@ -88,7 +88,7 @@ class Subscription(Received):
         return self._take()
 
     def _take(self) -> Msg:
-        """The next message that waits."""
+        """Take the next message that waits."""
         route = self._route
         message = route.pending.popleft()
         route.taken_bytes += len(message.raw_header) + len(message.payload)
@@ -97,19 +97,19 @@ class Subscription(Received):
         return cast("Msg", message)
 
     async def next_msg(self, timeout: float | None = None) -> Msg:  # noqa: ASYNC109 (the deadline is part of the call)
-        """The next message, in the order of arrival.
+        """Return the next message, in the order of arrival.
 
         Parameters
         ----------
         timeout
-            Seconds to wait; None waits for ever, 0 takes only what is there.
+            Seconds to wait; None means no limit, 0 takes only a message that is there.
 
         Raises
         ------
         NoMessageError
-            None came in time.
+            No message came in time.
         SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
-            None will come any more.
+            No message will come any more.
         """
         self._connection._check_loop()
         if timeout is not None and timeout <= 0 and not self._route.pending and not self._route.ended:
@@ -136,7 +136,7 @@ class Subscription(Received):
         Parameters
         ----------
         max_msgs
-            After that many messages in all, counted from its begin; 0 ends it now and drops what waits.
+            End after that many messages, counted from the start; 0 ends it now and drops the messages that wait.
         """
         self._connection._check_loop()
         self._connection._check_open()
@@ -147,19 +147,19 @@ class Subscription(Received):
         self._connection._send_soon()
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """End the subscription without losing a message: those that the server sent are still to be taken (R44).
+        """End the subscription without losing a message: messages that the server has sent can still be taken (R44).
 
-        Without a callback somebody else has to take them meanwhile.
+        Without a callback, another task must take them.
 
         Parameters
         ----------
         timeout
-            Seconds until all must be taken; None is the connection's `drain_timeout`.
+            Seconds until all must be taken; None takes the connection's `drain_timeout`.
 
         Raises
         ------
         DrainTimeoutError
-            The rest was dropped.
+            It took too long; the remaining messages were dropped.
         """
         self._connection._check_loop()
         self._connection._check_open()
@@ -176,12 +176,12 @@ class Subscription(Received):
             ) from None
 
     def _retire(self) -> None:
-        """Tell the server to send nothing more."""
+        """Ask the server to send nothing more."""
         if self._connection._client.retire(self._route):
             self._connection._send_soon()
 
     async def _emptied(self, *, confirm: bool) -> None:
-        """Wait until the server has confirmed (if so asked), and all that came was taken and handled."""
+        """Wait until the server has confirmed (with `confirm`), and all received messages were taken and handled."""
         if confirm and not self._route.ended:
             with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
                 await self._connection._confirm(None)
@@ -193,13 +193,13 @@ class Subscription(Received):
             self._route.watched = True
             if self._empty is None:
                 self._empty = asyncio.get_running_loop().create_future()
-            self._look_empty()  # another thread may have taken all before it could know
+            self._look_empty()  # another thread may have taken all before `watched` was set
             await asyncio.shield(self._empty)
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """Messages came, or the end, or what waited was discarded."""
+        """Wake a waiter: messages came, the subscription ended, or the waiting messages were discarded."""
         self._look_empty()
         while self._waiters:
             waiter = self._waiters.popleft()
@@ -227,7 +227,7 @@ class Subscription(Received):
             self._wake()
 
     def _taken(self) -> None:
-        """A message was taken while somebody wanted to know."""
+        """Note that a message was taken while `watched` was set."""
         route = self._route
         if route.slow:
             self._connection._relax(route)
@@ -235,7 +235,7 @@ class Subscription(Received):
             self._look_empty()
 
     def _look_empty(self) -> None:
-        """What waited may have been taken or discarded."""
+        """Finish a drain if no messages wait any more."""
         if self._empty is not None and not self._route.pending and not self._empty.done():
             self._empty.set_result(None)
 
@@ -255,14 +255,14 @@ class Subscription(Received):
                     result = callback(message)
                     if result is not None:
                         await result
-                except Exception as error:  # noqa: BLE001 - it may raise anything; the next message is not its business
+                except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
                     self._connection._tell(ErrorOccurred(error))
             if route.ended:
                 return
             await self._wait()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
-        """The callback's task has ended; unless the subscription has too, that is an error."""
+        """Handle the end of the callback's task; it is an error unless the subscription has ended."""
         if self.closed or self._connection.closed:
             return
         error = SubscriptionClosedError(f"the callback's task of the subscription to {self.subject!r} was cancelled")

@@ -1,8 +1,8 @@
-"""Keeps a connection alive: one task that waits for the session's loss and opens the next one (REC-01).
+"""Keeps a connection alive: one task waits for the loss of the session and opens the next one (REC-01).
 
-Everything that can die is watched. The read path ends its session when it fails; the ping timer is a timer; the task
-here treats each failure of its own as a server that could not be used, waits as the plan says, and goes on. Events are
-told by a second task that lives only while there are some.
+Every part that can fail is watched. The read path ends its session when it fails, and the ping timer is a timer. The
+task here treats a failure of its own as a server that could not be used, waits as planned and continues. A second task
+reports the events; it exists only while there are some.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Supervisor:
     Attributes
     ----------
     client
-        The state machine that they share.
+        The state machine that the sessions share.
     link
         The present session, or the last one.
     """
@@ -59,11 +59,11 @@ class Supervisor:
     # -- life ----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Open the first session, and watch over it from then on."""
+        """Open the first session and start the task that watches it."""
         try:
             await (self._reopen() if self._options.retry_connect else self._open_first())
         except BaseException:
-            self._on_event = None  # who is told by an exception needs no event
+            self._on_event = None  # the caller gets an exception and needs no event
             self.client.close()
             raise
         self._task = self._loop.create_task(self._run(), name="jetspark connection")
@@ -71,17 +71,17 @@ class Supervisor:
         self._tick_later()
 
     def release(self) -> None:
-        """Give back what needs no waiting: the timer, the socket once it has sent what it was handed, the task."""
+        """Release the timer, the socket (once its data is sent) and the task. Does not wait."""
         if self._timer is not None:
             self._timer.cancel()
         self._change()
         if self.link is not None and not self.link.lost.done():
-            self.link.close()  # for which the task waits, and ends
+            self.link.close()  # the task waits for this and ends
         elif self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
     def abandon(self) -> None:
-        """Close the socket at once, whatever has not been sent."""
+        """Close the socket at once; unsent data is lost."""
         if self.link is not None:
             self.link.fail(ConnectionClosedError("closed"))
 
@@ -92,10 +92,10 @@ class Supervisor:
         ----------
         others
             Tasks besides the supervisor's own.
-        patience
-            Seconds until tasks are cancelled.
+        `patience`
+            Seconds until the tasks are cancelled.
         for_server
-            Seconds until the socket is closed although the server has not read all of it.
+            Seconds until the socket is closed even if the server has not read all of it.
         """
         if self.link is not None:
             try:
@@ -110,10 +110,10 @@ class Supervisor:
             _, stuck = await asyncio.wait(tasks, timeout=patience)
             for task in stuck:
                 task.cancel()
-        self._task = None  # a cancelled task holds its frame, and that holds us
+        self._task = None  # a cancelled task holds its frame, and the frame holds the supervisor
 
     async def change(self) -> None:
-        """Wait until a session is opened, or the connection closed."""
+        """Wait until a session is opened or the connection is closed."""
         if self._changed is None or self._changed.done():
             self._changed = self._loop.create_future()
         await asyncio.shield(self._changed)
@@ -123,7 +123,7 @@ class Supervisor:
             self._changed.set_result(None)
 
     async def _open_first(self) -> None:
-        """One try at each server."""
+        """Try each server once."""
         failures: list[Error] = []
         for _ in list(self.client.servers.servers):
             tried = self.client.servers.next()
@@ -161,7 +161,7 @@ class Supervisor:
             await self._reopen()
 
     async def _reopen(self) -> None:
-        """Go round the servers until one takes us."""
+        """Try the servers in turn until one accepts the client."""
         servers = self.client.servers
         servers.begin()
         latest: Error | None = None
@@ -170,13 +170,13 @@ class Supervisor:
             await asyncio.sleep(delay)
             try:
                 await self._open(server)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the connection must go on
+            except Exception as error:  # noqa: BLE001 - the connection must survive any error
                 latest = connect_failure(server.address, error)
                 self.client.refused(server, latest)
             else:
                 return
         failure = NoServersError(f"no server is left to try; the last one failed with: {latest}")
-        if self._task is None:  # the first connect, whose caller is told
+        if self._task is None:  # the first connect: its caller gets the error
             raise failure from latest
         self._give_up(failure)
 
@@ -187,7 +187,7 @@ class Supervisor:
             self._timer.cancel()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """The task has ended; if the connection was not to end, a new one takes over with a new session."""
+        """Handle the end of the task; unless the connection is closed, start a new task and a new session."""
         if self.client.closed:
             return
         fault = None if task.cancelled() else task.exception()
@@ -228,5 +228,5 @@ class Supervisor:
                 result = handler(event)
                 if inspect.isawaitable(result):
                     await result
-            except Exception:  # noqa: BLE001 - it is the user's code, and the next event is not its business
+            except Exception:  # noqa: BLE001 - it is the user's code; the next event is still reported
                 _log.exception("the handler of the connection's events raised at %s", event)

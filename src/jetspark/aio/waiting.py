@@ -1,6 +1,6 @@
-"""Futures that somebody waits for, and what settles them: a PONG, an answer, the end of a subscription, a timer.
+"""Functions that settle futures: on a PONG, an answer, the end of a subscription or a timer.
 
-Each leaves a future alone that is done already, as its waiter may have been cancelled in the same moment.
+Each ignores a future that is already done, as its waiter may have been cancelled in the same moment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Blocking, single-threaded, columnar: what Spark's tasks run. Needs the `arrow` extra.
+"""Blocking, single-threaded reading and publishing in columns, for Spark tasks. Needs the `arrow` extra.
 
-- `connect`: a connection that hands out whole buffers of frames;
+- `connect`: a connection that returns whole buffers of frames;
 - `scan`: a range of a stream as Arrow record batches;
 - `fetch`: messages of a consumer as record batches, and their acknowledgements;
 - `last_per_subject`: the last message of every subject, as one table;

@@ -1,7 +1,7 @@
 """Acknowledgements of many publishes at once.
 
-Nearly all of them read `{"stream":"NAME", "seq":123}`. What stands before the number is learned from the first one of
-each stream; from then on the number is read for all rows at once. Any other form (a duplicate, an error, a status) is
+Nearly all of them read `{"stream":"NAME", "seq":123}`. The text before the number is learned from the first one of each
+stream; from then on, the numbers of all rows are read at once. Every other form (a duplicate, an error, a status) is
 read one by one.
 """
 
@@ -29,16 +29,16 @@ _NO_RESPONDERS: Final = 503
 
 @dataclass(slots=True)
 class StreamAcks:
-    """What one stream acknowledged.
+    """The acknowledgements of one stream.
 
     Attributes
     ----------
     count
-        Rows stored, duplicates included.
+        Rows stored, including duplicates.
     duplicates
-        Rows that the stream had already, by their message id; their sequences are those of the first ones.
+        Rows that the stream had already, by message id; their sequences are those of the first copies.
     first_sequence, last_sequence
-        Lowest and highest sequence of the rows that were stored newly; None when there is none.
+        Lowest and highest sequence of the newly stored rows; None if there are none.
     """
 
     count: int = 0
@@ -47,13 +47,13 @@ class StreamAcks:
     last_sequence: int | None = None
 
     def add(self, lowest: int, highest: int, count: int) -> None:
-        """Rows were stored with sequences between these."""
+        """Count `count` rows that were stored with sequences from `lowest` to `highest`."""
         self.count += count
         self.first_sequence = lowest if self.first_sequence is None else min(self.first_sequence, lowest)
         self.last_sequence = highest if self.last_sequence is None else max(self.last_sequence, highest)
 
     def merge(self, other: StreamAcks) -> None:
-        """Add what the same stream acknowledged elsewhere."""
+        """Add acknowledgements of the same stream from elsewhere."""
         if other.first_sequence is not None and other.last_sequence is not None:
             self.add(other.first_sequence, other.last_sequence, other.count)
         else:
@@ -68,11 +68,11 @@ class Refusal:
     Attributes
     ----------
     first, nth
-        The first of the rows that share the reply subject, and how many answers came on it before this one.
+        First of the rows that share the reply subject, and the number of earlier answers on that subject.
     error
-        Why it was refused.
+        Reason of the refusal.
     subject
-        Subject that nobody takes, where the server names it (503). Such an answer may overtake those before it.
+        Subject that nobody takes, if the server names it (503). Such an answer may overtake earlier ones.
     """
 
     first: int
@@ -83,16 +83,16 @@ class Refusal:
 
 @dataclass(slots=True)
 class AckReader:
-    """Reads acknowledgements into `streams`, and what was refused into `refusals`."""
+    """Reads acknowledgements into `streams`, and refusals into `refusals`."""
 
     window: Window
     streams: dict[str, StreamAcks] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
-    """What was not stored."""
+    """Messages that were not stored."""
     _patterns: dict[bytes, StreamAcks] = field(default_factory=dict)
 
     def read(self, table: FrameTable) -> None:
-        """Take in the messages of the window's reply subjects."""
+        """Read the messages on the window's reply subjects."""
         lines, window = table.lines, self.window
         values, good = numbers(lines.words, lines.subject_end - window.digits, lines.subject_end)
         slots = values.view(np.int64)
@@ -110,7 +110,7 @@ class AckReader:
         window.answer(slots)
 
     def _read_one(self, message: Msg, first: int, earlier: int) -> None:
-        """Read an answer that `earlier` ones came before on the slot of that row."""
+        """Read an answer; `earlier` answers came before it on the slot of row `first`."""
         status = parse_status(message.header) if message.header and not message.payload else None
         try:
             if status is not None:
@@ -132,14 +132,14 @@ class AckReader:
 
 
 def status_error(code: int, description: str, where: str = "publish") -> Error:
-    """The error of a publish that was answered with a status only."""
+    """Return the error of a publish that was answered with a status only."""
     return no_stream() if code == _NO_RESPONDERS else StatusError(code, description, where=where)
 
 
 def _read_plain(
     prefix: bytes, acks: StreamAcks, data: Bytes, starts: Index, ends: Index, open_ones: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Read those that begin with the prefix and go on with nothing but a number; returns those that are left."""
+    """Read acks that are the prefix, a number and `}`; return a mask of the messages that are left."""
     chosen = np.flatnonzero(open_ones & (ends - starts > len(prefix) + 1))
     starts, ends = starts[chosen], ends[chosen]
     words = sliding_words(data)

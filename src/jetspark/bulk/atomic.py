@@ -1,13 +1,13 @@
 """Publish record batches in atomic batches (ADR-50): the rows of one are stored together or not at all.
 
-The server takes at most 1,000 messages in a batch, so more rows make several, cut by the number of the row: the first
-ones may be stored without the last ones, but no part of one. Only the first message of a batch and the one that commits
-it are answered.
+The server takes at most 1,000 messages in a batch, so more rows become several batches, in row order. The first batches
+may be stored without the last ones, but never a part of a batch. Only the first message of a batch and its commit are
+answered.
 
-A batch whose answer got lost may be stored. Sent again, the stream refuses it as a whole, for a message id that it has
-(BAT-08); so its rows are then published one by one, and the stream drops those that it has. A batch that was stored
-thereby changes nothing. A batch that only partly consists of rows that are there, because the caller gives other rows
-the second time, comes in without its atomicity.
+A batch whose answer got lost may be stored. If it is sent again, the stream refuses all of it because it has one of its
+message ids (BAT-08). Then its rows are published one by one, and the stream drops rows that it has. If the batch was
+stored, nothing changes. If only some of its rows were stored (because the caller has changed the rows), the others are
+stored without atomicity.
 """
 
 from __future__ import annotations
@@ -70,26 +70,26 @@ def publish_atomic(
     expected_stream: str | None = None,
     retry_timeout: float = 0.0,
 ) -> PublishReport:
-    """Publish record batches so that each run of `batch_rows` rows is stored together or not at all.
+    """Publish record batches; each run of `batch_rows` rows is stored together or not at all.
 
     Parameters
     ----------
     connection, batches, subject, expected_stream
-        As in `publish`. All rows must belong to one stream, which sets `allow_atomic`.
+        As for `publish`. All rows must belong to one stream, which must set `allow_atomic`.
     batch_rows
         Rows of an atomic batch, at most 1,000.
     ack_timeout
         Seconds to wait for the answer to a batch.
     retry_timeout
-        Seconds to go on trying when the connection is lost, nobody answers, or the server dropped the batch. Only rows
+        Seconds to keep trying if the connection is lost, nobody answers, or the server has dropped the batch. Only rows
         with a `msg_id` can be sent again without being stored twice.
 
     Raises
     ------
     ConfigError, BadSubjectError, BadHeadersError, MaxPayloadError
-        As in `publish`, for the rows of one batch; those before are stored.
+        As for `publish`, for the rows of one batch; earlier batches are stored.
     PublishRefusedError
-        The server refused a batch. AtomicPublishDisabledError is the cause where the stream takes none.
+        The server refused a batch. The cause is AtomicPublishDisabledError if the stream allows no batches.
     PublishTimeoutError, DisconnectedError
         Whether the last batch is stored is not known.
     """
@@ -105,7 +105,7 @@ def publish_atomic(
 
 
 def _regroup(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in record batches of so many, the last one with what is left."""
+    """Yield the same rows in record batches of `rows` rows; the last one may be shorter."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -154,7 +154,7 @@ class _AtomicPublisher:
 
     def _may_try_again(self, error: Error, tries: int) -> bool:
         if may_pass(error):
-            return True  # it is refused, so nothing of it is stored
+            return True  # a refused batch stores nothing
         if isinstance(error, IncompleteBatchError):
             return tries < _MOST_DROPS
         return self._settings.retry_timeout > 0 and is_lost(error)
@@ -167,14 +167,14 @@ class _AtomicPublisher:
         return PublishRefusedError(first, subject.decode("utf-8", "replace"), error, self.report)
 
     def _repeated(self, stream: str, count: int) -> None:
-        """Count rows that are there already, under ids of rows of the same batch."""
+        """Count rows that repeat the id of another row in the batch, as duplicates."""
         acks = self.report.streams.setdefault(stream, StreamAcks())
         acks.count += count
         acks.duplicates += count
         self.report.count += count
 
     def _one_by_one(self, batch: pa.RecordBatch) -> str:
-        """Publish rows of which the stream has some, as single messages; returns the stream's name."""
+        """Publish rows as single messages, because the stream has some of them; return the stream's name."""
         publisher = Publisher(self._connection, self._settings)
         try:
             publisher.publish(batch)
@@ -190,7 +190,7 @@ class _AtomicPublisher:
         return next(iter(done.streams))
 
     def _commit(self, batch: pa.RecordBatch, first: int) -> str:
-        """Send the rows as one batch and wait for the answer; returns the stream's name."""
+        """Send the rows as one batch and wait for the answer; return the stream's name."""
         connection, settings, count = self._connection, self._settings, len(batch)
         batch_id = secrets.token_urlsafe(12)
         lines = _batch_lines(batch_id, count)
@@ -216,7 +216,7 @@ class _AtomicPublisher:
         return ack.stream
 
     def _await_answer(self, sid: int) -> Msg:
-        """The answer to the last message, or to the first one where that is not accepted."""
+        """Return the answer to the last message, or to the first one if it is refused."""
         deadline = time.monotonic() + self._settings.ack_timeout
         while True:
             table = self._connection.read(deadline)
@@ -235,7 +235,7 @@ class _AtomicPublisher:
 
 
 def _batch_lines(batch_id: str, count: int) -> pa.StringArray:
-    """Header lines of the messages of a batch (BAT-01, BAT-03): what `batch_headers` gives for each."""
+    """Return the header lines of a batch's messages (BAT-01, BAT-03), as `batch_headers` returns them for each."""
     *before, (counted, _) = batch_headers(batch_id, count)
     start = "".join(f"{key}: {value}\r\n" for key, value in before)
     numbers = pa.array(np.arange(1, count)).cast(pa.string())
@@ -245,7 +245,7 @@ def _batch_lines(batch_id: str, count: int) -> pa.StringArray:
 
 
 def _without_repeats(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows without those whose `msg_id` an earlier one has: a batch with a repeat is refused as a whole."""
+    """Return the rows without repeats of a `msg_id`: a batch with a repeat is refused as a whole."""
     if "msg_id" not in batch.schema.names:
         return batch
     ids = batch.column("msg_id")

@@ -1,4 +1,4 @@
-"""Record batches over a connection of their own, which is opened for them and closed behind them."""
+"""Record batches over a connection of their own, which is opened and closed for them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ S = TypeVar("S", Scan, Fetch)
 
 
 class Batches(RecordBatches, Generic[S]):
-    """An iterator of record batches, and whatever takes an Arrow stream takes it: pandas, polars, DuckDB.
+    """An iterator of record batches. It is an Arrow stream, which pandas, polars and DuckDB accept.
 
         with stream.scan() as batches:
             frame = polars.DataFrame(batches)
 
-    It connects when the first batch is asked for. A context manager closes at its end.
+    It connects when the first batch is requested. As a context manager it closes at the end.
 
     Parameters
     ----------
     options
         How to connect.
     begin
-        Starts the reading over the connection.
+        Starts to read over the connection.
     """
 
     def __init__(self, options: ConnectOptions, begin: Callable[[Connection], S]) -> None:
@@ -46,12 +46,12 @@ class Batches(RecordBatches, Generic[S]):
 
     @property
     def source(self) -> S:
-        """What it reads from: the `Scan` with its report, or the `Fetch`.
+        """The `Scan` or `Fetch` that it reads from; the first use connects.
 
         Raises
         ------
         ConnectError, AuthenticationError
-            There is no connection yet, and none can be had.
+            There is no connection yet, and none can be opened.
         """
         if self._source is None:
             self._connection = connect(self._options)
@@ -68,16 +68,16 @@ class Batches(RecordBatches, Generic[S]):
         return self.source.schema
 
     def read_all(self) -> pa.Table:
-        """The rest as a table."""
+        """Return the remaining batches as a table."""
         return self.to_reader().read_all()
 
     def interrupt(self) -> None:
-        """Let a thread that waits for a batch go on at once, with an error. The only call for another thread."""
+        """Make a thread that waits for a batch fail at once. The only call for another thread."""
         if self._connection is not None:
             self._connection.interrupt()
 
     def close(self) -> None:
-        """End it and close its connection. May be repeated."""
+        """End the iteration and close the connection. May be repeated."""
         super().close()
         if self._source is not None:
             self._source.close()
@@ -92,11 +92,11 @@ class Batches(RecordBatches, Generic[S]):
 
 
 class ScannedBatches(Batches[Scan]):
-    """A range of a stream; see `jetspark.bulk.scan`. It closes by itself when all of it was read."""
+    """A range of a stream; see `jetspark.bulk.scan`. It closes itself after the last batch."""
 
     @property
     def report(self) -> ScanReport:
-        """What was expected and read so far."""
+        """Counts of expected messages and of messages read so far."""
         return self.source.report
 
     def _run(self) -> Generator[pa.RecordBatch]:
@@ -109,9 +109,9 @@ class FetchedBatches(Batches[Fetch]):
 
     @property
     def received(self) -> int:
-        """Messages handed out so far."""
+        """Messages returned so far."""
         return self.source.received
 
     def ack(self) -> None:
-        """Acknowledge what was handed out; see `jetspark.bulk.Fetch.ack`."""
+        """Acknowledge the returned messages; see `jetspark.bulk.Fetch.ack`."""
         self.source.ack()

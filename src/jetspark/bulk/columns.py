@@ -1,9 +1,8 @@
 """Deliveries of a consumer as Arrow columns.
 
-What a delivery says of itself stands in its reply, the ack subject: `$JS.ACK.<stream>.<consumer>.<delivered>.<stream
-sequence>.<consumer sequence>.<timestamp>.<pending>`, with two tokens more behind `ACK` in the v2 form. The tokens are
-counted by their dots, for all rows at once; a row that the fast way cannot read is shown to the scalar parser, which
-refuses it.
+The metadata of a delivery is in its reply, the ack subject: `$JS.ACK.<stream>.<consumer>.<delivered>.<stream
+sequence>.<consumer sequence>.<timestamp>.<pending>`. The v2 form has two more tokens after `ACK`. The tokens of all
+rows are found at once by their dots. If a row cannot be read that way, the scalar parser reads it and raises.
 """
 
 from __future__ import annotations
@@ -49,18 +48,18 @@ COLUMNS: Final[dict[str, pa.DataType]] = {
 _DOT: Final = 46
 _PREFIX: Final = np.uint64(int.from_bytes(b"$JS.ACK.", "little"))
 _INT64_MAX: Final = (1 << 63) - 1
-_KEPT_ROWS: Final = 4096  # more than half a megabyte of messages mostly has
-_FEW_ROWS: Final = 256  # are made quickly, and what is shared is pickled whole
+_KEPT_ROWS: Final = 4096  # the usual read of half a megabyte has fewer messages
+_FEW_ROWS: Final = 256  # short columns are fast to build, and a shared one would be pickled whole
 _KEPT_LENGTH: Final = 256
 
 
 def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
-    """Schema of the chosen columns, in the order given; all of them when None.
+    """Return the schema of the chosen columns, in the order given; None means all.
 
     Raises
     ------
     ConfigError
-        A column that a scan does not have, or none at all.
+        A column is unknown, or `columns` is empty.
     """
     chosen = list(COLUMNS) if columns is None else list(columns)
     if not chosen:
@@ -72,7 +71,7 @@ def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
 
 
 class _Tokens(Protocol):
-    """Where the numbers of ack subjects stand: 0 the stream sequence, 1 the consumer sequence, 2 the time."""
+    """The numbers in ack subjects: token 0 is the stream sequence, 1 the consumer sequence, 2 the time."""
 
     def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]: ...
 
@@ -81,11 +80,11 @@ class _Tokens(Protocol):
 
 @dataclass(slots=True)
 class _Searched:
-    """Numbers between dots that were searched for."""
+    """Numbers between dots whose positions were searched."""
 
     data: Bytes
     dots: Sequence[Index]
-    """Positions of the dots before and behind each number."""
+    """Positions of the dots before and after each number."""
 
     def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]:
         return numbers(sliding_words(self.data), self.dots[token] + 1, self.dots[token + 1])
@@ -96,7 +95,7 @@ class _Searched:
 
 @dataclass(slots=True)
 class _Regular:
-    """Numbers of a run: each stands at one distance from the one in the line before."""
+    """Numbers of a run: the distance from each to the one in the next line is the same."""
 
     data: Bytes
     run: Run
@@ -117,7 +116,7 @@ class _Regular:
 
 @dataclass
 class Acks:
-    """What the ack subjects of deliveries say. Numbers are read when they are asked for; see `read_acks`."""
+    """The metadata in the ack subjects of deliveries. Numbers are read when first used; see `read_acks`."""
 
     _data: Bytes
     _starts: Index
@@ -134,21 +133,21 @@ class Acks:
 
     @cached_property
     def consumer_sequence(self) -> NDArray[np.int64]:
-        """Numbers of the deliveries, int64 (n,)."""
+        """Consumer sequences of the deliveries, int64 (n,)."""
         return self._numbers(1)
 
     @cached_property
     def timestamp_ns(self) -> NDArray[np.int64]:
-        """When the messages were stored, nanoseconds since 1970 UTC, int64 (n,)."""
+        """Times at which the messages were stored, nanoseconds since 1970 UTC, int64 (n,)."""
         return self._numbers(2)
 
     def row(self, row: int) -> AckMetadata:
-        """Everything that one of them says."""
+        """Return all metadata of one row."""
         subject = bytes(self._data[int(self._starts[row]) : int(self._ends[row])])
         return parse_ack_subject(subject.decode("utf-8", "replace"))
 
     def head(self, rows: int) -> Acks:
-        """Those of the first rows."""
+        """Return the first `rows` rows."""
         return Acks(self._data, self._starts[:rows], self._ends[:rows], self._tokens.head(rows))
 
     def _numbers(self, token: int) -> NDArray[np.int64]:
@@ -156,18 +155,18 @@ class Acks:
         signed = values.view(np.int64)
         good &= signed >= 0
         if not good.all():
-            subject = self.row(int(np.argmin(good)))  # raises where it is no number
+            subject = self.row(int(np.argmin(good)))  # raises if it is not a number
             raise InvalidAckError(f"a number is above 2^63 - 1, which Arrow's int64 cannot hold: {subject}")
         return signed
 
 
 def read_acks(lines: LineTable) -> Acks:
-    """Find the tokens of the ack subjects that are the replies of messages.
+    """Find the tokens of the ack subjects, which are the replies of the messages.
 
     Raises
     ------
     InvalidAckError
-        A reply that is no ack subject (JSA-03); reading a number that is none (JSA-04), or above 2^63 - 1, too.
+        A reply is not an ack subject (JSA-03), or a number that is read is not valid (JSA-04) or above 2^63 - 1.
     """
     if lines.run is not None:
         return Acks(lines.bytes, lines.reply_start, lines.reply_end, _Regular(lines.bytes, lines.run))
@@ -189,12 +188,12 @@ def _is_ack(dots: int) -> bool:
 
 
 def _sequence_dot(dots: int) -> int:
-    """Which dot stands before the stream sequence: before token 5, or token 7 in the v2 form."""
+    """Return the index of the dot before the stream sequence, which is token 5, or token 7 in the v2 form."""
     return 6 if dots >= 10 else 4
 
 
 def _search_acks(lines: LineTable) -> tuple[Acks, NDArray[np.bool_]]:
-    """The same for replies of several shapes."""
+    """As `read_acks`, for replies of several shapes."""
     offsets, data = padded(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))
     starts, ends = offsets[:-1], offsets[1:]
     dots = find_byte(data, _DOT)
@@ -207,7 +206,7 @@ def _search_acks(lines: LineTable) -> tuple[Acks, NDArray[np.bool_]]:
 
 
 def build_batch(table: FrameTable, acks: Acks, schema: pa.Schema, stream: str) -> pa.RecordBatch:
-    """The columns of the schema for messages and what their ack subjects say."""
+    """Return the columns of the schema for messages and their ack subjects."""
     return pa.record_batch([_column(name, table, acks, stream) for name in schema.names], schema=schema)
 
 
@@ -248,7 +247,7 @@ def _decoded(subject: bytes) -> str:
 
 
 def _repeated(text: str, count: int) -> pa.StringArray:
-    """A column of one text; batches that follow on each other mostly have the same one, and share it."""
+    """Return a column of one text. Successive batches usually need the same column and share it."""
     if len(text) > _KEPT_LENGTH or not _FEW_ROWS <= count <= _KEPT_ROWS:
         return pa.repeat(pa.scalar(text), count)
     return _kept(text).slice(0, count)

@@ -1,7 +1,7 @@
-"""A blocking, single-threaded connection that hands out whole buffers of frames.
+"""A blocking, single-threaded connection that returns whole buffers of frames.
 
-One thread sends, receives, and answers PINGs while it receives. There is no reader in the background: what nobody waits
-for stays in the socket, and the server's own limits do the rest. That makes it cheap to keep one for each Spark worker.
+One thread sends, receives, and answers PINGs while it receives. There is no background reader: data that nobody waits
+for stays in the socket, and the server's limits apply. So it is cheap to keep one for each Spark worker.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ R = TypeVar("R")
 _FIRST_BUFFER: Final = 1 << 20
 _MUX_SID: Final = 1
 _RECEIVE_BUFFER: Final = 4 << 20
-_PATIENCE: Final = 0.002  # seconds to wait for more bytes before decoding what is there
-_COLLECTING: Final = 0.02  # seconds, at most, from the first bytes to decoding
-_WORTH_WAKING: Final = 1 << 18  # bytes; a fast reader that wakes for less takes the server's time with system calls
+_PATIENCE: Final = 0.002  # seconds to wait for more bytes before decoding
+_COLLECTING: Final = 0.02  # most seconds from the first bytes to decoding
+_WORTH_WAKING: Final = 1 << 18  # bytes; if a fast reader wakes for less, its system calls slow down the server
 
 
 def _widen(opened: socket.socket) -> None:
-    """Let the kernel take in what the server sends while we decode, where it allows so much."""
+    """Enlarge the kernel's receive buffer, if allowed, for data that arrives while we decode."""
     try:
         allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
     except (OSError, ValueError):
         return
-    if allowed >= _RECEIVE_BUFFER:  # a smaller one would only end the kernel's own tuning
+    if allowed >= _RECEIVE_BUFFER:  # a smaller one would only disable the kernel's tuning
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
 
 
 def _connect_failure(address: ServerAddress, error: OSError | ValueError | Error) -> Error:
-    """What went wrong with one server, as an error of the library that names it."""
+    """Return the failure of one server as an error of the library that names the server."""
     if isinstance(error, (ProtocolError, AuthenticationError)) and str(address) not in str(error):
         failure: Error = type(error)(f"{address}: {error}")
     elif isinstance(error, Error) and not isinstance(error, DisconnectedError):
@@ -88,22 +88,22 @@ def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes
     Parameters
     ----------
     where
-        Options, a URL, a comma-separated list or a sequence of URLs. None takes `nats://localhost:4222`.
+        Options, a URL, a comma-separated list or a sequence of URLs. None means `nats://localhost:4222`.
     changes
-        Fields of `ConnectOptions` to set on top.
+        Fields of `ConnectOptions` that replace those of `where`.
 
     Raises
     ------
     ConnectError
-        A server cannot be reached, with its address; `NoServersError` lists them where there are several.
+        A server cannot be reached; the message has its address. With several servers `NoServersError` lists them.
     AuthenticationError, TLSError
-        The server does not take us.
+        The server rejects the client.
     """
     return Connection(ConnectOptions.of(where, **changes))
 
 
 class Connection:
-    """See `connect`. A context manager; for one thread and one process."""
+    """A connection, opened by `connect`. A context manager; for use by one thread in one process."""
 
     def __init__(self, options: ConnectOptions) -> None:
         self.options = options
@@ -111,12 +111,12 @@ class Connection:
         self._pid = os.getpid()
         self._buffer = np.empty(_FIRST_BUFFER, np.uint8)
         self._filled = 0  # bytes in the buffer
-        self._wakes_at = 1  # bytes that have to be there before the kernel wakes us
-        self._decoded = 0  # of these, at its front, what was handed out
+        self._wakes_at = 1  # bytes that must have come before the kernel wakes us
+        self._decoded = 0  # bytes at the front of the buffer that were returned already
         self._held: list[FrameTable] = []
-        self._lost: DisconnectedError | None = None  # to be raised when what came before the loss was handed out
+        self._lost: DisconnectedError | None = None  # raised after the data that came before the loss was returned
         self._next_sid = _MUX_SID
-        self._live: set[int] = set()  # subscriptions that were not given up
+        self._live: set[int] = set()  # ids of the subscriptions that were not ended
         self._requests = 0
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
         self._socket: socket.socket | None = None
@@ -137,11 +137,11 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether the connection is of no more use: closed, lost, or made by another process (after a fork)."""
+        """Whether the connection is unusable: closed, lost, or opened by another process (before a fork)."""
         return self._socket is None or self._pid != os.getpid()
 
     def close(self) -> None:
-        """Close the socket. Does nothing the second time."""
+        """Close the socket. May be repeated."""
         opened, self._socket = self._socket, None
         self._held.clear()
         self._filled = self._decoded = 0
@@ -150,7 +150,7 @@ class Connection:
             opened.close()
 
     def interrupt(self) -> None:
-        """Let the thread that uses the connection go on at once, with an error. The only call for another thread."""
+        """Make the thread that uses the connection fail at once. The only call for another thread."""
         self.interrupted = True
         opened = self._socket
         if opened is not None:
@@ -158,7 +158,7 @@ class Connection:
                 opened.shutdown(socket.SHUT_RDWR)
 
     def reconnect(self) -> None:
-        """Open the connection again, to any of the servers. Subscriptions are gone."""
+        """Open the connection again, to any of the servers. Subscriptions are lost."""
         self.close()
         self._pid = os.getpid()
         self._open()
@@ -172,7 +172,7 @@ class Connection:
         for address in addresses:
             try:
                 self._open_one(address)
-            except (OSError, ValueError, Error) as error:  # ValueError: the host cannot be one
+            except (OSError, ValueError, Error) as error:  # ValueError: the host is not valid
                 self.close()
                 failures.append(_connect_failure(address, error))
             except BaseException:
@@ -246,27 +246,27 @@ class Connection:
     def _use(self, deadline: float) -> socket.socket:
         if self._socket is None or self._pid != os.getpid():
             raise ConnectionClosedError("the connection is closed")
-        # 0 would mean not to wait at all; a deadline that has passed still takes what is there.
+        # A timeout of 0 would not wait at all; after the deadline, data that has come is still read.
         self._socket.settimeout(max(deadline - time.monotonic(), 1e-6))
         return self._socket
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:
-        """Write all of it.
+        """Write all data.
 
         Raises
         ------
         DisconnectedError
-            The connection is lost, or the deadline (monotonic) passed in the middle.
+            The connection is lost, or the deadline (monotonic) passed before all was written.
         """
         opened = self._use(deadline)
         try:
             opened.sendall(data)
-        except OSError as error:  # a time-out too: part of a frame may be out, so the connection is of no more use
+        except OSError as error:  # also a timeout: a part of a frame may be sent, so the connection is unusable
             self.close()
             raise DisconnectedError(f"{self.address}: lost while sending: {error}") from error
 
     def subscribe(self, subject: str) -> int:
-        """Send a SUB; returns its id."""
+        """Send a SUB; return its id."""
         sid = self._next_sid
         self._next_sid += 1
         self._live.add(sid)
@@ -274,16 +274,16 @@ class Connection:
         return sid
 
     def unsubscribe(self, sid: int) -> None:
-        """Send an UNSUB. What is under way may still arrive."""
+        """Send an UNSUB. Messages that were sent before may still arrive."""
         self._live.discard(sid)
         self.send(frames.unsub(sid), time.monotonic() + self.options.connect_timeout)
 
     def new_inbox(self) -> str:
-        """A fresh reply subject that only this connection listens to once it subscribes."""
+        """Return a new reply subject; the caller must subscribe to it."""
         return f"{self.options.inbox_prefix}.{secrets.token_hex(11)}"
 
     def check_size(self, size: int) -> None:
-        """Raise MaxPayloadError when headers and payload of that size together are over the server's limit (PUB-08)."""
+        """Raise MaxPayloadError if headers and payload of that size exceed the server's limit (PUB-08)."""
         limit = self.server_info.max_payload
         if size > limit:
             raise MaxPayloadError(
@@ -302,8 +302,8 @@ class Connection:
         deadline
             Monotonic time to wait until.
         enough
-            Bytes to collect before decoding; less when nothing more comes within a millisecond or two, or when they
-            come too slowly: no more than 20 ms are spent from the first ones on.
+            Bytes to collect before decoding. It decodes fewer if nothing comes for about two milliseconds, or 20 ms
+            after the first bytes.
 
         Returns
         -------
@@ -322,7 +322,7 @@ class Connection:
         while self._fill(deadline, enough):
             try:
                 table = decode(pa.py_buffer(self._buffer[: self._filled].data))
-            except ProtocolError as error:  # where the next frame begins is not known any more
+            except ProtocolError as error:  # the start of the next frame is unknown
                 self.close()
                 raise ProtocolError(f"{self.address}: {error}") from error
             self._decoded = table.consumed
@@ -359,7 +359,7 @@ class Connection:
         return got > 0
 
     def _collect(self, deadline: float, wanted: int, *, waited: bool) -> int:
-        """Receive what is worth waking for, or after a moment what is there; the first bytes are waited for longer."""
+        """Receive `wanted` bytes, or fewer after a moment; wait until the deadline only for the first bytes."""
         now = time.monotonic()
         if wanted > 1 and now < deadline:
             self._wake_at(min(wanted, _WORTH_WAKING))
@@ -369,12 +369,12 @@ class Connection:
         return self._receive(now if waited else deadline)
 
     def _wake_at(self, size: int) -> None:
-        """Tell the kernel for how many bytes to wake us. Under TLS it cannot know what makes a record."""
+        """Set the number of bytes at which the kernel wakes us. Under TLS the kernel does not know the records."""
         opened = self._socket
         if opened is None or size == self._wakes_at or isinstance(opened, ssl.SSLSocket):
             return
         self._wakes_at = size
-        with contextlib.suppress(OSError):  # where it cannot be set, it stays at one
+        with contextlib.suppress(OSError):  # if it cannot be set, it stays 1
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
     def _fail(self, error: DisconnectedError) -> NoReturn:
@@ -382,7 +382,7 @@ class Connection:
         raise error
 
     def _grow(self) -> None:
-        """Make room for a message that is larger than the buffer; the decoder refuses impossible sizes."""
+        """Enlarge the buffer for a larger message; the decoder refuses impossible sizes."""
         larger = np.empty(2 * len(self._buffer), np.uint8)
         larger[: self._filled] = self._buffer[: self._filled]
         self._buffer = larger
@@ -417,18 +417,19 @@ class Connection:
         Parameters
         ----------
         request
-            What to ask; see `jetspark.jetstream.api`.
+            The request; see `jetspark.jetstream.api`.
         timeout
-            Seconds for everything. Within it, a refusal that passes by itself (`Request.retry_pause`) is asked again.
+            Seconds for the whole call. In that time, refusals that pass by themselves (`Request.retry_pause`) are
+            retried.
         prefix
             Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
 
         Raises
         ------
         RequestTimeoutError
-            No reply in time; for what only reads, none at all.
+            No reply came in time. If a request that only reads was refused before, that refusal is raised instead.
         APIError
-            The server refused; JetStreamNotEnabledError when nobody answers (503).
+            The server refused the request. JetStreamNotEnabledError if nobody answers (503).
         """
         subject = request.subject(prefix)
         payload = request.payload()
@@ -442,7 +443,7 @@ class Connection:
             if message is None:
                 if refused is not None and request.repeatable:
                     try:
-                        raise refused  # the server has answered, though not once more in what time was left
+                        raise refused  # the server has answered once, but not again in the remaining time
                     finally:
                         del refused  # it holds this frame again
                 raise RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
@@ -455,11 +456,11 @@ class Connection:
                 pause = request.retry_pause(error, tries)
                 if pause is None or (left := deadline - time.monotonic() - pause) <= 0:
                     raise
-                refused = error.with_traceback(None)  # which would hold this frame
-            time.sleep(pause)  # nobody tells when it has passed
+                refused = error.with_traceback(None)  # the traceback would hold this frame
+            time.sleep(pause)  # nothing reports that the cause has passed
 
     def exchange(self, subject: str, payload: bytes, timeout: float) -> frames.Msg | None:
-        """Send one message and wait for the answer to it; None when there is none in time (seconds)."""
+        """Send one message and wait for its answer; return None if there is none in `timeout` seconds."""
         self._requests += 1
         reply = f"{self._inbox}.{self._requests}".encode()
         deadline = time.monotonic() + timeout
@@ -467,17 +468,17 @@ class Connection:
         return self._await_reply(reply, deadline)
 
     def post(self, request: Request[R], *, prefix: str = API_PREFIX) -> None:
-        """Send a request whose reply nobody waits for."""
+        """Send a request without waiting for the reply."""
         self._requests += 1
         self.publish(request.subject(prefix), request.payload(), reply=f"{self._inbox}.{self._requests}")
 
     def publish(self, subject: str, payload: bytes, *, reply: str = "") -> None:
-        """Send one small message at once; subject and size are the caller's business."""
+        """Send one small message at once; the caller must check subject and size."""
         deadline = time.monotonic() + self.options.connect_timeout
         self.send(frames.pub(subject.encode(), payload, reply=reply.encode()), deadline)
 
     def _await_reply(self, reply: bytes, deadline: float) -> frames.Msg | None:
-        """The message on a reply subject; those of other subscriptions are held back for `read`."""
+        """Wait for the message on a reply subject; messages of other subscriptions are kept for `read`."""
         held, self._held = self._held, []
         try:
             while (table := self.read(deadline)) is not None:
@@ -488,7 +489,7 @@ class Connection:
                     if message.subject == reply:
                         found = message
                 if not ours.all():
-                    others = ~ours & np.isin(table.lines.sid, list(self._live))  # what nobody wants is not kept
+                    others = ~ours & np.isin(table.lines.sid, list(self._live))  # the others have ended
                     if others.any():
                         held.append(table.select(others).copied())
                 if found is not None:

@@ -1,4 +1,4 @@
-"""The ephemeral consumer that a range of a stream is read from, on the server and on our connection."""
+"""The ephemeral consumer for reading a range of a stream: on the server, and on the connection."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from jetspark.wire.vector import FrameTable
 
 __all__ = ["ENOUGH", "ConsumerRun", "RangeConsumer", "consumer_config", "forget", "look", "new_name"]
 
-ENOUGH: Final = 1 << 19  # bytes to collect before decoding: what stays in the cache, and is worth the fixed cost
+ENOUGH: Final = 1 << 19  # bytes to collect before decoding: they fit in the cache, and make the fixed cost small
 _EXPIRES: Final = timedelta(seconds=60)
 _INACTIVE: Final = timedelta(seconds=30)
-_QUIET_FIRST: Final = 0.25  # seconds without a message before the server is asked whether there is one
+_QUIET_FIRST: Final = 0.25  # seconds without a message before the server is asked for the consumer's state
 _QUIET_MOST: Final = 2.0
 _COUNT_TRIES: Final = 3
-_MESSAGE_OVERHEAD: Final = 100  # control line and ack subject, about
+_MESSAGE_OVERHEAD: Final = 100  # approximate size of control line and ack subject
 
 
 def new_name() -> str:
@@ -44,7 +44,7 @@ def consumer_config(
     opt_start_seq: int | None = None,
     opt_start_time: Timestamp | None = None,
 ) -> ConsumerConfig:
-    """An ephemeral consumer that acknowledges nothing, lives in memory and goes when nobody pulls."""
+    """Return the configuration of an ephemeral in-memory consumer without acks; without pulls the server deletes it."""
     return ConsumerConfig(
         name=name,
         description="reads a range of the stream once",
@@ -61,7 +61,7 @@ def consumer_config(
 
 
 def look(target: Target, *, opt_start_seq: int | None = None, opt_start_time: Timestamp | None = None) -> ConsumerInfo:
-    """What the server says of a consumer that starts there; the consumer is deleted again."""
+    """Create a consumer that starts there, delete it, and return the server's info of it."""
     name = new_name()
     config = consumer_config(name, target.subjects, opt_start_seq=opt_start_seq, opt_start_time=opt_start_time)
     request = ConsumerCreateRequest(target.stream, config)
@@ -72,7 +72,7 @@ def look(target: Target, *, opt_start_seq: int | None = None, opt_start_time: Ti
 
 
 def forget(target: Target, name: str) -> None:
-    """Delete a consumer, whether it was made or not; nobody waits for the answer."""
+    """Delete a consumer, whether it was created or not, without waiting for the answer."""
     if not target.connection.closed:
         target.connection.post(ConsumerDeleteRequest(target.stream, name), prefix=target.prefix)
 
@@ -91,19 +91,19 @@ class ConsumerRun:
         return self.acks.sequence
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """The columns of the schema."""
+        """Return the columns of the schema."""
         return build_batch(self.table, self.acks, schema, self.stream)
 
 
 class RangeConsumer:
-    """The consumer at `progress.next_sequence`; see `jetspark.bulk.source.RangeSource`.
+    """A consumer that starts at `progress.next_sequence`; see `jetspark.bulk.source.RangeSource`.
 
     Parameters
     ----------
     message_bytes
-        What a message of the stream takes on average.
+        Average size of the stream's messages, in bytes.
     careful
-        Let the server count the bytes of each pull.
+        Whether the server must limit the bytes of each pull.
     """
 
     _info: ConsumerInfo
@@ -123,7 +123,7 @@ class RangeConsumer:
         self._subscribed = False
 
     def open(self, progress: RangeProgress) -> None:
-        """Make it, and listen."""
+        """Create the consumer and subscribe."""
         self._info = self._connection.request(
             ConsumerCreateRequest(self._stream, self._config(progress)),
             timeout=self._limits.timeout,
@@ -132,7 +132,7 @@ class RangeConsumer:
         progress.new_consumer(self._info.num_pending)
         self._sid = self._connection.subscribe(f"{self._inbox}.*")
         self._subscribed = True
-        # Where the server counts bytes, a pull must be able to bring the largest message that it takes.
+        # If the server limits the bytes, a pull must allow the largest message that the server accepts.
         largest = self._connection.server_info.max_payload + _MESSAGE_OVERHEAD
         self._pulls = RangePulls(
             progress.next_sequence,
@@ -146,19 +146,19 @@ class RangeConsumer:
         return consumer_config(self.name, self._target.subjects, opt_start_seq=progress.next_sequence)
 
     def close(self) -> None:
-        """Give everything back; nobody waits for the server's answer."""
+        """End the subscription and delete the consumer, without waiting for the server's answer."""
         try:
             if self._subscribed:
                 self._connection.unsubscribe(self._sid)
             forget(self._target, self.name)
         except Error:
-            self._connection.close()  # the server forgets the consumer by its inactive threshold
+            self._connection.close()  # the server deletes the consumer after its inactive threshold
 
     def count(self, end: int) -> int:
-        """Messages before `end` that are pending now: what is pending here less what is pending from `end` on.
+        """Count pending messages before `end`: all that are pending, less those that are pending from `end` on.
 
-        Others may publish in between; a second look at the first number tells, and a few tries mostly find a moment of
-        silence. Failing that, the number is too low by what was published within one of them.
+        Others may publish between the two requests. A repeat of the first request shows that; a few tries usually find
+        a moment without publishes. Otherwise, the number is too low by the messages published during one try.
         """
         pending, most = self._info.num_pending, 0
         for _ in range(_COUNT_TRIES):
@@ -176,12 +176,12 @@ class RangeConsumer:
         )
 
     def deliveries(self, progress: RangeProgress) -> Iterator[ConsumerRun]:
-        """Consecutive deliveries until the range is read.
+        """Yield consecutive deliveries until the range is read.
 
         Raises
         ------
         InterruptedReadError
-            A delivery is missing, or the server says that the consumer is of no more use.
+            A delivery is missing, or a status says that the consumer is unusable.
         """
         quiet, delivered = _QUIET_FIRST, 0
         silent_since = time.monotonic()
@@ -207,7 +207,7 @@ class RangeConsumer:
                     yield ConsumerRun(deliveries, acks, self._stream)
             if restart and not progress.done:
                 raise InterruptedReadError(f"consumer {self.name!r} of stream {self._stream!r} is of no more use")
-            silent_since = time.monotonic()  # behind the yield: the time that the rows took there is no silence
+            silent_since = time.monotonic()  # after the yield: the caller's time is no silence
 
     def _send_pulls(self) -> None:
         for pull in self._pulls.due():
@@ -217,10 +217,11 @@ class RangeConsumer:
             )
 
     def _look(self, progress: RangeProgress, before: int, *, overdue: bool) -> int:
-        """Nothing came for a while: perhaps what was pending has been deleted, or what was delivered got lost.
+        """Check the consumer after silence: pending messages may have been deleted, or deliveries may be lost.
 
-        Returns how many messages the server says it has delivered; `before` is what it said when it was asked last,
-        if nothing came since. `overdue`: that was so long ago that what is not there now is not waited for.
+        Returns the number of messages that the server says it has delivered. `before` is that number from the last
+        check, if nothing came since. With `overdue`, the silence was so long that it raises if messages are still
+        pending.
         """
         state = self._state()
         delivered = state.delivered.consumer_seq
@@ -236,7 +237,7 @@ class RangeConsumer:
         return delivered
 
     def _sort(self, table: FrameTable) -> tuple[FrameTable | None, bool]:
-        """The deliveries of this consumer, and whether a status says that it is of no more use."""
+        """Return the deliveries of this consumer, and whether a status says that the consumer is unusable."""
         lines = table.lines
         ours = lines.sid == self._sid
         data = lines.reply_end > lines.reply_start
@@ -261,8 +262,8 @@ class RangeConsumer:
 
 
 def _consecutive(acks: Acks, before: int) -> int:
-    """How many deliveries follow on each other without a gap."""
-    # Deliveries come in order, so the last one tells whether one is missing.
+    """Return how many deliveries follow each other without a gap."""
+    # Deliveries come in order, so the last one shows whether one is missing.
     if acks.row(len(acks) - 1).consumer_sequence == before + len(acks):
         return len(acks)
     follows = acks.consumer_sequence == np.arange(before + 1, before + 1 + len(acks))

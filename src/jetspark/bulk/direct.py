@@ -1,14 +1,14 @@
-"""A range read by batched direct get (ADR-31), without a consumer.
+"""Reads a range by batched direct get (ADR-31), without a consumer.
 
-A work-queue stream takes no second consumer for the same messages, and on an interest stream another consumer changes
-what is kept. Direct get reads the store beside them. One request brings many messages and ends with `204 EOB`, or with
-`404` where nothing follows; the next one goes on behind the last sequence.
+A work-queue stream refuses a second consumer for the same messages, and on an interest stream another consumer changes
+which messages are kept. Direct get reads the store without a consumer. One request returns many messages and ends with
+`204 EOB`, or with `404` if there are no more; the next request starts after the last sequence.
 
-Each message names the one before it (`direct_replies` reads that), so a message that got lost breaks the chain; a lost
-end shows as silence.
+Each message names the one before it (`direct_replies` reads that), so a lost message breaks the chain; a lost end
+appears as silence.
 
-Any replica may answer, and one that lags behind ends early. So the end of a range is believed only when its last
-sequence was seen, or when the stream's leader has nothing more in it.
+Any replica may answer, and one that lags behind ends early. So the end of a range counts only if its last sequence was
+seen, or if the stream's leader has nothing more in the range.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _MAX_BATCH: Final = 1_000_000
 
 
 def check_direct(config: StreamConfig, subjects: Sequence[str]) -> None:
-    """See that a stream can be read by direct get.
+    """Check that a stream can be read by direct get.
 
     Raises
     ------
     ConfigError
-        It does not set `allow_direct`, or one filter covers another.
+        The stream does not set `allow_direct`, or one filter covers another.
     """
     if not config.allow_direct:
         retention = "" if config.retention is None else f" (retention {config.retention.value})"
@@ -52,19 +52,19 @@ def check_direct(config: StreamConfig, subjects: Sequence[str]) -> None:
             "more does no harm"
         )
     for wide, narrow in permutations(subjects, 2):
-        if covers(wide, narrow):  # what the server refuses for a consumer too (10138)
+        if covers(wide, narrow):  # the server refuses that for a consumer, too (10138)
             raise ConfigError(f"subjects {wide!r} and {narrow!r} overlap; leave out the narrower one")
 
 
 class DirectSource:
-    """Reads what is in the range by one request after the other; see `jetspark.bulk.source.RangeSource`."""
+    """Reads the range by one request after the other; see `jetspark.bulk.source.RangeSource`."""
 
     name: Final = ""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._connection = target.connection
-        # A request takes one filter; several are applied here, which costs the messages between them.
+        # A request takes one filter; several are applied here, so messages that match none are transferred, too.
         self._filter = target.subjects[0] if len(target.subjects) == 1 else None
         self._inbox = target.connection.new_inbox()
         self._sid: int | None = None
@@ -72,19 +72,20 @@ class DirectSource:
         self._where = f"direct get from stream {target.stream!r}"
 
     def open(self, progress: RangeProgress) -> None:
-        """Listen for replies."""
+        """Subscribe to the replies."""
         self._start = progress.next_sequence
         self._sid = self._connection.subscribe(self._inbox)
 
     def close(self) -> None:
-        """Stop listening."""
+        """End the subscription."""
         if self._sid is not None:
             self._connection.unsubscribe(self._sid)
 
     def count(self, end: int) -> int:
-        """Messages before `end` that the server has now, filters applied: what is pending, less what is behind `end`.
+        """Count the messages before `end` that the server has now and the filters match.
 
-        It is too low by what others publish between the two questions. Where filters meet, the most of one counts.
+        It is too low by the messages that others publish between the two requests. If filters overlap, the largest
+        count of one filter is returned.
         """
         subjects = self._target.subjects
         counts = [self._pending(self._start, each) - self._pending(end, each) for each in subjects or (None,)]
@@ -92,7 +93,7 @@ class DirectSource:
         return max(counts) if meeting else sum(max(count, 0) for count in counts)
 
     def _pending(self, sequence: int, subject: str | None) -> int:
-        """Messages from a sequence on."""
+        """Return the number of messages from a sequence on."""
         found = 0
         for reply in self._ask(DirectBatchRequest(self._target.stream, 1, seq=sequence, next_by_subj=subject)):
             if isinstance(reply, DirectRun):
@@ -100,12 +101,12 @@ class DirectSource:
         return found
 
     def deliveries(self, progress: RangeProgress) -> Iterator[DirectRun]:
-        """Messages until the range is read.
+        """Yield messages until the range is read.
 
         Raises
         ------
         InterruptedReadError
-            A message is missing, or the answer ended before the range did.
+            A message is missing, or the answer ended before the end of the range.
         RequestTimeoutError
             The answer stopped.
         """
@@ -155,7 +156,7 @@ class DirectSource:
         return run.select(chosen)
 
     def _end(self, end: DirectEnd, last: int, progress: RangeProgress) -> None:
-        """A batch ended: see that it is whole, and whether anything follows."""
+        """Check at the end of a batch that it is complete, and whether more messages follow."""
         if end.found and end.last_sequence != last:
             raise InterruptedReadError(
                 f"{self._where}: it ends behind sequence {end.last_sequence}, and what came ends behind {last}"
@@ -177,7 +178,7 @@ class DirectSource:
 def ask(
     target: Target, request: DirectBatchRequest | DirectMultiLastRequest, inbox: str, sid: int, where: str
 ) -> Iterator[DirectRun | DirectEnd]:
-    """Send a request whose replies come to an inbox that we listen to; the replies to the end, which comes last."""
+    """Send a request whose replies come to a subscribed inbox; yield the replies, the end as the last one."""
     target.connection.publish(request.subject(target.prefix), request.payload(), reply=inbox)
     while True:
         table = target.connection.read(time.monotonic() + target.limits.timeout, enough=ENOUGH)
@@ -197,7 +198,7 @@ def ask(
 
 
 def chained(run: DirectRun, last: int) -> int:
-    """How many messages follow on each other without a gap."""
+    """Return how many messages follow each other without a gap."""
     expected = np.empty(len(run), np.int64)
     expected[0] = last
     expected[1:] = run.sequence[:-1]

@@ -1,8 +1,8 @@
 """Replies to a batched direct get as columns (ADR-31).
 
-Each message says in headers, which the server appends to its own, which one it is and which one came before it. They
-stand in a fixed order at the block's end, so one regular expression reads them for all rows at once; whatever it does
-not match is read one by one.
+The server appends headers to each message: its sequence, and the sequence of the message before it. They are in a fixed
+order at the end of the block, so one regular expression reads them for all rows at once. Rows that it does not match
+are read one by one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _TAIL: Final = (
     r"Nats-Num-Pending: (?P<pending>[0-9]+)\r\nNats-Last-Sequence: (?P<before>[0-9]+)\r\n\r\n$"
 )
 _BARE: Final = r"^(?P<own>NATS/1\.0\r\n)" + _TAIL
-# The first part is greedy: a message may carry such headers of its own, and the last ones are the server's. It costs
-# several times as much as the form for messages without headers, which never has to look back.
+# The first part is greedy: a message may have such headers of its own, and the last ones are the server's. This form is
+# several times slower than the one for messages without headers, which needs no backtracking.
 _WITH_HEADERS: Final = r"(?s)^(?P<own>.*\r\n)" + _TAIL
 
 
@@ -52,15 +52,15 @@ class DirectRun:
     sequence: NDArray[np.int64]
     timestamp_ns: NDArray[np.int64]
     before: NDArray[np.int64]
-    """Sequence of the message before each, 0 for the first of a batch."""
+    """Sequence of the previous message for each message, 0 for the first of a batch."""
     pending: int
-    """Messages that match and follow the last one."""
+    """Number of matching messages after the last one."""
 
     def __len__(self) -> int:
         return len(self.sequence)
 
     def select(self, rows: NDArray[np.bool_]) -> DirectRun:
-        """The messages where `rows` is true."""
+        """Return the messages where `rows` is true."""
         mask = pa.array(rows)
         return DirectRun(
             self.table.select(rows),
@@ -74,7 +74,7 @@ class DirectRun:
         )
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """The columns of the schema."""
+        """Return the columns of the schema."""
         return pa.record_batch([self._column(name) for name in schema.names], schema=schema)
 
     def _column(self, name: str) -> pa.Array:
@@ -101,16 +101,16 @@ def _text(column: pa.BinaryArray) -> pa.StringArray:
 
 
 def read_replies(table: FrameTable, stream: str, where: str) -> tuple[DirectRun, DirectEnd | None]:
-    """The messages among the replies to a batch, and the batch's end where it is there.
+    """Return the messages of a batch's replies, and the batch's end if it has come.
 
     Raises
     ------
     InterruptedReadError
         Nobody answers at the moment.
     ConfigError
-        The server does not answer in batches.
+        The server does not support batches.
     DirectGetRequestError, InvalidReplyError
-        It does not understand us, or we do not understand it.
+        The server rejects the request as malformed, or its reply is not valid.
     """
     blocks = gather_spans(table.buffer, table.body, table.payload)
     fields = pc.extract_regex(blocks, _BARE)
@@ -162,7 +162,7 @@ def _read_one(table: FrameTable, row: int, where: str) -> StoredMessage | Direct
 
 
 def _read_slowly(table: FrameTable, stream: str, where: str) -> tuple[DirectRun, DirectEnd | None]:
-    """The same for replies whose headers stand in another order."""
+    """As `read_replies`, for replies whose headers are in another order."""
     found: list[tuple[StoredMessage, int, int, bytes]] = []
     end: DirectEnd | None = None
     for row in range(len(table)):
@@ -192,5 +192,5 @@ def _read_slowly(table: FrameTable, stream: str, where: str) -> tuple[DirectRun,
 def _own_block(message: StoredMessage) -> bytes:
     try:
         return encode(message.headers)
-    except Error:  # what a server sent need not be what we would send
+    except Error:  # the server may send headers that `encode` refuses
         return _EMPTY_BLOCK

@@ -1,6 +1,6 @@
 """Fetch from a consumer into Arrow record batches, and acknowledge all of them at once.
 
-The pull is the same engine that the per-message fronts drive (`jetspark.flow.pull`); only what arrives is columns.
+The pull uses the same engine as the APIs for single messages (`jetspark.flow.pull`); only the messages are columns.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ def fetch(
     Parameters
     ----------
     connection
-        From `connect`; the fetch has it for itself until it is closed.
+        From `connect`; only the fetch may use it until it is closed.
     stream, consumer
-        Names of both. The consumer exists.
+        Names of the stream and of an existing consumer.
     max_messages, max_bytes
         Most messages, and most bytes as the server counts them; at least one of the two.
     expires
-        Seconds to wait for them; None waits without a limit.
+        Seconds to wait for them; None means no limit.
     no_wait
-        Take only what is there.
+        Take only messages that are available now.
     idle_heartbeat
-        Seconds of silence after which the server sends a heartbeat; twice that without one ends it with an error.
+        Seconds of silence after which the server sends a heartbeat; the fetch fails if none comes in twice that time.
     columns
         As for `scan`.
     timeout
@@ -72,19 +72,19 @@ def fetch(
     prefix
         Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
     group, min_pending, min_ack_pending, priority
-        Place within a priority group; see `jetspark.flow.pull.Priority`.
+        Priority group, and the priority within it; see `jetspark.flow.pull.Priority`.
 
     Returns
     -------
     Fetch
-        An iterator of record batches, and a context manager; `ack` acknowledges what was handed out.
+        An iterator of record batches, and a context manager; `ack` acknowledges the returned messages.
 
     Raises
     ------
     ConfigError
-        Options that make no sense or contradict each other.
+        The options are not valid or contradict each other.
     StatusError, MissedHeartbeatError, DisconnectedError
-        While reading: the server ended the pull with an error; the batches before it were handed out.
+        While reading: the pull ended with an error; the batches before it were returned.
     """
     options = fetch_options(
         max_messages,
@@ -99,12 +99,12 @@ def fetch(
 
 
 class Fetch(RecordBatches):
-    """Iterator of record batches; see `fetch`. What was not acknowledged comes again after the consumer's ack wait.
+    """Iterator of record batches; see `fetch`. Messages that are not acknowledged come again after `ack_wait`.
 
     Attributes
     ----------
     received
-        Messages handed out so far.
+        Messages returned so far.
     """
 
     def __init__(
@@ -131,16 +131,16 @@ class Fetch(RecordBatches):
         self._batches = self._run()
 
     def ack(self) -> None:
-        """Acknowledge all messages that were handed out and not acknowledged yet, and wait until the server has it.
+        """Acknowledge all returned messages that are not acknowledged yet, and wait until the server has confirmed.
 
-        One acknowledgement does for all where the consumer's policy is `all`; nothing is sent where it is `none`.
+        With ack policy `all`, one acknowledgement is sent for all messages; with `none`, nothing is sent.
 
         Raises
         ------
         RequestTimeoutError, DisconnectedError
-            Not confirmed; the messages may come again.
+            Not confirmed; the messages may be delivered again.
         ConsumerNotFoundError, NoRespondersError
-            The consumer is gone.
+            The consumer does not exist any more.
         """
         if not self._to_ack:
             return
@@ -149,7 +149,7 @@ class Fetch(RecordBatches):
         if policy is not AckPolicy.NONE:
             if policy is AckPolicy.EXPLICIT and len(subjects) > 1:
                 self._send_acks(subjects[:-1])
-            # The server takes acknowledgements in their order, so the answer to the last one is for all.
+            # The server processes acknowledgements in order, so the answer to the last one is valid for all.
             self._ack_last(subjects[-1].as_py().decode(), len(subjects))
         self._to_ack.clear()
 
@@ -198,7 +198,7 @@ class Fetch(RecordBatches):
                     self._connection.unsubscribe(self._sid)
 
     def _act(self) -> bool:
-        """Do what the engine wants; whether it has ended."""
+        """Perform the engine's actions; return whether it has ended."""
         for action in self._engine.take():
             if isinstance(action, SendPull):
                 self._connection.publish(
@@ -213,7 +213,7 @@ class Fetch(RecordBatches):
         return False
 
     def _sort(self, table: FrameTable) -> ConsumerRun | None:
-        """Tell the engine what came, in its order: data, and behind it the statuses; gives the data."""
+        """Pass the received messages to the engine: first the data, then the statuses; return the data."""
         lines, now = table.lines, time.monotonic()
         ours = lines.sid == self._sid
         data = ours & (lines.reply_end > lines.reply_start)

@@ -1,7 +1,7 @@
-"""A flight of publishes: rows that are sent without waiting for one another, until all are answered or one is refused.
+"""A flight of publishes: rows sent without waiting for each other, until all are answered or one is refused.
 
-It tries nothing twice. What stays open when it ends early (rows refused for the moment, rows whose answers got lost) is
-for `publisher` to send again, in another flight.
+It sends nothing twice. If it ends early, some rows stay open: rows refused for the moment, and rows whose answers got
+lost. `publisher` sends them again in another flight.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from jetspark.wire.vector.words import contents
 
 __all__ = ["Flight", "OpenRows", "RefusedError"]
 
-_ACK_BYTES: Final = 64  # about what one acknowledgement takes
-_ROWS_AT_ONCE: Final = 500  # worth a write; twice as many leave the server without work now and then
+_ACK_BYTES: Final = 64  # approximate size of one acknowledgement
+_ROWS_AT_ONCE: Final = 500  # enough for a write; with twice as many the server is idle now and then
 
 
 class RefusedError(Error, RuntimeError):
-    """Rows were refused. Everything that was sent is answered.
+    """Rows were refused. All rows that were sent are answered.
 
     Attributes
     ----------
     row, subject
-        Of the first one.
+        Number and subject of the first refused row.
     error
-        What the server said of it.
+        Error of the server for that row.
     passing
-        All may be refused for the moment only.
+        Whether all refusals may be temporary.
     known
-        It is known which rows were refused; else one of them is likely `row`.
+        Whether it is known which rows were refused; otherwise `row` is only the most likely one.
     flooded
-        More was under way than the server can keep.
+        Whether more messages were in flight than the server can keep.
     """
 
     def __init__(self, row: int, subject: str, refusals: list[Refusal], error: Error, *, known: bool) -> None:
@@ -55,13 +55,13 @@ class RefusedError(Error, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class OpenRows:
-    """What a flight that ended early leaves open.
+    """Rows that are open after a flight that ended early.
 
     Attributes
     ----------
     rows
-        Those that were sent and are neither stored nor refused for good, as far as is known. Where rows share a reply
-        subject and it is not known which of them were acknowledged, it is all of them.
+        Rows that were sent and, as far as is known, are neither stored nor refused for good. If rows share a reply
+        subject and it is not known which of them were acknowledged, all of them are included.
     acknowledged
         How many of them were acknowledged.
     """
@@ -71,16 +71,16 @@ class OpenRows:
 
 
 class Flight:
-    """Sends rows in their order.
+    """Sends rows in order.
 
     Parameters
     ----------
     streams
-        Takes in what is acknowledged.
+        Receives the acknowledgements.
     origin
         Number of the first row.
     shared
-        Rows may share a reply subject; in a cluster they never do.
+        Whether rows may share a reply subject; in a cluster they never do.
     """
 
     def __init__(
@@ -102,47 +102,47 @@ class Flight:
         self.bytes = 0
         """Bytes written."""
         self.recent: deque[Rows] = deque()
-        """The rows under way, and some more around them."""
+        """The rows in flight, and some rows around them."""
 
     @property
     def sent(self) -> int:
-        """First row that was not sent."""
+        """Number of the first row that was not sent."""
         return self._window.sent
 
     @property
     def narrower(self) -> int:
-        """Most rows under way of the next flight, where the server was flooded by this one."""
+        """Most rows in flight for the next flight, if this one flooded the server."""
         return self._window.narrower
 
     @property
     def reply_length(self) -> int:
-        """Bytes of every reply subject."""
+        """Bytes of each reply subject."""
         return self._window.reply_length
 
     def close(self) -> None:
-        """Stop listening."""
+        """End the subscription."""
         if not self._connection.closed:
             self._connection.unsubscribe(self._sid)
 
     def send(self, rows: Rows) -> None:
-        """Send rows, as the window lets them; the last ones are still under way afterwards.
+        """Send rows, as the window allows; afterwards the last ones are still in flight.
 
         Raises
         ------
         RefusedError
             Rows were refused.
         PublishTimeoutError, DisconnectedError, ...
-            What became of the rows under way is not known.
+            Whether the rows in flight are stored is not known.
         """
         self.recent.append(rows)
-        if self._window.span > 1 and len(self._acks.streams) > 1:  # their answers may overtake one another
+        if self._window.span > 1 and len(self._acks.streams) > 1:  # answers of several streams may overtake each other
             self.finish()
             self._window.separate()
         replies = self._window.replies(rows.first, len(rows))
         frames = encode_publishes(rows.subjects, replies, rows.payloads, rows.headers)
         offsets = row_offsets(frames)
         data = contents(frames.buffers()[2])
-        # A part of the window, so that it never runs dry while we encode.
+        # A part of the window, so that there are always rows in flight while we encode.
         block = max(min(_ROWS_AT_ONCE, self._window.size // 4), 1)
         at = 0
         while at < len(rows):
@@ -161,7 +161,7 @@ class Flight:
         self._settle()
 
     def open_rows(self) -> OpenRows:
-        """What it leaves open."""
+        """Return the rows that this flight leaves open."""
         rows: set[int] = set()
         acknowledged = 0
         refused = self._refused()
@@ -176,7 +176,7 @@ class Flight:
         return OpenRows(sorted(rows), acknowledged)
 
     def _wait_for_room(self, wanted: int) -> None:
-        """Read acknowledgements until the window has room for so many rows."""
+        """Read acknowledgements until the window has room for `wanted` rows."""
         while self._window.room < wanted:
             self._await_acks(wanted - self._window.room)
 
@@ -185,7 +185,7 @@ class Flight:
             self._await_acks(self._window.sent - self._window.answered)
 
     def _await_acks(self, missing: int) -> None:
-        """Read acknowledgements, so many if they come soon."""
+        """Read acknowledgements: at least one, and up to `missing` if they come soon."""
         window, answered = self._window, self._window.answered
         deadline = time.monotonic() + self._settings.ack_timeout
         while window.answered == answered:
@@ -199,7 +199,7 @@ class Flight:
                 )
 
     def _settle(self) -> None:
-        """Raise when rows were refused, after what is under way has been answered; else forget what is done."""
+        """Raise if rows were refused, after all rows in flight are answered; otherwise forget the settled rows."""
         if self._acks.refusals:
             self._wait_for_all()
             refused = self._refused()
@@ -211,16 +211,16 @@ class Flight:
             self.recent.popleft()
 
     def _refused(self) -> dict[int, list[Refusal]]:
-        """The refusals, by the first of the rows that share the reply subject."""
+        """Return the refusals, by the first of the rows that share the reply subject."""
         groups: dict[int, list[Refusal]] = {}
         for one in self._acks.refusals:
             groups.setdefault(one.first, []).append(one)
         return groups
 
     def _known(self, first: int, group: list[Refusal]) -> list[int] | None:
-        """The rows that were refused, of those that share a reply subject and are answered; None: it is not known.
+        """Return the refused rows among answered rows that share a reply subject; None if that is not known.
 
-        The order of the answers does not tell, see `window`.
+        The order of the answers does not show it, see `window`.
         """
         sharing = self._window.sharing(first)
         if len(group) >= len(sharing):
@@ -230,15 +230,15 @@ class Flight:
         return rows if None not in nobodys and len(rows) == len(group) else None
 
     def _row_of(self, refusal: Refusal, group: list[Refusal]) -> int:
-        """The row of a refusal, one of those on a reply subject: the likeliest one where it is not known."""
+        """Return the row of a refusal on a shared reply subject; if it is not known, the most likely row."""
         sharing = self._window.sharing(refusal.first)
         if refusal.subject is not None:
-            # The n-th of those that nobody takes is the n-th row of that subject.
+            # The n-th refusal of a subject that nobody takes belongs to the n-th row of that subject.
             same = [one for one in group if one.subject == refusal.subject]
             rows = [row for row in sharing if self._subject_of(row) == refusal.subject]
             if len(same) <= len(rows):
                 return rows[same.index(refusal)]
-        # Answers that nobody takes a subject overtake the others, so both they and their rows are left out.
+        # "No responders" answers overtake the others, so both they and their rows are left out.
         ahead = [one for one in group if one.subject]
         nobodys = {one.subject for one in ahead}
         rows = [row for row in sharing if self._subject_of(row) not in nobodys] or list(sharing)

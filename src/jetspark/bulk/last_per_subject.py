@@ -1,15 +1,15 @@
-"""The last message of every subject of a stream, at one moment, while others go on writing.
+"""The last message of every subject of a stream at one moment, while others continue to write.
 
-It is read from an ephemeral consumer that begins with the last message of each subject and goes on with what is new.
-Batched direct get with `multi_last` (ADR-31) would do the same at one sequence, but takes 1,024 subjects a request and
-needs their names: measured at 100,000 subjects it took five times as long, at 500,000 fifteen times. It is used where a
-second consumer is refused or changes what the stream keeps.
+It reads from an ephemeral consumer that starts with the last message of each subject and continues with new messages.
+Batched direct get with `multi_last` (ADR-31) returns the same at one sequence, but takes 1,024 subjects in a request
+and needs their names: for 100,000 subjects it was measured to take five times as long, for 500,000 fifteen times. It is
+used if a second consumer is refused or changes which messages the stream keeps.
 
-*At which moment.* In a stream that keeps all messages, everything up to its end just after the consumer was made is
-there: the table is the stream as it was at that sequence. Where new messages push out old ones (key-value buckets keep
-one of each key), what was the last message may be gone before it is read; its successor comes later. So reading goes on
-until nothing is pending: then every message that the stream holds was seen, and the table is the stream as it was at
-the sequence that was seen last.
+*The moment.* In a stream that keeps all messages, all messages up to its end just after the creation of the consumer
+are there: the table is the stream at that sequence. In other streams new messages remove old ones (key-value buckets
+keep one for each key), so a last message may be gone before it is read; its successor comes later. So reading continues
+until nothing is pending: then every message in the stream was seen, and the table is the stream at the last sequence
+that was seen.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["Snapshot", "last_per_subject"]
 _EVERYTHING: Final = ">"
 _NO_END: Final = 1 << 62
 _MOST_SUBJECTS: Final = 1024
-"""Subjects of a `multi_last`; the server refuses more (413)."""
+"""Most subjects of a `multi_last`; the server refuses more (413)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Snapshot:
     sequence
         The stream's last sequence at that moment.
     created
-        When the stream was made.
+        When the stream was created.
     """
 
     table: pa.Table
@@ -79,39 +79,39 @@ def last_per_subject(
 ) -> Snapshot:
     """Read the last message of every subject (DIR-08, DIR-09).
 
-    A message that marks a deletion is a message: a key-value bucket's has the header `KV-Operation` (`DEL`, `PURGE`),
-    one that the server left has `Nats-Marker-Reason`. Subjects without any message have no row.
+    A message that marks a deletion counts as a message. In a key-value bucket it has the header `KV-Operation` (`DEL`,
+    `PURGE`); a marker from the server has `Nats-Marker-Reason`. Subjects without any message have no row.
 
     Parameters
     ----------
     connection
-        From `connect`; the call has it for itself.
+        From `connect`; only this call may use it.
     stream
         Name of the stream; a key-value bucket's is `KV_<bucket>`.
     subjects
-        Filters, with wildcards; they must not overlap. None takes all subjects.
+        Subject filters, with wildcards; they must not overlap. Empty means all subjects.
     columns
-        As in `scan`; None gives all.
+        As for `scan`; None means all.
     max_bytes_in_flight
-        About what the server may have sent without our having read it.
+        Approximate bytes that the server may have sent and we have not read.
     timeout
-        Seconds for a request to the server. Making the consumer takes a second or so for a million subjects.
+        Seconds for a request to the server. Creating the consumer takes about a second for a million subjects.
     retry_timeout
-        Seconds to go on trying when the server goes away, or while others write faster than we can read.
+        Seconds to keep trying if the server goes away, or if others write faster than we can read.
     prefix
         Prefix of the API's subjects.
     read_by
-        `consumer`, `direct` (`multi_last`; the stream must set `allow_direct`), or `auto`: direct on streams with
-        retention `workqueue` or `interest`.
+        `consumer`, `direct` (`multi_last`; the stream must set `allow_direct`), or `auto`: direct get on streams with
+        retention `workqueue` or `interest`, a consumer on others.
 
     Raises
     ------
     StreamNotFoundError, JetStreamNotEnabledError, APIError
-        The server refuses.
+        The server refuses the request.
     ConfigError
-        The stream does not allow direct get, and a consumer would change what it keeps.
+        The stream does not allow direct get, and a consumer would change which messages it keeps.
     RequestTimeoutError
-        There was no moment at which all was read.
+        There was no moment at which all messages were read.
     """
     check_stream_name(stream)
     for subject in subjects:
@@ -143,7 +143,7 @@ def _stream_info(target: Target) -> StreamInfo:
 
 
 def _read(target: Target, info: StreamInfo, way: ReadBy, schema: pa.Schema) -> tuple[pa.Table, int]:
-    """Rows in the order of their sequences, in which a subject may come again, and the stream's last sequence."""
+    """Return rows in sequence order, with possible repeats of a subject, and the stream's last sequence."""
     kept = info.config.retention in {None, RetentionPolicy.LIMITS}
     if way is ReadBy.DIRECT or (way is ReadBy.AUTO and not kept):
         check_direct(info.config, target.subjects)
@@ -155,12 +155,12 @@ def _read(target: Target, info: StreamInfo, way: ReadBy, schema: pa.Schema) -> t
 
 
 def _keeps_all(info: StreamInfo) -> bool:
-    """Whether new messages leave the old ones of their subject where they are."""
+    """Whether new messages never remove older messages of their subject."""
     return (info.config.max_msgs_per_subject or 0) <= 0 and not info.config.allow_rollup_hdrs
 
 
 def _last_of_each(table: pa.Table) -> pa.Table:
-    """Of several rows of a subject, the last one."""
+    """Return the last row of each subject."""
     subjects = table.column("subject").combine_chunks().dictionary_encode()
     if len(subjects.dictionary) == len(table):
         return table
@@ -209,7 +209,7 @@ def _read_by_consumer(target: Target, info: StreamInfo, schema: pa.Schema) -> tu
 
 
 def _check_end(target: Target, info: StreamInfo, sequence: int, head: int) -> None:
-    """See that the server that gave what is before a sequence had everything up to the head. Raises if not."""
+    """Check that the server that answered had all messages up to `head`; raise if not."""
     if is_replicated(info) and sequence <= head:
         following = next_from(target, sequence)
         if following is not None and following <= head:
@@ -233,12 +233,12 @@ class _DirectSnapshot:
         self._inbox = target.connection.new_inbox()
 
     def read(self, up_to: int) -> pa.Table:
-        """The last messages as of a sequence (DIR-09).
+        """Return the last messages as of a sequence (DIR-09).
 
         Raises
         ------
         InterruptedReadError
-            A reply is missing, or what was the last message of a subject was pushed out by a new one.
+            A reply is missing, or a new message has removed the last message of a subject.
         """
         subjects = self._subjects() if up_to else []
         connection = self._target.connection
@@ -257,7 +257,7 @@ class _DirectSnapshot:
         return pa.Table.from_batches(batches, self._schema).sort_by("sequence")
 
     def _subjects(self) -> list[str]:
-        """The subjects that the stream has; there may be new ones among them."""
+        """Return the subjects of the stream; some may be newer than the moment."""
         found: dict[str, int] = {}
         for subject in self._target.subjects or (_EVERYTHING,):
             pages = all_subjects(StreamSubjectsRequest(self._target.stream, subject))
@@ -272,7 +272,7 @@ class _DirectSnapshot:
         return list(found)
 
     def _last(self, request: DirectMultiLastRequest | None) -> Iterator[pa.RecordBatch]:
-        """All pages of a request."""
+        """Yield all pages of a request."""
         while request is not None:
             page, request = replace(request, max_bytes=self._target.limits.in_flight), None
             last = 0
@@ -291,7 +291,7 @@ class _DirectSnapshot:
             raise InterruptedReadError(f"{self._where}: cut off behind sequence {last}")
 
     def _check_gone(self, missing: set[str], up_to: int) -> None:
-        """Subjects without a message up to the sequence are new or gone, unless a new message pushed out the last."""
+        """Check subjects without a message up to the sequence: a new message may have removed their last one."""
         if not missing:
             return
         if _keeps_all(_stream_info(self._target)):

@@ -1,8 +1,8 @@
-"""What only the leader of a replicated stream knows.
+"""Questions that only the leader of a replicated stream can answer.
 
-A consumer, and a direct get, may be served by a replica that is still catching up: it has the beginning of what the
-leader has, and "nothing is pending" means no more than that it has nothing more itself. Where a read ends by such a
-word, the leader is asked.
+A consumer and a direct get may be served by a replica that is still catching up. It has the first part of the leader's
+messages, and "nothing is pending" then only means that the replica has nothing more. If a read ends that way, the
+leader is asked.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ __all__ = ["first_at", "is_replicated", "next_from"]
 
 
 def is_replicated(info: StreamInfo) -> bool:
-    """Whether there are replicas beside the leader."""
+    """Whether there are replicas besides the leader."""
     return info.cluster is not None and bool(info.cluster.replicas)
 
 
 def next_from(target: Target, sequence: int) -> int | None:
-    """First sequence from one on that the filters let through; None when there is none."""
+    """Return the first matching sequence at or after `sequence`; None if there is none."""
     found = [_get(target, sequence, subject) for subject in target.subjects or (">",)]
     return min((each for each in found if each is not None), default=None)
 
 
 def first_at(target: Target, ns: int) -> int | None:
-    """Sequence of the first message stored at or after a time, whatever the filters; None when there is none."""
+    """Return the sequence of the first message stored at or after a time, without filters; None if there is none."""
     return _ask(target, MessageGetRequest(target.stream, start_time=Timestamp.from_ns(ns), no_headers=True))
 
 

@@ -1,6 +1,6 @@
-"""Trying again while a cluster elects a leader, or while a server or a connection comes back.
+"""Retries while a cluster elects a leader, or while a server or a connection comes back.
 
-`flow.backoff` says how long; here are the clock and the wait, which all blocking code shares.
+`flow.backoff` computes the delays; this module has the clock and the wait for all blocking code.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 class Patience:
-    """Waits between the tries of something that nothing tells the end of: a server that is away, an election.
+    """Waits between retries when nothing reports the end of the cause, such as a server that is away or an election.
 
     Parameters
     ----------
     retry_timeout
-        Seconds from the first failure to the last try; 0 never tries again.
+        Seconds from the first failure to the last try; 0 means no retry.
     """
 
     def __init__(self, retry_timeout: float) -> None:
@@ -33,23 +33,23 @@ class Patience:
 
     @property
     def tries(self) -> int:
-        """Tries in all that were waited for."""
+        """Total number of retries that were waited for."""
         return self._backoff.tries
 
     def reset(self) -> None:
-        """Something worked: the next failure is the first one."""
+        """Note a success: the next failure counts as the first one."""
         self._backoff.reset()
 
     def wait(self, first: Callable[[], object] | None = None, *, at_least: float = 0.0) -> bool:
-        """Wait until the next try is due; False, at once, when the time is up.
+        """Wait until the next try is due; return False at once if the time is up.
 
         Parameters
         ----------
         first
-            Called before the wait, if there is one: closes what the next try makes anew, such as a connection that
-            may be dead without our knowing.
+            Called before the wait, if there is one. It closes an object that the next try opens again, such as a
+            connection that may be dead without a sign of it.
         at_least
-            Seconds to wait also where the next try is due at once.
+            Least seconds to wait, even if the next try is due at once.
         """
         delay = self._backoff.next_delay(time.monotonic())
         if delay is None:
@@ -61,10 +61,10 @@ class Patience:
 
 
 def may_answer_later(connection: Connection, error: Error) -> bool:
-    """Whether a question that failed may be answered at another try, when nothing is known of the stream yet.
+    """Whether a request that failed may succeed later, when nothing is known of the stream yet.
 
-    After the loss of the connection it may, and in a cluster: nobody answers for a stream that elects its leader. A
-    single server that is silent has stopped.
+    It may after the loss of the connection, and in a cluster: nobody answers for a stream that elects its leader. A
+    single server that does not answer has stopped.
     """
     if connection.closed:
         return is_passing(error)
@@ -72,7 +72,7 @@ def may_answer_later(connection: Connection, error: Error) -> bool:
 
 
 def retrying(ask: Callable[[], T], may_pass: Callable[[Error], bool], retry_timeout: float) -> T:
-    """What `ask` returns; it is called again for so many seconds, as long as its errors may pass."""
+    """Return the result of `ask`; repeat it for `retry_timeout` seconds while its errors may pass."""
     patience = Patience(retry_timeout)
     while True:
         try:
@@ -83,12 +83,12 @@ def retrying(ask: Callable[[], T], may_pass: Callable[[Error], bool], retry_time
 
 
 def patiently(connection: Connection, ask: Callable[[], T], retry_timeout: float) -> T:
-    """What `ask` returns; it is called again, on a new session if needed, while that may help.
+    """Return the result of `ask`; repeat it, on a new session if needed, while that may help.
 
     Parameters
     ----------
     ask
-        Asks over the connection. Only for questions that may be repeated.
+        Sends a request over the connection. Only for requests that may be repeated.
     retry_timeout
         Seconds from the first failure to the last try.
     """

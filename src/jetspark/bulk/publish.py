@@ -1,8 +1,8 @@
-"""Publish record batches: pipelined, with a bounded window, every acknowledgement checked.
+"""Publish record batches: pipelined, with a bounded window, and with a check of every acknowledgement.
 
-A record batch is checked as a whole before its first row is sent, then encoded in C++ and written in blocks, while the
-acknowledgements of earlier blocks come back. A message that the server refuses ends it, after what is under way has
-been answered, so that the report says exactly what was stored.
+A record batch is checked as a whole before its first row is sent. Then it is encoded in C++ and written in blocks,
+while the acknowledgements of earlier blocks come back. If the server refuses a message, publishing ends after all
+messages in flight are answered, so the report says exactly what was stored.
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ def publish(
     Parameters
     ----------
     connection
-        From `connect`; the call has it for itself.
+        From `connect`; only this call may use it.
     batches
-        A record batch, a table, a reader, or an iterable of record batches with the columns `subject` (string), `data`
-        (binary or string; null is an empty payload) and, if wanted, `headers` (`map<string, list<string>>` or
-        `map<string, string>`) and `msg_id` (string, by which the stream recognises a repeat).
+        A record batch, a table, a reader, or an iterable of record batches. Columns: `subject` (string), `data`
+        (binary or string; null is an empty payload), and optionally `headers` (`map<string, list<string>>` or
+        `map<string, string>`) and `msg_id` (string; the stream uses it to detect repeats).
     subject
         Subject for all rows, in place of the column.
     max_pending
-        Most rows that are not acknowledged, up to 10,000. None takes 4,000 for a single server and 768 for a cluster.
+        Most rows that are not acknowledged, up to 10,000. None means 4,000 for a single server and 768 for a cluster.
     max_bytes_in_flight
-        Most bytes that are encoded and written at a time.
+        Most bytes that are encoded and written at once.
     ack_timeout
-        Seconds without any acknowledgement before giving up.
+        Seconds without any acknowledgement before an error.
     expected_stream
-        Name of the stream; a row whose subject is another stream's is refused.
+        Name of the stream; rows whose subject belongs to another stream are refused.
     retry_timeout
-        Seconds to go on trying when the connection is lost or nothing is acknowledged any more. The rows whose fate is
-        not known are sent again: without a `msg_id` they may be stored twice. 0 raises at once.
+        Seconds to keep trying if the connection is lost or acknowledgements stop. Rows that may or may not be stored
+        are sent again: without a `msg_id` they may be stored twice. 0 raises at once.
 
     Raises
     ------
     ConfigError
         A column is missing or has another type.
     BadSubjectError, BadHeadersError, MaxPayloadError
-        A row cannot be sent; no row of its record batch was, and those of the batches before are stored.
+        A row cannot be sent; no row of its record batch was sent, and those of earlier batches are stored.
     PublishRefusedError
-        The server refused a row. One that is flooded (TooManyRequestsError) is given time, if that is safe: the rows
-        have ids, or a `retry_timeout` allows to store some twice.
+        The server refused a row. A flooded server (TooManyRequestsError) is given time if that is safe: the rows have
+        ids, or a `retry_timeout` accepts that some are stored twice.
     PublishTimeoutError, DisconnectedError
-        What became of the rows under way is not known; publish them again with the same `msg_id`.
+        Whether the rows in flight are stored is not known; publish them again with the same `msg_id`.
     """
     if max_pending is not None and not 1 <= max_pending <= MOST_PENDING:
         raise ConfigError(f"max_pending must be between 1 and {MOST_PENDING}, not {max_pending}")
@@ -76,7 +76,7 @@ def publish(
             try:
                 publisher.publish(batch)
             except _OURS:
-                publisher.finish()  # the rows before are settled when the caller hears of it
+                publisher.finish()  # settle the earlier rows before the caller gets the error
                 raise
         publisher.finish()
     finally:

@@ -1,12 +1,13 @@
-"""Publishing record batches, and what is sent again.
+"""Publishes record batches, and sends rows again.
 
-A row that is refused for the moment (no answer from a stream that elects its leader, or is about to be made, PUB-03; a
-server that is flooded) is sent again a few times. Where rows share a reply subject and only some were refused, it is
-not known which. Then all of them are sent again, if their message ids tell the stream which it has, and from then on
-each row has a reply subject of its own, so that the next refusals are known. A flooded server gets less at a time.
+A row that is refused for the moment is sent again a few times: no answer from a stream that elects its leader or is
+about to be created (PUB-03), or a flooded server. If rows share a reply subject and only some were refused, it is not
+known which. Then all of them are sent again, if they have message ids by which the stream detects repeats. From then on
+each row has a reply subject of its own, so that the next refusals are known. A flooded server gets fewer rows at a
+time.
 
-A connection that is lost leaves open what became of the rows under way; with a `retry_timeout` a new one is made and
-those rows are sent again, and their message ids tell the stream which it has.
+When the connection is lost, the rows in flight may or may not be stored. With a `retry_timeout` a new connection is
+opened and those rows are sent again; the stream detects repeats by their message ids.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ _CHUNK_ROWS: Final = 8192
 
 
 class Publisher:
-    """Publishes record batches one after the other; `finish` and `close` must follow, and `report` tells."""
+    """Publishes record batches one after the other. Call `finish` and `close` at the end; `report` has the result."""
 
     def __init__(self, connection: Connection, settings: BulkSettings) -> None:
         self._connection = connection
         self._settings = settings
         self._streams: dict[str, StreamAcks] = {}
         self._rows = 0
-        self._bytes = 0  # of flights that are over
+        self._bytes = 0  # of finished flights
         self._resent = 0
-        self._refusals = 0  # one after the other
+        self._refusals = 0  # in a row
         self._lost_before = False
         self._shared = True
         self._patience = Patience(settings.retry_timeout)
@@ -50,16 +51,16 @@ class Publisher:
         self._flight = self._next_flight(0)
 
     def close(self) -> None:
-        """Stop listening."""
+        """End the subscription."""
         self._flight.close()
 
     def report(self) -> PublishReport:
-        """What was acknowledged so far."""
+        """Return the counts of the acknowledgements so far."""
         count = sum(acks.count for acks in self._streams.values())
         return PublishReport(count, self._bytes + self._flight.bytes, self._resent, self._streams)
 
     def publish(self, batch: pa.RecordBatch) -> None:
-        """Send the rows of a record batch, as the window lets them; the last ones are still under way afterwards."""
+        """Send the rows of a record batch, as the window allows; afterwards the last ones are still in flight."""
         settings = self._settings
         if self._schema is None or not self._schema.equals(batch.schema):
             check_schema(batch.schema, settings.subject)
@@ -82,7 +83,7 @@ class Publisher:
             self._send_again(error)
 
     def _send_again(self, error: Error) -> None:
-        """See to what a flight left open when it ended early; the next rows go with another one."""
+        """Send the rows that an early ended flight left open, and start a new flight for the next rows."""
         ended, recent = self._flight, list(self._flight.recent)
         left = ended.open_rows()
         self._wait_or_raise(error, ended, left.rows, recent)
@@ -111,7 +112,7 @@ class Publisher:
         self._patience.reset()
 
     def _next_flight(self, origin: int) -> Flight:
-        """One that nothing is open before."""
+        """Return a new flight, when no rows are open."""
         while True:
             try:
                 return self._take_off(origin)
@@ -124,16 +125,16 @@ class Publisher:
         return Flight(self._connection, self._settings, self._streams, origin, shared=self._shared)
 
     def _take_back(self, acknowledged: int) -> None:
-        """So many rows that were counted are sent again, and will be counted then."""
-        if len(self._streams) == 1:  # of several it is not known whose they are
+        """Subtract rows that were counted and are sent again; they will be counted then."""
+        if len(self._streams) == 1:  # of several streams, it is not known which one has the rows
             next(iter(self._streams.values())).count -= acknowledged
 
     def _wait_or_raise(
         self, error: Error, flight: Flight | None, left: list[int], recent: list[Rows], numbers: list[int] | None = None
     ) -> None:
-        """Wait before the rows that are left are sent again; raise where that is of no use.
+        """Wait before the rows in `left` are sent again; raise if that would not help.
 
-        `numbers` are the rows' own numbers where the flight counted them otherwise.
+        `numbers` are the original row numbers if the flight has counted the rows from 0.
         """
         if isinstance(error, RefusedError):
             assert flight is not None
@@ -144,7 +145,7 @@ class Publisher:
             self._shared = self._shared and error.known
             if error.flooded:
                 self._settings = replace(self._settings, max_pending=flight.narrower)
-            time.sleep(RETRY_WAIT)  # nothing tells when it is done
+            time.sleep(RETRY_WAIT)  # nothing reports that the cause has passed
             return
         doubtful = self._connection.close if isinstance(error, TimeoutError) else None
         if not (is_lost(error) and self._patience.wait(doubtful)):
@@ -157,21 +158,21 @@ class Publisher:
         return error.known or self._settings.retry_timeout > 0 or all(part.have_ids() for part in _parts(recent, left))
 
     def _tries(self, error: Error) -> int:
-        """How often a row is sent again that is refused for the moment."""
+        """Return how often a temporarily refused row is sent again."""
         electing = self._lost_before or self._connection.server_info.cluster
         if isinstance(error, NoStreamResponseError) and not electing:
-            return RETRY_ATTEMPTS  # enough to make a stream; a cluster may hold an election
+            return RETRY_ATTEMPTS  # enough to create a stream; a cluster may hold an election
         return int(max(self._settings.ack_timeout, self._settings.retry_timeout) / RETRY_WAIT)
 
 
 def _left(flight: Flight, rows: list[int]) -> OpenRows:
-    """Of the rows, numbered from 0 on for a flight, those that it left open or did not send."""
+    """Return the rows that the flight left open or did not send; the flight has numbered them from 0."""
     left = flight.open_rows()
     return OpenRows([rows[at] for at in (*left.rows, *range(flight.sent, len(rows)))], left.acknowledged)
 
 
 def _parts(chunks: list[Rows], rows: list[int]) -> Iterator[Rows]:
-    """The rows with these numbers, numbered from 0 on."""
+    """Yield the rows with these numbers, renumbered from 0."""
     first = 0
     for chunk in chunks:
         part = [row - chunk.first for row in rows if chunk.first <= row < chunk.first + len(chunk)]
@@ -181,7 +182,7 @@ def _parts(chunks: list[Rows], rows: list[int]) -> Iterator[Rows]:
 
 
 def _told(error: Error, left: list[int]) -> Error:
-    """The error with what is certain of the rows that were sent."""
+    """Return the error with the facts that are certain about the rows that were sent."""
     if type(error) not in {DisconnectedError, PublishTimeoutError} or not left:
         return error
     return type(error)(

@@ -1,4 +1,4 @@
-"""What the two ways of publishing have in common: their settings, their report, and their errors."""
+"""Settings, report and errors of both ways to publish."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ __all__ = [
     "record_batches",
 ]
 
-# What a stream that has no leader for a moment answers, or that is flooded for a moment, or whose replicas are just
-# storing a message of the same id.
+# Errors of a stream that has no leader for a moment or is flooded, or whose replicas are just storing a message with
+# the same id.
 _PASSING: Final = (DuplicateInProcessError, NoStreamResponseError, JetStreamUnavailableError, TooManyRequestsError)
 
 Batches: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 
 
 def record_batches(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """The record batches, whatever they came in."""
+    """Yield the record batches of any of the accepted types."""
     if isinstance(batches, pa.RecordBatch):
         yield batches
     elif isinstance(batches, pa.Table):
@@ -49,18 +49,18 @@ def record_batches(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def is_lost(error: Error) -> bool:
-    """Whether an error leaves open what became of the rows under way, and may go away by itself."""
+    """Whether it is unknown after this error if rows in flight are stored, and the error may pass by itself."""
     return isinstance(error, PublishTimeoutError) or is_passing(error)
 
 
 def may_pass(error: Error) -> bool:
-    """Whether a refusal may be one for the moment only (PUB-03)."""
+    """Whether a refusal may be temporary (PUB-03)."""
     return isinstance(error, _PASSING)
 
 
 @dataclass(frozen=True, slots=True)
 class BulkSettings:
-    """How to publish; see `jetspark.bulk.publish`."""
+    """Settings of a publish; see `jetspark.bulk.publish`."""
 
     subject: str | None = None
     max_pending: int | None = None
@@ -77,7 +77,7 @@ class BulkSettings:
             check_stream_name(self.expected_stream)
 
     def lines(self, rows: int) -> pa.Array | None:
-        """Header lines of ours for so many rows."""
+        """Return header lines of the library for `rows` rows."""
         if self.expected_stream is None:
             return None
         return pa.repeat(pa.scalar(f"{names.EXPECTED_STREAM}: {self.expected_stream}\r\n"), rows)
@@ -85,18 +85,18 @@ class BulkSettings:
 
 @dataclass(slots=True)
 class PublishReport:
-    """What was stored.
+    """The outcome of a publish.
 
     Attributes
     ----------
     count
-        Rows acknowledged, duplicates included. Where rows of several streams were sent again, some may count twice.
+        Rows acknowledged, including duplicates. If rows of several streams were sent again, some may count twice.
     bytes
         Bytes written to the socket.
     resent
-        Rows that were sent again: after the connection was lost, or because nobody answered for a moment.
+        Rows that were sent again: after the loss of the connection, or because nobody answered for a moment.
     streams
-        By the name of the stream: counts, first and last sequence.
+        Counts, first and last sequence, by stream name.
     """
 
     count: int = 0
@@ -106,22 +106,22 @@ class PublishReport:
 
     @property
     def duplicates(self) -> int:
-        """Rows that were there already, by their message id."""
+        """Rows that the stream had already, by message id."""
         return sum(acks.duplicates for acks in self.streams.values())
 
     @property
     def stream(self) -> str | None:
-        """Name of the stream, None when there was none or more than one."""
+        """Name of the stream; None for none or several streams."""
         return next(iter(self.streams)) if len(self.streams) == 1 else None
 
     @property
     def first_sequence(self) -> int | None:
-        """First sequence in the one stream; None for none or several streams."""
+        """First sequence if there is one stream; None for none or several streams."""
         return next(iter(self.streams.values())).first_sequence if len(self.streams) == 1 else None
 
     @property
     def last_sequence(self) -> int | None:
-        """Last sequence in the one stream; None for none or several streams."""
+        """Last sequence if there is one stream; None for none or several streams."""
         return next(iter(self.streams.values())).last_sequence if len(self.streams) == 1 else None
 
 
@@ -131,15 +131,15 @@ class PublishRefusedError(Error, RuntimeError):
     Attributes
     ----------
     row
-        Number of the row, counted from 0 over all record batches. It may be one of the few rows next to it where the
-        server is flooded, where the stream is not the connected server's but of a cluster behind it, and where several
-        streams answer, before that is known. Of an atomic batch, its first row.
+        Number of the row, counted from 0 over all record batches. It may be a row close to it if the server is
+        flooded, if the stream is in a cluster that is connected as a leaf node, or if several streams answer and that
+        is not known yet. For an atomic batch, its first row.
     subject
         Subject of the row.
     error
         Error of the server.
     report
-        What was stored, before that row and of what was under way behind it.
+        Outcome of the rows before that row, and of those after it that were in flight.
     """
 
     def __init__(self, row: int, subject: str, error: Error, report: PublishReport) -> None:

@@ -1,4 +1,4 @@
-"""What everything that gives record batches has in common."""
+"""The base class of all iterators of record batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RecordBatches"]
 
 
 class RecordBatches:
-    """An iterator of record batches, and a context manager that closes it at its end."""
+    """An iterator of record batches; as a context manager it closes at the end."""
 
     _schema: pa.Schema
     _batches: Generator[pa.RecordBatch]
@@ -37,9 +37,9 @@ class RecordBatches:
         self.close()
 
     def close(self) -> None:
-        """End it. May be repeated."""
+        """End the iteration. May be repeated."""
         self._batches.close()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rest as a record batch reader, which pandas, polars and DuckDB take. It blocks while it is read."""
+        """Return the remaining batches as a blocking record batch reader, which pandas, polars and DuckDB accept."""
         return pa.RecordBatchReader.from_batches(self.schema, self)

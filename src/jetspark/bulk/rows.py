@@ -1,4 +1,4 @@
-"""Record batches to publish: which columns they need, and that every row can be sent, before any of them is."""
+"""Record batches to publish: checks their columns, and that every row can be sent, before any row is sent."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _ID: Final = rf"\r\n{MSG_ID}: *[^ \r]"
 
 
 def check_schema(schema: pa.Schema, subject: str | None) -> None:
-    """See that record batches of this schema can be published.
+    """Check that record batches of this schema can be published.
 
     Parameters
     ----------
     subject
-        Subject for all rows, which makes the column needless.
+        Subject for all rows; then the column is not needed.
 
     Raises
     ------
     ConfigError
-        A column is missing or of another type; the message names it and what there is.
+        A column is missing or has a wrong type; the message names it and the existing columns.
     """
     wanted = {"data": _is_bytes, "headers": pa.types.is_map, "msg_id": _is_text}
     if subject is None:
@@ -69,7 +69,7 @@ class Rows:
     subjects, payloads
         binary (n,).
     headers
-        binary (n,) of header blocks, None when there are none.
+        Header blocks, binary (n,); None if there are none.
     """
 
     first: int
@@ -84,7 +84,7 @@ class Rows:
     def of(
         cls, batch: pa.RecordBatch, subject: str | None, first: int, max_payload: int, lines: pa.Array | None = None
     ) -> Rows:
-        """Check all rows of a record batch; `lines` are header lines of ours, string (n,).
+        """Check all rows of a record batch; `lines` are header lines of the library, string (n,).
 
         Raises
         ------
@@ -112,18 +112,18 @@ class Rows:
         return rows
 
     def have_ids(self) -> bool:
-        """Whether every row has a message id, by which the stream recognises a repeat."""
+        """Whether every row has a message id, by which the stream detects repeats."""
         if self.headers is None:
             return not len(self)
         return pc.all(pc.fill_null(pc.match_substring_regex(self.headers, _ID), False), min_count=0).as_py() is True
 
     def slice(self, at: int, count: int) -> Rows:
-        """So many rows from a place on."""
+        """Return `count` rows from position `at` on."""
         headers = None if self.headers is None else self.headers.slice(at, count)
         return Rows(self.first + at, self.subjects.slice(at, count), self.payloads.slice(at, count), headers)
 
     def take(self, rows: list[int], first: int) -> Rows:
-        """Some of the rows, by their places, numbered from `first`."""
+        """Return the rows at these positions, numbered from `first`."""
         places = pa.array(rows, pa.int64())
         headers = None if self.headers is None else self.headers.take(places)
         return Rows(first, self.subjects.take(places), self.payloads.take(places), headers)
@@ -142,7 +142,7 @@ class Rows:
             )
 
     def chunks(self, max_rows: int, max_bytes: int, reply_length: int) -> Iterator[Rows]:
-        """Runs of rows whose frames stay within the limits; a single row may be larger."""
+        """Yield runs of rows whose frames stay within the limits; a single row may be larger."""
         bound = np.cumsum(np.asarray(frame_bytes_bound(self.subjects, self.payloads, reply_length, self.headers)))
         at = 0
         while at < len(self):
@@ -166,7 +166,7 @@ def _check_subjects(batch: pa.RecordBatch, subjects: pa.Array, first: int) -> No
 
 
 def describe(batch: pa.RecordBatch, row: int) -> str:
-    """Content of a row for an error message, cut where it is long."""
+    """Return the content of a row for an error message; long values are cut."""
     parts = []
     for name in ("subject", "msg_id", "data"):
         if name in batch.schema.names:

@@ -1,9 +1,9 @@
 """Read a range of a stream into Arrow record batches.
 
-A range is read from an ephemeral, ack-none, in-memory pull consumer: the path on which the server is fastest. Where
-that would be refused, or would change what the stream keeps, it is read by batched direct get (`direct`). Nothing is
-acknowledged and nothing is left behind, so a range can be read again and gives the same. When the connection, the
-server or the consumer goes away, reading goes on behind the last sequence.
+A range is read from an ephemeral, ack-none, in-memory pull consumer, the fastest way on the server. If the consumer
+would be refused, or would change which messages the stream keeps, the range is read by batched direct get (`direct`).
+Nothing is acknowledged and nothing is left on the server, so a repeated read returns the same. If the connection, the
+server or the consumer goes away, reading continues after the last sequence.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ __all__ = ["Scan", "ScanReport", "first_sequence_at", "scan"]
 
 @dataclass(slots=True)
 class ScanReport:
-    """What a scan did.
+    """Counts and facts of a scan.
 
     Attributes
     ----------
     stream, created
-        The stream and when it was made.
+        Name of the stream, and when it was created.
     start_sequence, end_sequence
-        First sequence of the range and the one behind it, cut to what the stream held at the beginning.
+        First sequence of the range and the one after its last, limited to what the stream had at the beginning.
     stream_first_sequence, stream_last_sequence
-        What the stream held at the beginning.
+        First and last sequence of the stream at the beginning.
     expected
-        Messages of the range that the server counted at the beginning, filters applied; None until then. With filters,
-        or where the stream has gaps, it may be a few too low while others publish.
+        Messages of the range that the server counted at the beginning, after filters; None before that. With filters,
+        or if the stream has gaps, it may be slightly too low while others publish.
     received
-        Messages handed out.
+        Messages returned.
     bytes
         Bytes that these messages took on the wire.
     first_sequence, last_sequence
-        Of the messages handed out; None when there is none.
+        Of the returned messages; None if there are none.
     read_by
-        By what the range is read; `AUTO` until that was decided.
+        How the range is read; `AUTO` until that is decided.
     restarts
-        How often reading went on after an interruption.
+        How often reading continued after an interruption.
     complete
-        The whole range was read.
+        Whether the whole range was read.
     """
 
     stream: str
@@ -86,7 +86,7 @@ class ScanReport:
 
     @property
     def missing(self) -> int:
-        """Messages that were there at the beginning and have gone before they were read: purged, deleted, aged out."""
+        """Messages that existed at the beginning and were gone before they were read: purged, deleted or expired."""
         return max((self.expected or 0) - self.received, 0) if self.complete else 0
 
 
@@ -113,47 +113,47 @@ def scan(
     Parameters
     ----------
     connection
-        From `connect`; the scan has it for itself until it is closed.
+        From `connect`; only the scan may use it until it is closed.
     stream
         Name of the stream.
     subjects
-        Filters, with wildcards; they must not overlap. None reads all subjects.
+        Subject filters, with wildcards; they must not overlap. Empty means all subjects.
     start_sequence, start_time
-        First sequence, or the first message stored at or after a time (`datetime`, or nanoseconds since 1970 UTC).
-        Neither starts with the first message of the stream.
+        First sequence, or the time of the first message (`datetime`, or nanoseconds since 1970 UTC). Default: the first
+        message of the stream.
     end_sequence, end_time
-        The sequence, or the time, to stop before. Neither reads up to what is the last message now.
+        The sequence, or the time, to stop before. Default: after the message that is the last one now.
     columns
-        Of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`, in the order wanted.
-        None gives all. What is not asked for is not decoded.
+        Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`, in the wanted order.
+        None means all. Columns that are not requested are not decoded.
     max_batch_rows, max_batch_bytes
-        Upper bounds of a record batch. One message alone may be larger.
+        Upper bounds of a record batch. A single message may be larger.
     max_bytes_in_flight
-        About what the server may have sent without our having read it.
+        Approximate bytes that the server may have sent and we have not read.
     timeout
         Seconds for a request to the server.
     retry_timeout
-        Seconds to go on trying when nothing can be read any more; 0 raises at once.
+        Seconds to keep trying if nothing can be read any more; 0 raises at once.
     prefix
         Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
     read_by
-        `consumer`, `direct` (batched direct get, ADR-31; server 2.11 or newer, and a stream that sets `allow_direct`),
-        or `auto`: direct get on streams with retention `workqueue` or `interest`, where one more consumer is refused or
-        changes what is kept, and a consumer on all others.
+        `consumer`, `direct` (batched direct get, ADR-31; needs server 2.11 and a stream with `allow_direct`), or
+        `auto`: direct get on streams with retention `workqueue` or `interest`, where another consumer is refused or
+        changes which messages are kept, and a consumer on all others.
 
     Returns
     -------
     Scan
-        An iterator of record batches, and a context manager; `report` counts what was expected and read.
+        An iterator of record batches, and a context manager; `report` has the counts.
 
     Raises
     ------
     ConfigError
-        Options that make no sense or contradict each other; while reading: the stream does not allow direct get.
+        The options are not valid or contradict each other; while reading: the stream does not allow direct get.
     StreamNotFoundError, JetStreamNotEnabledError, APIError
-        While reading: the server refuses.
+        While reading: the server refuses the request.
     DataLossError
-        While reading: the stream was deleted and made again.
+        While reading: the stream was deleted and created again.
     """
     if start_sequence is not None and start_time is not None:
         raise ConfigError("give start_sequence or start_time, not both")
@@ -188,14 +188,14 @@ def first_sequence_at(
     prefix: str = API_PREFIX,
     read_by: ReadBy | str = ReadBy.AUTO,
 ) -> int:
-    """First sequence that was stored at or after a time; one above the last when there is none.
+    """Return the first sequence that was stored at or after a time; the last sequence plus one if there is none.
 
     Parameters
     ----------
     when
         `datetime`, or nanoseconds since 1970 UTC.
     read_by
-        By what to look, see `scan`; `direct` asks for the message itself.
+        How to search, see `scan`; `direct` requests the message itself.
     """
     target = Target(connection, stream, (), prefix, ScanLimits(1, 1, 1, timeout, 0))
     info = connection.request(StreamInfoRequest(stream), timeout=timeout, prefix=prefix)
@@ -204,19 +204,19 @@ def first_sequence_at(
 
 def _sequence_at(target: Target, info: StreamInfo, way: ReadBy, ns: int) -> int:
     ns = max(ns, 0)
-    if ns >= 1 << 63:  # past the year 2262, which the server cannot count in nanoseconds either
+    if ns >= 1 << 63:  # after the year 2262, which the server cannot represent in nanoseconds either
         found = None
     elif way is ReadBy.DIRECT or is_replicated(info):
         found = first_at(target, ns)
     else:
-        # Without filters: a bound is a place in the stream, whatever is chosen from it.
+        # Without filters: a bound is a position in the stream.
         consumer = look(replace(target, subjects=()), opt_start_time=Timestamp.from_ns(ns))
         found = consumer.delivered.stream_seq + 1 if consumer.num_pending else None
     return info.state.last_seq + 1 if found is None else found
 
 
 def _way(info: StreamInfo, way: ReadBy) -> ReadBy:
-    """By what a stream is read."""
+    """Return the way in which a stream is read."""
     if way is not ReadBy.AUTO:
         return way
     return ReadBy.CONSUMER if info.config.retention in {None, RetentionPolicy.LIMITS} else ReadBy.DIRECT
@@ -235,12 +235,12 @@ def _ns(when: datetime | int | None) -> int | None:
 
 
 class Scan(RecordBatches):
-    """Iterator of record batches; see `scan`. Its end, or `close`, deletes the consumer; the connection stays open.
+    """Iterator of record batches; see `scan`. The end or `close` deletes the consumer; the connection stays open.
 
     Attributes
     ----------
     report
-        What was expected and read so far.
+        Counts of expected messages and of messages read so far.
     """
 
     def __init__(self, target: Target, bounds: _Bounds, schema: pa.Schema, way: ReadBy) -> None:
@@ -253,7 +253,7 @@ class Scan(RecordBatches):
         self._limits = target.limits
         self._message_bytes = 0
         self._source: RangeSource | None = None
-        self._abandoned: list[str] = []  # consumers that a lost connection left behind
+        self._abandoned: list[str] = []  # consumers left by a lost connection
         self._looked_again = False
         self._replicated = False
         self._batches = self._run()
@@ -279,7 +279,7 @@ class Scan(RecordBatches):
                         yield from self._batches_of(run, progress.end)
                     self._drop_source()
                     if self.report.read_by is ReadBy.DIRECT:
-                        self._check_same()  # a direct get would go on in another stream, where a consumer would end
+                        self._check_same()  # direct get does not notice another stream of that name
                     self._look_again(progress)
                     self._check_end(progress)
                 except Error as error:
@@ -300,12 +300,12 @@ class Scan(RecordBatches):
             raise ConnectionClosedError("the connection is closed")
 
     def _plan(self) -> RangeProgress:
-        """Cut the range to what the stream holds."""
+        """Limit the range to the messages of the stream."""
         info = self._stream_info()
         state, report, bounds = info.state, self.report, self._bounds
         report.created = info.created
         report.read_by = way = _way(info, report.read_by)
-        self._replicated = is_replicated(info) and way is ReadBy.CONSUMER  # direct gets ask for themselves
+        self._replicated = is_replicated(info) and way is ReadBy.CONSUMER  # the direct source checks that itself
         if way is ReadBy.DIRECT:
             check_direct(info.config, self._target.subjects)
         self._message_bytes = state.bytes // max(state.messages, 1)
@@ -320,7 +320,7 @@ class Scan(RecordBatches):
         report.end_sequence = max(report.end_sequence, report.start_sequence)
         gapless = state.messages == state.last_seq - state.first_seq + 1
         if report.start_sequence == report.end_sequence or (gapless and not self._target.subjects):
-            report.expected = report.end_sequence - report.start_sequence  # exact, and needs no counting
+            report.expected = report.end_sequence - report.start_sequence  # exact, without counting
         return RangeProgress(report.start_sequence, report.end_sequence)
 
     def _stream_info(self) -> StreamInfo:
@@ -329,7 +329,7 @@ class Scan(RecordBatches):
         )
 
     def _check_same(self) -> None:
-        """See that the stream is still the same one."""
+        """Check that the stream was not deleted and created again."""
         while self._abandoned:
             forget(self._target, self._abandoned.pop())
         created = self._stream_info().created
@@ -341,13 +341,13 @@ class Scan(RecordBatches):
             )
 
     def _look_again(self, progress: RangeProgress) -> None:
-        """What the server says of what is pending may be behind; where messages are missing, it is asked anew."""
+        """Ask once more if messages are missing: the server's pending count may be out of date."""
         report = self.report
         if not self._looked_again and report.received < (report.expected or 0):
             self._looked_again = progress.doubt()
 
     def _check_end(self, progress: RangeProgress) -> None:
-        """Nothing more is pending, says a server that may be behind the leader."""
+        """Check the end with the leader: the server that reported no pending messages may lag behind."""
         if not self._replicated or not progress.done or not progress.doubt():
             return
         following = next_from(self._target, progress.next_sequence)
@@ -379,7 +379,7 @@ class Scan(RecordBatches):
             self._abandoned.append(source.name)
 
     def _batches_of(self, run: Run, end: int) -> Iterator[pa.RecordBatch]:
-        """Record batches within the limits; what is behind the range is left out."""
+        """Yield record batches within the limits, without messages after the range."""
         table, sequence = run.table, run.sequence
         rows = int(np.searchsorted(sequence, end))
         if not rows:

@@ -1,6 +1,6 @@
-"""What a scan reads a range from: an ephemeral consumer, or direct gets.
+"""The sources of a scan: an ephemeral consumer, or direct gets.
 
-`Scan` drives either by the same few calls, and neither knows of record batches' limits, of reports or of trying again.
+`Scan` uses both by the same calls. The sources know nothing of limits of record batches, reports or retries.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ __all__ = ["RangeSource", "ReadBy", "Run", "ScanLimits", "Target"]
 
 
 class ReadBy(Enum):
-    """By what a range is read."""
+    """How a range is read."""
 
     AUTO = "auto"
-    """A consumer, except where one would be refused or would change what the stream keeps."""
+    """A consumer, unless it would be refused or would change which messages the stream keeps."""
     CONSUMER = "consumer"
-    """An ephemeral pull consumer: the path on which the server is fastest."""
+    """An ephemeral pull consumer: the fastest way on the server."""
     DIRECT = "direct"
     """Batched direct get (ADR-31): leaves nothing on the server; the stream must set `allow_direct`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanLimits:
-    """Bounds of a scan: rows and bytes of a batch, bytes in flight, seconds for a request and for trying again."""
+    """Limits of a scan: rows and bytes of a batch, bytes in flight, seconds for a request and for retries."""
 
     rows: int
     bytes: int
@@ -45,7 +45,7 @@ class ScanLimits:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is read: the stream, filters, and by which connection and API."""
+    """The stream and the filters to read, with the connection and the API prefix."""
 
     connection: Connection
     stream: str
@@ -55,35 +55,35 @@ class Target:
 
 
 class Run(Protocol):
-    """Messages in the order of their sequences."""
+    """Messages in sequence order."""
 
     @property
     def table(self) -> FrameTable:
-        """Where they lie in the receive buffer."""
+        """The messages in the receive buffer."""
 
     @property
     def sequence(self) -> NDArray[np.int64]:
-        """Their sequences, int64 (n,)."""
+        """Sequences of the messages, int64 (n,)."""
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """The columns of the schema."""
+        """Return the columns of the schema."""
 
 
 class RangeSource(Protocol):
-    """A way to read a range from `progress.next_sequence` on."""
+    """A source that reads a range from `progress.next_sequence` on."""
 
     @property
     def name(self) -> str:
-        """Name of the consumer on the server, empty when there is none."""
+        """Name of the consumer on the server; empty if there is none."""
 
     def open(self, progress: RangeProgress) -> None:
-        """Make what is needed on the server and the connection."""
+        """Create what is needed on the server and the connection."""
 
     def count(self, end: int) -> int:
-        """Messages before `end` that the server has now, filters applied."""
+        """Count the messages before `end` that the server has now, after filters."""
 
     def deliveries(self, progress: RangeProgress) -> Iterator[Run]:
-        """What is in the range, until it is read; raises where it cannot go on."""
+        """Yield the messages of the range until it is read; raise if it cannot continue."""
 
     def close(self) -> None:
-        """Give everything back; nobody waits for the server's answer."""
+        """Release everything without waiting for the server's answer."""

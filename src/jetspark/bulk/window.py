@@ -1,14 +1,14 @@
-"""The publish window: which rows are under way, and which of them were answered. No I/O.
+"""The publish window: which rows are in flight, and which of them were answered. No I/O.
 
-The server keeps what it knows of a subject's listeners in a cache of 1,024 subjects. A reply subject for each message
-would empty it again and again, and costs a fifth of the speed. So there are only `slots` reply subjects, in a ring, and
-`span` consecutive rows share one: row `r` has slot `r // span % slots`.
+The server caches the subscribers of 1,024 subjects. A reply subject for each message would flush that cache again and
+again, which reduces the speed by a fifth. So there are only `slots` reply subjects, in a ring, and `span` consecutive
+rows share one: row `r` has slot `r // span % slots`.
 
-A single server stores what one connection sends to one stream in its order, so the n-th answer on a slot is most likely
-for the n-th of its rows. It is not certain: a server that is flooded refuses a message before it has answered the ones
-before it, and the stream may lie in a cluster that is connected as a leaf node. So the order may help to name a row in
-an error, but nothing that is sent again depends on it. A cluster refuses out of order quite usually, and several
-streams do not wait for one another; there a span is 1, and each row has a reply subject of its own.
+A single server stores messages from one connection to one stream in order, so the n-th answer on a slot is most likely
+for the n-th of its rows. It is not certain: a flooded server refuses a message before it has answered earlier ones, and
+the stream may be in a cluster that is connected as a leaf node. So the order may help to name a row in an error, but it
+never decides which rows are sent again. A cluster often refuses out of order, and several streams do not wait for each
+other; then `span` is 1, and each row has a reply subject of its own.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from numpy.typing import NDArray
 __all__ = ["MOST_PENDING", "Window"]
 
 MOST_PENDING: Final = 10_000
-"""nats-server drops what comes while so many messages of a stream wait to be stored."""
+"""nats-server drops further messages while that many messages of a stream wait to be stored."""
 _SLOTS: Final = 500
 _PENDING_SINGLE: Final = 4_000
 _PENDING_CLUSTER: Final = 768
-_FEWEST_PENDING: Final = 64  # less would only wait for answers
+_FEWEST_PENDING: Final = 64  # with fewer, it would mostly wait for answers
 
 
 class Window:
-    """Rows `floor` to `sent - 1` are under way; some of them may have been answered.
+    """A window whose rows `floor` to `sent - 1` are in flight; some of them may have been answered.
 
     Parameters
     ----------
     inbox
-        Subject below which the ring's reply subjects lie.
+        Prefix of the reply subjects in the ring.
     max_pending
-        Most rows under way; None takes 4,000 for a single server and 768 for a cluster.
+        Most rows in flight; None means 4,000 for a single server and 768 for a cluster.
     shared
-        Rows may share a reply subject.
+        Whether rows may share a reply subject.
     origin
-        Number of the first row; those before it are settled.
+        Number of the first row; earlier rows are settled.
     """
 
     def __init__(self, inbox: str, max_pending: int | None, *, shared: bool, origin: int = 0) -> None:
@@ -51,9 +51,9 @@ class Window:
         self._make_ring(wanted, -(-wanted // _SLOTS) if shared else 1)
         self._origin = origin
         self.sent = origin
-        """First row that is not sent yet."""
+        """Number of the first row that is not sent yet."""
         self.answered = origin
-        """How many rows were answered."""
+        """Number of the answered rows, plus `origin`."""
         self._floor_group = 0
 
     def _make_ring(self, wanted: int, span: int) -> None:
@@ -66,57 +66,57 @@ class Window:
         self._answers = np.zeros(self.slots, np.int64)
 
     def separate(self) -> None:
-        """Give each row a reply subject of its own from here on. Nothing may be under way."""
+        """Give each row a reply subject of its own from now on. No row may be in flight."""
         assert self.answered == self.sent
         self._make_ring(min(self.size, _PENDING_CLUSTER), 1)
         self._floor_group = self.sent - self._origin
 
     @property
     def narrower(self) -> int:
-        """Most rows under way of a window for a server that this one was too wide for."""
+        """Most rows in flight of the next window, if this one was too large for the server."""
         return max(min(self.size, _PENDING_CLUSTER) // 2, min(self.size, _FEWEST_PENDING))
 
     @property
     def floor(self) -> int:
-        """Every row before this one was answered."""
+        """Number of the first row that may not be answered: every earlier row was answered."""
         return self._origin + self._floor_group * self.span
 
     @property
     def room(self) -> int:
-        """How many rows may be sent now."""
+        """Number of rows that may be sent now."""
         return self.size - (self.sent - self.floor)
 
     @property
     def reply_length(self) -> int:
-        """Bytes of every reply subject."""
+        """Bytes of each reply subject."""
         return len(self._replies[0].as_py())
 
     def replies(self, first: int, count: int) -> pa.BinaryArray:
-        """Reply subjects of rows, binary (count,)."""
+        """Return the reply subjects of rows, binary (count,)."""
         first -= self._origin
         slots = np.arange(first, first + count, dtype=np.int64) // self.span % self.slots
         return self._replies.take(pa.array(slots, pa.int64()))
 
     def send(self, count: int) -> None:
-        """So many rows more are under way."""
+        """Note that `count` more rows are in flight."""
         assert count <= self.room
         self.sent += count
 
     def rows_of(self, slot: int) -> range:
-        """The rows under way that share a slot."""
+        """Return the rows in flight that share a slot."""
         first = self._origin + (self._floor_group + (slot - self._floor_group) % self.slots) * self.span
         return self.sharing(min(first, self.sent))
 
     def sharing(self, first: int) -> range:
-        """The rows sent that share a reply subject, by the first of them."""
+        """Return the sent rows that share a reply subject, given the first of them."""
         return range(first, min(first + self.span, self.sent))
 
     def answers_of(self, slot: int) -> int:
-        """How many of these rows were answered."""
+        """Return how many rows of the slot were answered."""
         return int(self._answers[slot])
 
     def unanswered(self) -> Iterator[tuple[range, int]]:
-        """Rows that share a reply subject and were not all answered, and how many of them were."""
+        """Yield the rows that share a reply subject and were not all answered, and the number of their answers."""
         for group in range(self._floor_group, -((self._origin - self.sent) // self.span)):
             slot = group % self.slots
             sharing, answers = self.rows_of(slot), self.answers_of(slot)
@@ -124,7 +124,7 @@ class Window:
                 yield sharing, answers
 
     def answer(self, slots: NDArray[np.int64]) -> None:
-        """Answers came on these slots, each below `self.slots`."""
+        """Count answers on these slots, each below `self.slots`."""
         self._answers += np.bincount(slots, minlength=self.slots)
         self.answered += len(slots)
         order = (self._floor_group + np.arange(self.slots)) % self.slots

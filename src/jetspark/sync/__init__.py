@@ -1,4 +1,4 @@
-"""The blocking front.
+"""The blocking API.
 
 connection = jetspark.sync.connect("nats://localhost:4222")
 """

@@ -1,4 +1,4 @@
-"""What the classes of the blocking front share that `tools/make_sync.py` makes from those of the asyncio front."""
+"""Base class and helpers of the blocking classes that `tools/make_sync.py` generates from the asyncio classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class Blocking:
-    """Holds an object of the asyncio front and carries calls over to its event loop."""
+    """Holds an object of the asyncio front and runs its calls on the connection's event loop."""
 
     _inner: object
 
@@ -39,7 +39,7 @@ class Blocking:
 
 
 def blocking_iterator(connection: Connection, source: AsyncIterator[T], front: Callable[[T], V]) -> Iterator[V]:
-    """Iterate what an asynchronous iterator gives; `front` makes the blocking front's object of each."""
+    """Iterate over an asynchronous iterator; `front` converts each entry to an object of the blocking front."""
     try:
         while True:
             try:
@@ -49,7 +49,7 @@ def blocking_iterator(connection: Connection, source: AsyncIterator[T], front: C
             yield front(entry)
     finally:
         if isinstance(source, AsyncGenerator):
-            with suppress(ConnectionClosedError, WrongEventLoopError):  # the loop's thread may have collected us
+            with suppress(ConnectionClosedError, WrongEventLoopError):  # closed, or collected in the loop's thread
                 connection._call(source.aclose())
 
 

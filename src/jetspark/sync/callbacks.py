@@ -1,7 +1,7 @@
-"""Runs a callback of the user's on a thread of its own, for an object that lives on the event loop and awaits it.
+"""Runs a user's callback in a thread of its own, for an object on the event loop that awaits it.
 
-A callback may block, and may call the connection. So it must not run on the loop; and as its caller waits for its end
-before it calls again, calls come one after the other and in order.
+A callback may block and may call the connection, so it must not run on the loop. Its caller waits for its end before
+the next call, so calls come one after the other and in order.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["CALLBACK_THREADS", "CallbackThread", "on_thread"]
 P = ParamSpec("P")
 
 CALLBACK_THREADS: Final = "jetspark callback"
-"""How the names of the threads begin."""
+"""Prefix of the threads' names."""
 
 _Job = tuple[Callable[[], object], "asyncio.Future[None]", asyncio.AbstractEventLoop]
 
 
 class CallbackThread(Generic[P]):
-    """A callback as a coroutine function. Its thread starts with the first call, and ends when nobody holds this."""
+    """A callback as a coroutine function. Its thread starts with the first call and ends with the last reference."""
 
     def __init__(self, callback: Callable[P, object]) -> None:
         self._callback = callback
@@ -37,11 +37,11 @@ class CallbackThread(Generic[P]):
 
     @property
     def direct(self) -> Callable[P, object]:
-        """The callback itself, for those who have a thread of their own to run it on."""
+        """The callback itself, for callers that run it in a thread of their own."""
         return self._callback
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call it and wait for its end; what it raises is raised here."""
+        """Run the callback in its thread and wait for its end; its exception is raised here."""
         loop = asyncio.get_running_loop()
         if self._thread is None:
             name = f"{CALLBACK_THREADS} {getattr(self._callback, '__qualname__', '')}".rstrip()
@@ -53,16 +53,16 @@ class CallbackThread(Generic[P]):
         await done
 
     def stop(self, timeout: float) -> None:
-        """End the thread behind what is under way, and wait for that, unless this is it."""
+        """End the thread after the queued calls, and wait for that, unless called in that thread."""
         self._jobs.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
 
 def on_thread(connection: Connection, callback: Callable[..., object]) -> Any:
-    """The callback on a thread that ends with the connection at the latest.
+    """Return a coroutine function that runs the callback in a thread, which ends with the connection at the latest.
 
-    Untyped, as it stands for a callback that takes the messages of the other front.
+    Untyped, because it replaces a callback for messages of the asyncio front.
     """
     thread: CallbackThread[...] = CallbackThread(callback)
     connection._adopt(thread)
@@ -75,7 +75,7 @@ def _work(jobs: SimpleQueue[_Job | None]) -> None:
         problem: BaseException | None = None
         try:
             function()
-        except BaseException as error:  # noqa: BLE001 - told to the caller, on the loop
+        except BaseException as error:  # noqa: BLE001 - raised in the caller, on the loop
             problem = error
         try:
             loop.call_soon_threadsafe(_settle, done, problem)

@@ -1,9 +1,9 @@
-"""The blocking connection: the asyncio one, on an event loop in a thread of its own.
+"""The blocking connection: the asyncio connection on an event loop in a thread of its own.
 
-There is one source of behaviour: this module only carries calls over to the loop and waits. Two paths are shorter,
-because they are the busy ones: a publish is encoded and checked by the caller and left in a list that the loop takes
-over in one go, and messages are taken out of a subscription's queue by the thread that wants them. PINGs are answered
-and sessions are restored while the program does something else.
+All behaviour is in the asyncio front: this module only runs calls on the loop and waits. Two frequent paths are
+shorter. The caller's thread encodes and checks a publish, and appends it to a list that the loop takes over in one
+step. The reader's thread takes messages out of the subscription's queue. Meanwhile PINGs are answered and sessions are
+restored in the background.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _JOIN_PATIENCE: Final = 5.0
 
 
 class Connection(ConnectionCore):
-    """Opened by `jetspark.sync.connect`. A context manager that drains at its end."""
+    """A connection, opened by `jetspark.sync.connect`. As a context manager it drains at the end of the block."""
 
     @property
     def server_info(self) -> ServerInfo:
-        """What the present server, or the last one, says of itself."""
+        """Information from the present server, or the last one."""
         return self._inner.server_info
 
     @property
@@ -62,14 +62,14 @@ class Connection(ConnectionCore):
     def publish(
         self, subject: str, payload: Payload = b"", *, reply: str = "", headers: HeadersLike | None = None
     ) -> None:
-        """Send a message. It is queued when this returns; `flush` tells when the server has it.
+        """Send a message. It is queued when this returns; `flush` waits until the server has it.
 
-        Without a session it waits in a buffer of `buffer_limit` bytes, and is sent after the reconnect.
+        Without a session the message waits in a buffer of `buffer_limit` bytes and is sent after the reconnect.
 
         Raises
         ------
         BadSubjectError, BadHeadersError, MaxPayloadError, TypeError
-            It cannot be sent; nothing was.
+            The message cannot be sent. Nothing was sent.
         OutboundBufferLimitError
             There is no session, and the buffer is full.
         ConnectionClosedError
@@ -78,24 +78,24 @@ class Connection(ConnectionCore):
         self._stage(self._outbound.encode(subject, payload, reply, headers))
 
     def flush(self, timeout: float | None = 10.0) -> None:
-        """Wait until the server has confirmed that it has all that was sent before.
+        """Wait until the server has confirmed that it has everything that was sent before.
 
-        Without a session it waits for the next one, and for what waited in the buffer to be confirmed.
+        Without a session, wait for the next session, and until it has confirmed the buffered messages.
 
         Parameters
         ----------
         timeout
-            Seconds; None waits for ever.
+            Seconds; None means no limit.
 
         Raises
         ------
         FlushTimeoutError
-            Not confirmed in time.
+            The server did not confirm in time.
         DisconnectedError
-            A session was lost meanwhile, or before it with publishes that nothing had confirmed: they may not have
-            arrived. Each loss is told to one flush, so a second call confirms what was sent after it.
+            A session was lost during the call, or earlier with publishes that were not confirmed: they may not have
+            arrived. Each loss is reported by one flush only; a second call confirms the messages sent after the loss.
         ConnectionClosedError
-            The connection is, or was meanwhile, closed.
+            The connection is closed, or was closed during the call.
         """
         self._runner.call(self._inner.flush(timeout))
 
@@ -108,24 +108,24 @@ class Connection(ConnectionCore):
         headers: HeadersLike | None = None,
         own_inbox: bool = False,
     ) -> Msg:
-        """Send a message and wait for the answer to it.
+        """Send a message and wait for its answer.
 
         Parameters
         ----------
         timeout
             Seconds.
         own_inbox
-            Listen on an inbox of its own instead of the connection's shared one. Needed where the answer does not
-            carry the reply subject, as the messages of a JetStream consumer do not.
+            Use an inbox of its own instead of the connection's shared one. Needed if the answer does not carry the
+            reply subject; messages of a JetStream consumer do not carry it.
 
         Raises
         ------
         RequestTimeoutError
-            No answer in time; whether somebody got the request is not known.
+            No answer came in time. Whether somebody received the request is not known.
         NoRespondersError
-            Nobody listens on the subject (at once, not by time-out).
+            Nobody listens on the subject. Raised at once, not after the timeout.
         DisconnectedError
-            The session was lost meanwhile.
+            The session was lost during the call.
         PermissionsViolationError
             The user may not publish to the subject, or not subscribe to the inbox.
         """
@@ -133,7 +133,7 @@ class Connection(ConnectionCore):
         return cast("Msg", self._runner.call(answer))
 
     def new_inbox(self) -> str:
-        """A fresh reply subject below the inbox prefix; nobody listens to it yet."""
+        """Return a new reply subject below the inbox prefix; nobody listens to it yet."""
         return self._inner.new_inbox()
 
     def jetstream(
@@ -144,7 +144,7 @@ class Connection(ConnectionCore):
         timeout: float = 5.0,
         publishing: PublishSettings | None = None,
     ) -> JetStream:
-        """JetStream over this connection.
+        """Return a JetStream context over this connection.
 
         Parameters
         ----------
@@ -153,14 +153,14 @@ class Connection(ConnectionCore):
         prefix
             Prefix of an API that was imported under another name. Not together with `domain`.
         timeout
-            Seconds that a call waits for its answer, unless it says otherwise.
+            Default timeout of the context's calls, in seconds.
         publishing
-            Limits and times of `publish_async`. Its `on_error` is called on a thread of its own.
+            Limits and times of `publish_async`. Its `on_error` runs in a thread of its own.
 
         Raises
         ------
         BadSubjectError
-            Domain or prefix cannot stand in a subject.
+            `domain` or `prefix` is not valid in a subject.
         """
         if publishing is not None and publishing.on_error is not None:
             publishing = replace(publishing, on_error=on_thread(self, publishing.on_error))
@@ -181,7 +181,7 @@ class Connection(ConnectionCore):
         pending_bytes: int | None = None,
         overflow: Overflow = "drop",
     ) -> Subscription:
-        """Listen to a subject.
+        """Subscribe to a subject.
 
         Parameters
         ----------
@@ -190,15 +190,15 @@ class Connection(ConnectionCore):
         queue
             Queue group: each message goes to one of its members.
         callback
-            Called with each message, one after the other, on a thread of its own. What it raises is told as an event.
-            Without it, iterate the subscription or call `next_msg`.
+            Called with each message, one after the other, in a thread of its own. An exception from it is reported as
+            an event. Without a callback, iterate the subscription or call `next_msg`.
         max_msgs
-            End after that many messages; 0 does not end.
+            End after that many messages; 0 means no end.
         pending_messages, pending_bytes
-            What may wait here; None takes the connection's options.
+            Limits of the messages that wait here; None takes the connection's options.
         overflow
-            When more comes: `drop` drops it and tells `SlowConsumer`, `pause` reads nothing more from the server until
-            half of it was taken, for the whole connection.
+            When a limit is reached: `drop` drops new messages and reports `SlowConsumer`; `pause` stops reading from
+            the server, for the whole connection, until half of the waiting messages were taken.
 
         Raises
         ------
@@ -221,23 +221,23 @@ class Connection(ConnectionCore):
         )
         self._inner._send_soon()
         subscription = Subscription(self, route, callback)
-        self._subscriptions.add(subscription)  # before a drain that comes next has its turn on the loop
+        self._subscriptions.add(subscription)  # added here, before a following drain can run on the loop
         return subscription
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     def drain(self, timeout: float | None = None) -> None:
-        """End all subscriptions without losing a message, send what waits, let streams acknowledge it, close.
+        """End all subscriptions without losing a message, send queued messages, wait for stream acks, close.
 
         Parameters
         ----------
         timeout
-            Seconds for all of it; None is `drain_timeout` of the options.
+            Seconds for all of it; None takes `drain_timeout` of the options.
 
         Raises
         ------
         DrainTimeoutError
-            The rest was dropped. The connection is closed all the same.
+            It took too long; the remaining messages were dropped. The connection is closed anyway.
         """
         self._check_open()
         seconds = self.options.drain_timeout if timeout is None else timeout
@@ -258,7 +258,7 @@ class Connection(ConnectionCore):
             self._confirm(max(deadline - time.monotonic(), 0.001))
             self._runner.call(self._inner._acknowledged(max(deadline - time.monotonic(), 0.001)))
         except TimeoutError as error:
-            wait = answered  # else it has had all of the time for that
+            wait = answered  # without an answer the whole timeout has passed already
             if isinstance(error, DrainTimeoutError):
                 raise
             raise DrainTimeoutError(f"not drained within {seconds:g} s: {error}") from error
@@ -266,15 +266,15 @@ class Connection(ConnectionCore):
             self._close(wait=wait)
 
     def close(self) -> None:
-        """Close at once: what was published is still sent, what waits in subscriptions is dropped. May be repeated.
+        """Close at once: queued messages are sent, messages that wait in subscriptions are dropped. May be repeated.
 
-        It ends when the server has answered a last PING; one that does not is waited for two seconds at most.
-        It may be called from a callback and from the event handler, for whose own end it does not wait.
+        Waits until the server has answered a last PING, for two seconds at most. May be called from a callback or from
+        the event handler; it does not wait for the thread that calls it.
         """
         self._close()
 
     def _close(self, *, wait: bool = True) -> None:
-        """As `close`, but perhaps without waiting for the server."""
+        """As `close`; with `wait` false, without waiting for the server."""
         if self._is_inside():
             end = partial(self._end, wait=wait)
             threading.Thread(target=end, name="jetspark close", daemon=True).start()
@@ -286,7 +286,7 @@ class Connection(ConnectionCore):
             try:
                 self._runner.call(self._inner._close(wait=wait))
             except ConnectionClosedError:
-                return  # closed before
+                return  # already closed
             for subscription in listed(self._subscriptions):
                 subscription._join(_JOIN_PATIENCE)
             for thread in listed(self._callback_threads):

@@ -1,6 +1,7 @@
-"""The inside of the blocking connection: what its parts say to it. Users call `jetspark.sync.connection`.
+"""The internal part of the blocking connection, used by the other modules of `jetspark.sync`.
 
-A publish is encoded and checked by the caller's thread and left in a list that the loop takes over in one go.
+Users call `jetspark.sync.connection`. The caller's thread encodes and checks a publish, and appends it to a list that
+the loop takes over in one step.
 """
 
 from __future__ import annotations
@@ -27,43 +28,43 @@ __all__ = ["ConnectionCore", "Drainable", "EventHandler", "listed"]
 T = TypeVar("T")
 
 EventHandler = Callable[[Event], None]
-"""Takes each event."""
+"""Receives each event."""
 
 _STAGED: Final = 1 << 20
 
 
 class Drainable(Protocol):
-    """What receives messages, as a subscription does."""
+    """An object that receives messages and can be drained, such as a subscription."""
 
     @property
     def pending(self) -> tuple[int, int]:
         """Messages that wait, and their bytes."""
 
     def _retire(self) -> None:
-        """Let the server send nothing more."""
+        """Ask the server to send nothing more."""
 
     def _emptied(self, deadline: float) -> bool:
-        """Wait until all that came was taken and handled; whether it was in time."""
+        """Wait until all received messages were taken and handled; return whether that was in time."""
 
     def _join(self, timeout: float) -> None:
-        """Wait for the callback's thread to end, unless this is it."""
+        """Wait for the end of the callback's thread, unless called in that thread."""
 
 
 def listed(objects: WeakSet[T]) -> list[T]:
-    """What is in the set, while other threads may add to it."""
+    """Return the objects in the set, while other threads may add some."""
     while True:
         try:
             return list(objects)
-        except RuntimeError:  # one did, in the middle
+        except RuntimeError:  # another thread added one during the copy
             continue
 
 
 class ConnectionCore:
-    """What the parts of the blocking front need of a connection."""
+    """The calls of a connection that the other parts of `jetspark.sync` use."""
 
     def __init__(self, options: ConnectOptions, on_event: EventHandler | None = None) -> None:
         self.options = options
-        self._lock = threading.Lock()  # of what is staged for the loop
+        self._lock = threading.Lock()  # protects the staged frames
         self._staged: list[bytes] = []
         self._staged_size = 0
         self._taking = False
@@ -102,12 +103,12 @@ class ConnectionCore:
 
     @property
     def connected(self) -> bool:
-        """There is a session now."""
+        """Whether there is a session now."""
         return self._inner.connected
 
     @property
     def closed(self) -> bool:
-        """The connection is closed for good."""
+        """Whether the connection is closed for good."""
         return self._inner.closed
 
     @property
@@ -117,13 +118,13 @@ class ConnectionCore:
 
     @property
     def buffered(self) -> int:
-        """Bytes that wait to be handed to a socket."""
+        """Bytes that were not handed to a socket yet."""
         return self._inner.buffered + self._staged_size
 
     # -- sending -------------------------------------------------------------------------------------------------
 
     def _answer(self, reply: bytes, payload: bytes) -> None:
-        """Send a message to a reply subject as it was received. Errors are those of `publish`."""
+        """Send a message to a reply subject in its received form. Errors are those of `publish`."""
         self._stage(self._outbound.encode_answer(reply, payload))
 
     def _stage(self, frame: bytes) -> None:
@@ -132,7 +133,7 @@ class ConnectionCore:
         self._settle()
 
     def _put(self, frame: bytes) -> None:
-        """Leave a frame for the loop. With `lock` held, and `settle` behind it.
+        """Stage a frame for the loop. The caller must hold `_lock`, and call `_settle` afterwards.
 
         Raises
         ------
@@ -153,17 +154,17 @@ class ConnectionCore:
         self._staged_size = waiting
 
     def _settle(self) -> None:
-        """Wait where so much waits that the server has to catch up."""
+        """Wait if so much is queued that the server must catch up."""
         if self._staged_size + self._outbound.size > _STAGED and self._outbound.online:
             self._runner.call(self._room())
 
     def _take_over(self) -> None:
-        """On the loop: send what the callers left."""
+        """On the loop: queue and send the staged frames."""
         self._gather()
         self._inner._send_now()
 
     def _gather(self) -> None:
-        """On the loop: queue what the callers left, and do not send it yet."""
+        """On the loop: queue the staged frames without sending them."""
         with self._lock:
             staged, self._staged = self._staged, []
             size, self._staged_size = self._staged_size, 0
@@ -177,49 +178,49 @@ class ConnectionCore:
         await self._inner._room()
 
     def _confirm(self, timeout: float) -> None:
-        """As `flush`, for what is sent in the present session."""
+        """As `flush`, for frames that are sent in the present session."""
         self._runner.call(self._inner._confirm(timeout))
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
     def _unsubscribe(self, route: Route, max_msgs: int) -> None:
-        """End a subscription, now or after so many messages in all."""
+        """End a subscription, now or after `max_msgs` messages in total."""
         client = self._inner._client
         self._run(partial(client.limit, route, max_msgs) if max_msgs else partial(client.unsubscribe, route))
 
     def _retire(self, route: Route) -> None:
-        """Tell the server to send nothing more."""
+        """Ask the server to send nothing more."""
         self._run(partial(self._inner._client.retire, route))
 
     def _forget(self, route: Route) -> None:
-        """The server sends nothing more."""
+        """Remove a subscription to which the server sends nothing more."""
         if not route.ended:
             self._run(partial(self._inner._client.routes.remove, route))
 
     def _relax(self, route: Route) -> None:
-        """Messages were taken from a subscription that was full."""
+        """Note that messages were taken from a full subscription."""
         self._runner.soon(partial(self._inner._relax, route))
 
     def _enlist(self, subscription: Drainable) -> None:
-        """What has to be drained when the connection is; forgotten with its last reference."""
+        """Register a subscription to drain with the connection. The reference to it is weak."""
         self._subscriptions.add(subscription)
 
     def _adopt(self, thread: CallbackThread[Any]) -> None:
-        """A thread that must end with the connection."""
+        """Register a thread that must end with the connection."""
         self._callback_threads.add(thread)
 
     def _tell(self, event: Event) -> None:
-        """Tell an event to the handler."""
+        """Report an event to the handler."""
         self._runner.soon(partial(self._inner._tell, event))
 
     # -- the event loop -------------------------------------------------------------------------------------------
 
     def _check_open(self) -> None:
-        """Raise ConnectionClosedError when the connection is closed."""
+        """Raise ConnectionClosedError if the connection is closed."""
         self._inner._check_open()
 
     def _soon(self, function: Callable[[], object]) -> None:
-        """Run on the loop without waiting."""
+        """Run a function on the connection's event loop without waiting."""
         self._runner.soon(function)
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:

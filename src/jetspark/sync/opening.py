@@ -21,6 +21,6 @@ def connect(
         with jetspark.sync.connect("nats://localhost:4222") as connection:
             connection.publish("greetings", b"hello")
 
-    `on_event` is called on a thread of its own. The connection may be used from any thread, of one process.
+    `on_event` is called in a thread of its own. The connection may be used from any thread of one process.
     """
     return Connection(ConnectOptions.of(where, **changes), on_event)

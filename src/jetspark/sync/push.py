@@ -1,6 +1,6 @@
-"""Takes the messages of a push subscription in the thread that wants them, as for any subscription of this front.
+"""Reads push subscriptions: the reader's thread takes the messages, as in any subscription of the blocking front.
 
-And lets the connection drain what was subscribed, push and pull.
+Also lets the connection drain push and pull subscriptions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["PullDraining", "PushReading"]
 
 
 class PushReading(Blocking, Received):
-    """What of a push subscription is not carried over to the event loop."""
+    """The hand-written part of a push subscription: calls that do not run on the event loop."""
 
     _inner: PushSubscription
 
@@ -44,40 +44,40 @@ class PushReading(Blocking, Received):
         return next(self._reader)
 
     def next_msg(self, timeout: float | None = None) -> Msg:
-        """The next message, in the order of arrival.
+        """Return the next message, in the order of arrival.
 
         Parameters
         ----------
         timeout
-            Seconds to wait; None waits for ever, 0 takes only what is there.
+            Seconds to wait; None means no limit, 0 takes only a message that is there.
 
         Raises
         ------
         NoMessageError
-            None came in time.
+            No message came in time.
         SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
-            None will come any more.
+            No message will come any more.
         """
         return self._reader.next_msg(timeout)
 
     def drain(self, timeout: float | None = None) -> None:
-        """End the subscription without losing a message: those that came are still handed out, and can be acked.
+        """End the subscription without losing a message: received messages are still returned, and can be acked.
 
-        A consumer that it made is deleted when the last one was (UNS-03). Should that fail, it is told as an event.
-        Without a callback somebody else has to take the messages meanwhile. In a callback, which cannot wait for its
-        own end, this returns at once.
+        A consumer that it created is deleted after the last message (UNS-03). If the deletion fails, an event reports
+        that. Without a callback another thread must take the messages. In its own callback this returns at once,
+        because it cannot wait for its own end.
 
         Parameters
         ----------
         timeout
-            Seconds until all must be taken; None is the connection's `drain_timeout`.
+            Seconds until all must be taken; None takes the connection's `drain_timeout`.
 
         Raises
         ------
         SubscriptionClosedError
-            It has ended before.
+            The subscription has already ended.
         DrainTimeoutError
-            The rest was dropped.
+            It took too long; the remaining messages were dropped.
         """
         if self._reader.is_current:
             self._connection._soon(partial(self._inner._drain_soon, timeout))
@@ -86,7 +86,7 @@ class PushReading(Blocking, Received):
 
 
 class PullDraining(Blocking):
-    """What of a pull subscription its connection has to know."""
+    """The hand-written part of a pull subscription: its registration for the connection's drain."""
 
     _inner: PullSubscription
 
@@ -97,18 +97,18 @@ class PullDraining(Blocking):
 
 
 class _Reader(Subscription):
-    """The subscription that the messages are taken from. What happens to it is told to the one on the event loop."""
+    """The subscription that the messages are taken from. It reports to the subscription on the event loop."""
 
     def __init__(self, connection: Connection, inner: PushSubscription) -> None:
         self._inner = inner
         callback = cast("Callback | None", inner._direct)
         super().__init__(connection, inner._route, _acking(callback) if callback and inner._auto_ack else callback)
-        self.drained = _Drained(connection, inner, self)  # lives as long as somebody reads, a thread for one
+        self.drained = _Drained(connection, inner, self)  # lives as long as a reader, such as a thread
         connection._enlist(self.drained)
 
     @property
     def is_current(self) -> bool:
-        """Whether this is the thread that calls the callback."""
+        """Whether this is the thread of the callback."""
         return self._thread is threading.current_thread()
 
     def _run(self, callback: Callback) -> None:
@@ -132,14 +132,14 @@ class _Reader(Subscription):
 
 
 class _Drained:
-    """What a connection knows of a subscription when it drains."""
+    """The part of a subscription that a connection uses when it drains."""
 
     def __init__(
         self, connection: Connection, inner: PushSubscription | PullSubscription, reader: _Reader | None = None
     ) -> None:
         self._connection = connection
         self._inner = inner
-        self._reader = None if reader is None else weakref.ref(reader)  # no cycle: who stops reading is not waited for
+        self._reader = None if reader is None else weakref.ref(reader)  # weak: no wait for a reader that has stopped
 
     @property
     def pending(self) -> tuple[int, int]:
@@ -163,10 +163,10 @@ class _Drained:
 
 
 def _acking(callback: Callback) -> Callback:
-    """The callback, and an acknowledgement when it returns; not when it raises, nor when it has settled the message."""
+    """Return the callback with an ack after it; without an ack if it raises or has settled the message."""
 
     def call(message: Msg) -> None:
         callback(message)
-        message.ack()  # does nothing when it was settled
+        message.ack()  # does nothing if the message is settled
 
     return call

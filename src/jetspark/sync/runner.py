@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, for one blocking connection."""
+"""An event loop in a thread of its own, for one blocking connection."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 class Runner:
-    """Starts the thread; `stop` ends it."""
+    """Runs an event loop in a thread, until `stop`."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
         self._pid = os.getpid()
-        self._gate = threading.Lock()  # nothing is given to the loop once it is to stop: nobody would run it
+        self._gate = threading.Lock()  # so that nothing is given to the loop after its stop: nobody would run it
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -31,7 +31,7 @@ class Runner:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
-            self.loop.run_until_complete(_few_turns())  # what has ended by now is a result, not a closed connection
+            self.loop.run_until_complete(_few_turns())  # calls that have ended by now still return their results
             left = asyncio.all_tasks(self.loop)
             for task in left:  # calls of other threads that came too late
                 task.cancel()
@@ -41,7 +41,7 @@ class Runner:
             self.loop.close()
 
     def check(self) -> None:
-        """Raise when the caller must not wait for the loop: it runs there, or in another process."""
+        """Raise if the caller must not wait for the loop: the caller runs on the loop, or in another process."""
         if self._pid != os.getpid():
             raise WrongEventLoopError("the connection was opened in another process; open one in each")
         if self._thread is threading.current_thread():
@@ -50,7 +50,7 @@ class Runner:
             raise ConnectionClosedError("the connection is closed")
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run on the loop and wait for the result. Whatever interrupts the wait cancels what runs."""
+        """Run a coroutine on the loop and wait for the result. An interrupt of the wait cancels the coroutine."""
         try:
             with self._gate:
                 self.check()
@@ -67,7 +67,7 @@ class Runner:
             raise
 
     def soon(self, function: Callable[[], object]) -> None:
-        """Run on the loop without waiting; in the order of the calls. Nothing happens once it is stopped."""
+        """Run a function on the loop without waiting, in the order of the calls. Does nothing after `stop`."""
         with self._gate:
             if not self._stopping:
                 self.loop.call_soon_threadsafe(function)
@@ -83,6 +83,6 @@ class Runner:
 
 
 async def _few_turns() -> None:
-    """So many as it takes from the end of what a call awaits to the call's own."""
+    """Wait the turns between the end of an awaited future and the end of the call that awaits it."""
     for _ in range(4):
         await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""A subscription of the blocking front. Messages are taken from the queue by the thread that wants them.
+"""A subscription of the blocking front. The reader's thread takes the messages from the queue.
 
-The loop's thread appends, ours takes: the queue is a deque, and the counters have one writer each, so the only lock is
-ours. Before it sleeps, a reader raises the flag and looks at the queue once more; the loop appends and then looks at
-the flag. So one of the two always sees the other. And it looks at the queue once more behind the end.
+The loop's thread appends and the reader's thread takes. The queue is a deque, and each counter has one writer, so only
+readers need a lock. Before it sleeps, a reader sets a flag and checks the queue again; the loop appends and then
+checks the flag. So one of the two always notices the other. A reader also checks the queue after the end.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["Callback", "Subscription"]
 
 Callback = Callable[[Msg], None]
-"""Takes each message. They run one after the other, in order, on a thread of their own."""
+"""Called with each message, in order and one at a time, in a thread of its own."""
 
 
 class Subscription(Received):
-    """Made by `Connection.subscribe`; an iterator. As the asyncio one, only blocking."""
+    """A subscription, created by `Connection.subscribe`; an iterator. As in the asyncio front, but blocking."""
 
     def __init__(self, connection: Connection, route: Route, callback: Callback | None) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ class Subscription(Received):
 
     @property
     def sid(self) -> int:
-        """Its id on the connection, never used twice."""
+        """Subscription id on the connection, never used twice."""
         return self._route.sid
 
     def __enter__(self) -> Self:
@@ -82,19 +82,19 @@ class Subscription(Received):
         return message
 
     def next_msg(self, timeout: float | None = None) -> Msg:
-        """The next message, in the order of arrival.
+        """Return the next message, in the order of arrival.
 
         Parameters
         ----------
         timeout
-            Seconds to wait; None waits for ever, 0 takes only what is there.
+            Seconds to wait; None means no limit, 0 takes only a message that is there.
 
         Raises
         ------
         NoMessageError
-            None came in time.
+            No message came in time.
         SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
-            None will come any more.
+            No message will come any more.
         """
         message = self._take(timeout)
         if message is not None:
@@ -105,16 +105,16 @@ class Subscription(Received):
         raise SubscriptionClosedError(f"the subscription to {self.subject!r} has ended")
 
     def _take(self, timeout: float | None) -> Msg | None:
-        """The next message; None when the subscription has ended."""
+        """Take the next message; return None if the subscription has ended."""
         route = self._route
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             while True:
-                over = route.ended  # before the look: what came before the end is taken first
+                over = route.ended  # read before the queue: messages from before the end are taken first
                 try:
                     message = route.pending.popleft()
                     break
-                except IndexError:  # also when the loop's thread, which ends the subscription, discards it right now
+                except IndexError:  # also if the loop's thread ends the subscription and discards the message now
                     pass
                 if over:
                     return None
@@ -136,31 +136,31 @@ class Subscription(Received):
         Parameters
         ----------
         max_msgs
-            After that many messages in all, counted from its begin; 0 ends it now and drops what waits.
+            End after that many messages, counted from the start; 0 ends it now and drops the messages that wait.
         """
         self._connection._check_open()
         self._connection._unsubscribe(self._route, max_msgs)
 
     def drain(self, timeout: float | None = None) -> None:
-        """End the subscription without losing a message: those that the server sent are still to be taken (R44).
+        """End the subscription without losing a message: messages that the server has sent can still be taken (R44).
 
-        Without a callback somebody else has to take them meanwhile.
+        Without a callback, another thread must take them.
 
         Parameters
         ----------
         timeout
-            Seconds until all must be taken; None is the connection's `drain_timeout`.
+            Seconds until all must be taken; None takes the connection's `drain_timeout`.
 
         Raises
         ------
         DrainTimeoutError
-            The rest was dropped.
+            It took too long; the remaining messages were dropped.
         """
         self._connection._check_open()
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         self._retire()
-        with suppress(DisconnectedError, ConnectionClosedError, FlushTimeoutError):  # then nothing more can come
+        with suppress(DisconnectedError, ConnectionClosedError, FlushTimeoutError):  # no more can come, or time is up
             self._connection._confirm(seconds)
         if not self._emptied(deadline):
             left = len(self._route.pending)
@@ -170,11 +170,11 @@ class Subscription(Received):
             )
 
     def _retire(self) -> None:
-        """Tell the server to send nothing more."""
+        """Ask the server to send nothing more."""
         self._connection._retire(self._route)
 
     def _emptied(self, deadline: float) -> bool:
-        """Wait until all that came was taken and handled; whether it was in time."""
+        """Wait until all received messages were taken and handled; return whether that was in time."""
         self._connection._forget(self._route)
         if self._thread is not None:
             if self._thread is not threading.current_thread():
@@ -186,19 +186,19 @@ class Subscription(Received):
             return self._changed.wait_for(lambda: not self._route.pending, max(deadline - time.monotonic(), 0))
 
     def _join(self, timeout: float) -> None:
-        """Wait for the callback's thread to end, unless this is it."""
+        """Wait for the end of the callback's thread, unless called in that thread."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """Messages came, or the end, or what waited was discarded. On the loop's thread."""
+        """Wake the readers: messages came, the subscription ended, or messages were discarded. In the loop's thread."""
         with self._changed:
             self._changed.notify_all()
 
     def _taken(self) -> None:
-        """A message was taken while somebody wanted to know."""
+        """Note that a message was taken while the route was watched."""
         if self._route.slow and self._route.relaxed:
             self._connection._relax(self._route)
         if not self._route.pending:
@@ -211,7 +211,7 @@ class Subscription(Received):
                 if message is None:
                     return
                 callback(message)
-            except Exception as error:  # noqa: BLE001 - a callback may raise anything; the next message is not its business
+            except Exception as error:  # noqa: BLE001 - a callback may raise anything; continue with the next message
                 self._connection._tell(ErrorOccurred(error))
 
 

@@ -1,4 +1,4 @@
-"""JetStream on asyncio. `jetspark.sync.jetstream` is made from this package by `make sync`."""
+"""JetStream on asyncio. `make sync` generates `jetspark.sync.jetstream` from this package."""
 
 from jetspark.aio.jetstream.batch_publisher import BatchPublisher
 from jetspark.aio.jetstream.consume_context import ConsumeContext

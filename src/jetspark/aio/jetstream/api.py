@@ -1,8 +1,8 @@
 """Sends a request of the JetStream API and reads its reply.
 
-A request that only reads may be asked again, and is: when the session is lost under it, and a few times while no answer
-comes, because a server without a leader says nothing (an election). What changes something is sent once, unless the
-server's answer says that nothing was changed and that the next try may succeed (`Request.retry_pause`).
+A request that only reads is repeated: after the loss of the session, and a few times while no answer comes, because a
+server without a leader does not answer (an election). A request that changes something is sent once, unless the server
+answers that nothing was changed and that a retry may succeed (`Request.retry_pause`).
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ class JetStreamAPI:
 
     @property
     def connection(self) -> Connection:
-        """The connection that it uses."""
+        """The connection in use."""
         return self._connection
 
     @property
     def prefix(self) -> str:
-        """Prefix of every request's subject, with its final dot: `$JS.API.`, `$JS.<domain>.API.` or an imported one."""
+        """Prefix of each request's subject, with its final dot: `$JS.API.`, `$JS.<domain>.API.` or an imported one."""
         return self._prefix
 
     @property
     def timeout(self) -> float:
-        """Seconds that a call waits for its answer, unless it says otherwise."""
+        """Default timeout of the calls, in seconds."""
         return self._timeout
 
     async def request(self, request: Request[R], timeout: float | None = None) -> R:  # noqa: ASYNC109
-        """Send any request of `jetspark.jetstream.api` and read the reply. All other calls go through here.
+        """Send a request of `jetspark.jetstream.api` and read the reply. All other calls use this one.
 
         Parameters
         ----------
         request
-            The request. What only reads is asked again within the time-out when its reply is lost, or while the server
-            says that it cannot answer at the moment (10008). A stream is asked for a few times while the server cannot
-            make its store (10049), which passes when the account's last stream has just been deleted, and while a
+            The request. A request that only reads is repeated within the timeout if its reply is lost, or while the
+            server reports that it cannot answer now (10008). A stream is created with a few retries: while the server
+            cannot create its store (10049), which passes if the account's last stream was just deleted, and while a
             cluster has not heard from the servers that it needs (10005).
         timeout
             Seconds; None takes `timeout` of the context.
@@ -65,15 +65,16 @@ class JetStreamAPI:
         Raises
         ------
         APIError
-            The server refuses; the class tells why (WIR-10).
+            The server refuses; the class says why (WIR-10).
         JetStreamNotEnabledError
-            Nobody serves this API: no JetStream on the server, or no such domain (WIR-11).
+            Nobody serves this API: the server has no JetStream, or there is no such domain (WIR-11).
         RequestTimeoutError
-            No answer in time; for what only reads, none at all. Whether a change was made is not known.
+            No answer came in time. If a request that only reads was refused before, that refusal is raised instead.
+            Whether a change was done is not known.
         DisconnectedError
-            The session was lost under a request that changes something; whether it did is not known.
+            The session was lost during a request that changes something. Whether it did is not known.
         InvalidReplyError
-            The reply cannot be understood.
+            The reply is not valid.
         """
         loop = asyncio.get_running_loop()
         left = self._timeout if timeout is None else timeout
@@ -88,12 +89,12 @@ class JetStreamAPI:
                 pause = request.retry_pause(error, tries)
                 if pause is None or (left := deadline - loop.time() - pause) <= 0:
                     raise
-                refused = error.with_traceback(None)  # which would hold this frame
+                refused = error.with_traceback(None)  # the traceback would hold this frame
             except RequestTimeoutError:
                 if refused is None or not request.repeatable:
                     raise
                 try:
-                    raise refused from None  # the server has answered, though not once more in what time was left
+                    raise refused from None  # the server has answered once, but not again in the remaining time
                 finally:
                     del refused  # it holds this frame again
             await asyncio.sleep(pause)
@@ -116,7 +117,7 @@ class JetStreamAPI:
         request: DirectGetRequest | DirectLastRequest,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> StoredMessage:
-        """Send a direct get for one message (ADR-31). `Stream.get_msg` is the usual way to it.
+        """Send a direct get for one message (ADR-31). Users usually call `Stream.get_msg`.
 
         Raises
         ------
@@ -125,7 +126,7 @@ class JetStreamAPI:
         NoDirectGetError
             The stream does not allow direct get, or there is no such stream (DIR-04).
         DirectGetRequestError
-            The server does not understand the request.
+            The server rejects the request as malformed.
         RequestTimeoutError
             No answer in time.
         """
@@ -140,5 +141,5 @@ class JetStreamAPI:
         return read_direct_message(reply.status, reply.headers, reply.payload, where)
 
     def listing(self, request: PagedRequest[R], timeout: float | None = None) -> Listing[R]:
-        """All pages of a list. `timeout` is for each page."""
+        """Return an iterable of all pages of a list. `timeout` is for each page."""
         return Listing(partial(self.request, timeout=timeout), request)

@@ -1,4 +1,4 @@
-"""Questions that may be repeated, and questions with many answers."""
+"""Requests that may be repeated, and requests with many answers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["Replies", "ask_until_answered"]
 
 _TRIES: Final = 4
-"""How often a question is sent within its time-out, at most, while no answer comes."""
+"""Most times that a request is sent within its timeout while no answer comes."""
 _PAUSE: Final = 0.05
-"""Seconds before a question that a session was lost under is asked again."""
+"""Seconds before a request is repeated after the loss of the session."""
 
 
 async def ask_until_answered(connection: Connection, subject: str, payload: bytes, timeout: float) -> Msg:  # noqa: ASYNC109
-    """Ask, and ask again after a while without an answer or a loss of the session; the first answer counts.
+    """Send a request, also again after a while without an answer or after a session loss; return the first answer.
 
-    Behind a loss of the session nobody may listen for a moment, until the other server is ready.
+    After a session loss there may be no responder for a moment, until the other server is ready.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
@@ -67,7 +67,7 @@ async def _wait_for_session(connection: Connection, timeout: float) -> None:  # 
 
 
 class Replies:
-    """Answers to one question at a time, on an inbox of its own: the answers to a former question do not count."""
+    """The answers to one request at a time, on an inbox of its own. Answers to earlier requests are ignored."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -87,7 +87,7 @@ class Replies:
         self._client.dependents.add(self)
 
     def ask(self, subject: str, payload: bytes) -> None:
-        """Send a question; what came for the one before is dropped."""
+        """Send a request; answers to the previous one are dropped."""
         outbound = self._client.outbound
         outbound.withdraw((self._frame,))
         self._count += 1
@@ -99,14 +99,14 @@ class Replies:
         self._connection._send_now()
 
     async def next(self, timeout: float) -> Message:  # noqa: ASYNC109
-        """The next answer.
+        """Return the next answer.
 
         Raises
         ------
         RequestTimeoutError
-            Nothing came for so long.
+            No answer came within `timeout` seconds.
         DisconnectedError, ConnectionClosedError, PermissionsViolationError
-            Nothing can come any more.
+            No answer can come any more.
         """
         while not self._messages:
             if self._error is not None:
@@ -123,11 +123,11 @@ class Replies:
 
     @property
     def waiting(self) -> int:
-        """Answers that can be taken without waiting."""
+        """Number of answers that can be taken without waiting."""
         return len(self._messages)
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Unsubscribe from the inbox."""
         self._route.wake = self._route.handler = None
         self._client.dependents.discard(self)
         if not self._client.closed:
@@ -136,7 +136,7 @@ class Replies:
             self._connection._send_soon()
 
     def fail(self, error: Error, subject: str | None = None) -> None:
-        """No answer comes any more; see `jetspark.wire.client.Dependent`."""
+        """Handle that no answer can come any more; see `jetspark.wire.client.Dependent`."""
         if subject is None or subject == self._subject:
             self._error = error
             self._wake()

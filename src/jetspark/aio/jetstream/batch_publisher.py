@@ -1,4 +1,4 @@
-"""Atomic batches: all messages are stored, one behind the other, or none (ADR-50)."""
+"""Atomic batches: all messages are stored, one after the other, or none (ADR-50)."""
 
 from __future__ import annotations
 
@@ -41,14 +41,16 @@ _UNANSWERED: Final = (
 
 
 class BatchPublisher:
-    """Made by `JetStream.batch`. The end of its `with` block commits the batch; an exception discards it.
+    """Publishes an atomic batch; created by `JetStream.batch`.
+
+    The end of its `with` block commits the batch; an exception discards it.
 
         async with js.batch() as batch:
             await batch.add("orders.7.header", header)
             await batch.add("orders.7.line", line)
         print(batch.ack.seq)
 
-    It is committed with a message that is not stored (`eob`), which nats-server knows since 2.14. With an older one,
+    The commit is a message that is not stored (`eob`), which needs nats-server 2.14 or newer. With an older server,
     give the last message to `commit`.
     """
 
@@ -58,14 +60,14 @@ class BatchPublisher:
         self._retry = retry
         self._state = AtomicBatch(batch_id)  # the blocking front adds to it, too
         self._ack: PubAck | None = None
-        self._turn = asyncio.Lock()  # messages are numbered, so one goes behind the other
+        self._turn = asyncio.Lock()  # messages are numbered, so they are sent one after the other
 
     def __repr__(self) -> str:
         return f"<BatchPublisher {self.id!r} of {self.count}, {self._state.state.value}>"
 
     @property
     def id(self) -> str:
-        """Id that the messages carry."""
+        """Batch id in the messages' headers."""
         return self._state.id
 
     @property
@@ -75,12 +77,12 @@ class BatchPublisher:
 
     @property
     def ack(self) -> PubAck:
-        """Acknowledgement of the commit: `seq` is the last message's, `count` how many there are.
+        """Acknowledgement of the commit: `seq` is the last message's sequence, `count` the number of messages.
 
         Raises
         ------
         BatchClosedError
-            There is none: the batch is not committed.
+            The batch is not committed.
         """
         if self._ack is None:
             raise BatchClosedError(f"the atomic batch {self.id!r} is not committed, but {self._state.state.value}")
@@ -107,17 +109,17 @@ class BatchPublisher:
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: Unpack[PublishFields],
     ) -> None:
-        """Add a message. The first one waits until the stream has opened the batch, the others do not wait.
+        """Add a message. The first call waits until the stream has opened the batch; later calls do not wait.
 
         Parameters
         ----------
         headers, fields
-            As for `publish`. `expected_last_sequence` may stand in the first message only, `expected_last_msg_id` in
+            As for `publish`. `expected_last_sequence` is allowed in the first message only, `expected_last_msg_id` in
             none.
         confirm
-            Wait until the stream has this message, though it does not check it before the commit.
+            Wait until the stream has this message. The stream checks it only at the commit.
         timeout
-            Seconds where it waits; None takes that of the batch.
+            Seconds, if it waits; None takes the timeout of the batch.
 
         Raises
         ------
@@ -126,13 +128,13 @@ class BatchPublisher:
         TooManyRequestsError
             The stream, or the server, has too many open batches (10210).
         IncompleteBatchError
-            The stream does not know the batch any more: a message was lost, or ten seconds passed (10176).
+            The stream has dropped the batch: a message was lost, or ten seconds passed (10176).
         ConfigError
-            A thousand messages are in it, or the stream would refuse the message for sure; nothing was sent.
+            The batch has a thousand messages, or the stream would certainly refuse the message. Nothing was sent.
         BatchClosedError
-            The batch is committed, discarded or has failed.
+            The batch is committed or discarded, or it has failed.
         NoStreamResponseError, PublishTimeoutError, DisconnectedError
-            As for `publish`; the batch has failed then, and stores nothing.
+            As for `publish`. The batch has failed and stores nothing.
         """
         async with self._turn:
             state = self._state
@@ -157,23 +159,23 @@ class BatchPublisher:
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: Unpack[PublishFields],
     ) -> PubAck:
-        """Store all of it.
+        """Commit the batch: store all of it.
 
         Parameters
         ----------
         subject, payload, headers, fields
-            A last message to add; without a subject, nothing more is added.
+            A last message to add; without a subject no message is added.
         timeout
-            Seconds; None takes that of the batch.
+            Seconds; None takes the timeout of the batch.
 
         Raises
         ------
         WrongLastSequenceError, DuplicateInBatchError, IncompleteBatchError, BatchError, APIError
-            The stream refuses the batch; nothing of it is stored.
+            The stream refuses the batch; no message of it is stored.
         PublishTimeoutError, DisconnectedError
-            Whether all of it is stored, or nothing, is not known.
+            Whether all messages or none are stored is not known.
         InvalidAckError
-            The answer is not about this batch.
+            The answer does not belong to this batch.
         ConfigError, BatchClosedError
             There is nothing to commit.
         """
@@ -191,10 +193,10 @@ class BatchPublisher:
             return self._ack
 
     async def discard(self) -> None:
-        """Store nothing of it. After the end it does nothing."""
+        """Discard the batch: store nothing of it. Does nothing after a commit or a failure."""
         last = self._state.discard()
         if last is not None:
-            with contextlib.suppress(Error):  # the server forgets the batch by itself, if a little later
+            with contextlib.suppress(Error):  # the server drops the batch by itself, a little later
                 await self._connection.publish(last[0], headers=last[1])
 
     async def _ask(
@@ -205,7 +207,7 @@ class BatchPublisher:
         timeout: float | None,  # noqa: ASYNC109 (the deadline is part of the call)
         plan: RetryPlan,
     ) -> Msg:
-        """Send a message that is answered. Without an answer the batch has failed; what cannot be sent does no harm."""
+        """Send a message that needs an answer. Without one the batch fails; if it cannot be sent, nothing changes."""
         seconds = self._timeout if timeout is None else timeout
         try:
             return await ask_stream(self._connection, subject, payload, headers, seconds, plan)

@@ -1,7 +1,7 @@
-"""Streams and consumers as Arrow columns, for who analyses without Spark. Needs the `arrow` extra.
+"""Streams and consumers as Arrow columns, for analysis without Spark. Needs the `arrow` extra.
 
-The reading is `jetspark.bulk`'s, over a connection of its own and in a thread, so that the event loop goes on. What
-pandas, polars or DuckDB take is the object itself: it is an Arrow stream.
+`jetspark.bulk` reads over a connection of its own and in a thread, so the event loop is not blocked. The object itself
+is an Arrow stream, which pandas, polars and DuckDB accept.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class _Batches(Generic[B]):
             async for batch in batches:
                 ...
 
-    A wait that is cancelled loses nothing: the next one gets the batch. It connects when the first batch is asked for;
-    a context manager closes at its end.
+    A cancelled wait loses nothing: the next one gets the batch. It connects when the first batch is requested. As a
+    context manager it closes at the end.
 
     Attributes
     ----------
     batches
-        The blocking iterator, an Arrow stream, for who reads it in a thread of their own.
+        The blocking iterator, an Arrow stream, for use in a thread of the caller.
     """
 
     def __init__(self, batches: B) -> None:
         self.batches = batches
         self._turn = asyncio.Lock()
-        self._busy: asyncio.Future[Any] | None = None  # what runs in a thread
+        self._busy: asyncio.Future[Any] | None = None  # the call that runs in a thread
         self._ahead: asyncio.Future[Any] | None = None  # the next batch
-        self._back: deque[pa.RecordBatch] = deque()  # batches of a `read_all` that was cancelled
+        self._back: deque[pa.RecordBatch] = deque()  # batches of a cancelled `read_all`
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -69,7 +69,7 @@ class _Batches(Generic[B]):
         return batch
 
     async def read_all(self) -> pa.Table:
-        """The rest as a table."""
+        """Return the remaining batches as a table."""
         async with self._turn:
             import pyarrow as pa
 
@@ -83,7 +83,7 @@ class _Batches(Generic[B]):
             return pa.Table.from_batches(read, self.batches.schema)
 
     async def close(self) -> None:
-        """End it and close its connection; a read that is under way ends. May be repeated."""
+        """End the iteration and close its connection; a read in progress ends. May be repeated."""
         self._closed = True
         if self._busy is not None and not self._busy.done():
             self.batches.interrupt()
@@ -99,7 +99,7 @@ class _Batches(Generic[B]):
         try:
             batch = await asyncio.shield(ahead)
         except asyncio.CancelledError:
-            raise  # it is for the next call, also when it has just come
+            raise  # the batch is for the next call, even if it has just come
         except BaseException:
             self._ahead = None
             raise
@@ -107,7 +107,7 @@ class _Batches(Generic[B]):
         return batch
 
     async def _start(self, work: Callable[[], object]) -> asyncio.Future[Any]:
-        """Run it in a thread, after what a cancelled call has left running there."""
+        """Run `work` in a thread, after the work that a cancelled call has left running there."""
         if self._busy is not None:
             await asyncio.wait([self._busy])
         if self._closed:
@@ -118,44 +118,44 @@ class _Batches(Generic[B]):
 
 
 def _heard(busy: asyncio.Future[Any]) -> None:
-    """Whoever asked for it may be gone, and nobody left to hear of its error."""
+    """Retrieve the error, because the caller that would get it may be gone."""
     if not busy.cancelled():
         busy.exception()
 
 
 class ScannedBatches(_Batches["bulk.ScannedBatches"]):
-    """A range of a stream as record batches. Made by `Stream.scan`."""
+    """A range of a stream as record batches. Created by `Stream.scan`."""
 
     @property
     def report(self) -> bulk.ScanReport:
-        """What was expected and read so far; see `jetspark.bulk.ScanReport`."""
+        """Counts of expected messages and of messages read so far; see `jetspark.bulk.ScanReport`."""
         return self.batches.report
 
 
 class FetchedBatches(_Batches["bulk.FetchedBatches"]):
-    """Messages of a consumer as record batches. Made by `Consumer.fetch_arrow`."""
+    """Messages of a consumer as record batches. Created by `Consumer.fetch_arrow`."""
 
     @property
     def received(self) -> int:
-        """Messages handed out so far."""
+        """Messages returned so far."""
         return self.batches.received
 
     async def ack(self) -> None:
-        """Acknowledge all that was handed out, and wait until the server has it; see `jetspark.bulk.Fetch.ack`.
+        """Acknowledge all returned messages, and wait until the server has confirmed; see `jetspark.bulk.Fetch.ack`.
 
         Raises
         ------
         RequestTimeoutError, DisconnectedError
-            Not confirmed; the messages may come again.
+            Not confirmed; the messages may be delivered again.
         ConsumerNotFoundError, NoRespondersError
-            The consumer is gone.
+            The consumer does not exist any more.
         """
         async with self._turn:
             await asyncio.shield(await self._start(self.batches.ack))
 
 
 def scan_stream(js: JetStreamAPI, stream: str, **options: Any) -> ScannedBatches:
-    """Begin a `jetspark.bulk.scan` with these options, over a connection like the context's."""
+    """Begin a `jetspark.bulk.scan` with these options, over a new connection with the context's settings."""
     from jetspark import bulk
 
     begin = partial(bulk.scan, stream=stream, prefix=js.prefix, timeout=js.timeout, **options)
@@ -163,7 +163,7 @@ def scan_stream(js: JetStreamAPI, stream: str, **options: Any) -> ScannedBatches
 
 
 def fetch_from(js: JetStreamAPI, stream: str, consumer: str, **options: Any) -> FetchedBatches:
-    """Begin a `jetspark.bulk.fetch` with these options, over a connection like the context's."""
+    """Begin a `jetspark.bulk.fetch` with these options, over a new connection with the context's settings."""
     from jetspark import bulk
 
     begin = partial(bulk.fetch, stream=stream, consumer=consumer, prefix=js.prefix, timeout=js.timeout, **options)

@@ -1,4 +1,4 @@
-"""The handle of a running consume: an iterator, or a callback on a task of its own."""
+"""The handle of a running consume: an iterator, or a callback in a task of its own."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["Callback", "ConsumeContext", "ErrorHandler", "MessageSource", "not_drained"]
 
 Callback = Callable[[Msg], Awaitable[None] | None]
-"""Takes each message; a coroutine function or a plain one. They run one after the other, in order."""
+"""Called with each message, in order and one at a time; a coroutine function or a plain function."""
 
 ErrorHandler = Callable[[Exception], Awaitable[None] | None]
-"""Takes each warning, and what a callback raised; a coroutine function or a plain one."""
+"""Called with each warning and each exception of a callback; a coroutine function or a plain function."""
 
 
 class MessageSource(Protocol):
-    """What a consume takes its messages from: a `Puller`, or the many of an ordered consumer."""
+    """A source of messages for a consume: a `Puller`, or an `OrderedPuller`."""
 
     ready: deque[Msg]
     taken_size: int
@@ -44,38 +44,38 @@ class MessageSource(Protocol):
 
     @property
     def counts_bytes(self) -> bool:
-        """Whether `taken_size` has to be kept."""
+        """Whether the reader must update `taken_size`."""
 
     @property
     def handed(self) -> int:
         """Messages taken from `ready` so far."""
 
     def start(self) -> None:
-        """Begin."""
+        """Begin to receive."""
 
     def report(self) -> None:
-        """Messages were taken from `ready`, or are waited for."""
+        """Note that messages were taken from `ready`, or that a reader waits."""
 
     def stop(self, error: Error | None = None) -> None:
         """End now."""
 
     def drain(self) -> None:
-        """Ask for no more, and end when what is under way has come."""
+        """Request no more messages, and end when those that were sent have come."""
 
 
 class ConsumeContext:
-    """Made by `Consumer.consume`. An async iterator, and a context manager that stops at its end.
+    """A running consume, created by `Consumer.consume`. An async iterator, and a context manager that stops at its end.
 
-    The iteration ends when it was stopped or drained, and raises the error that ended it. A wait that is cancelled
+    The iteration ends when the consume was stopped or drained, and raises the error that ended it. A cancelled wait
     loses nothing.
     """
 
-    _puller: MessageSource  # the blocking front takes from it, too
+    _puller: MessageSource  # the blocking front takes messages from it, too
 
     def __init__(self, connection: Connection, where: str) -> None:
         self._connection = connection
         self._where = where
-        self._left = 1  # messages until the engine wants to know
+        self._left = 1  # messages that may be taken until `report` must be called
         self._waiters: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._on_error: ErrorHandler | None = None
@@ -91,10 +91,10 @@ class ConsumeContext:
         on_error: ErrorHandler | None,
         progress: Progress | None = None,
     ) -> Self:
-        """Begin; `consume` calls it. `make` makes the source with what it calls: for news, and for warnings."""
+        """Begin; called by `consume`. `make` creates the source, with callbacks for news and for warnings."""
         self._connection._check_loop()
         self._on_error = on_error
-        myself: weakref.ref[ConsumeContext] = weakref.ref(self)  # weak, so that one who is forgotten stops
+        myself: weakref.ref[ConsumeContext] = weakref.ref(self)  # weak, so that a handle without references stops
         self._puller = make(partial(_news, myself), partial(_warned, self._connection, myself))
         self._ready = self._puller.ready
         self._popleft = self._ready.popleft
@@ -117,9 +117,9 @@ class ConsumeContext:
         return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
 
     def _watch(self, watcher: Callable[[], None]) -> Progress | None:
-        """Let somebody else take the messages, and be called when there are some; for the blocking front.
+        """Let the blocking front take the messages; `watcher` is called when there are some.
 
-        Returns what wants to be told who is at which message.
+        Returns the progress, to be informed which reader is at which message.
         """
         self._watcher = watcher
         watcher()
@@ -129,18 +129,18 @@ class ConsumeContext:
 
     @property
     def closed(self) -> bool:
-        """It has ended, and its messages were taken."""
+        """Whether it has ended and its messages were taken."""
         return self._puller.ended and not self._puller.ready
 
     @property
     def error(self) -> Error | None:
-        """What ended it, None while it runs and where it was stopped or drained."""
+        """Error that ended it; None while it runs, and after a stop or drain."""
         return self._puller.error
 
     @property
     def pending(self) -> tuple[int, int]:
         """Messages in the buffer, and their bytes of headers and payload."""
-        ready = list(self._puller.ready)  # at once, as another thread may take from it
+        ready = list(self._puller.ready)  # copied in one step, as another thread may take messages
         return len(ready), sum(len(message.raw_header) + len(message.payload) for message in ready)
 
     # -- messages ------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class ConsumeContext:
             self._wake()
         if self._progress is not None:
             self._progress.began(reader, message)
-            self._left = 1  # to be told of each message
+            self._left = 1  # so that each message is reported
 
     async def _next(self, reader: int) -> Msg:
         """Wait for a message."""
@@ -192,7 +192,7 @@ class ConsumeContext:
                 self._waiters.remove(waiter)
 
     def _wake(self) -> None:
-        """Messages came, or the end."""
+        """Wake all readers: messages came, or the end."""
         if self._puller.ended:
             self._left = 1
             self._hurry(None)
@@ -216,7 +216,7 @@ class ConsumeContext:
         await self.stop()
 
     async def stop(self) -> None:
-        """End now. What is in the buffer is dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
+        """End now. Messages in the buffer are dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
         self._connection._check_loop()
         self._puller.stop()
         self._puller.ready.clear()
@@ -227,13 +227,13 @@ class ConsumeContext:
             await asyncio.wait([self._task])
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44).
+        """Pull no more. Messages that were delivered already are still returned; then it ends (CNS-05, R44).
 
         Parameters
         ----------
         timeout
-            Seconds for the server to confirm that nothing more is under way; None is the connection's `drain_timeout`.
-            When they have passed, it ends behind what came with `DrainTimeoutError`.
+            Seconds for the server to confirm that it sends no more; None takes the connection's `drain_timeout`. After
+            that, the iteration ends with `DrainTimeoutError` after the messages that came.
         """
         self._connection._check_loop()
         self._puller.drain()
@@ -242,12 +242,12 @@ class ConsumeContext:
             self._hurry(asyncio.get_running_loop().call_later(seconds, _overdue, self._puller, repr(self), seconds))
 
     async def wait_closed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Wait until it has ended and its messages were taken and handled; raises the error that ended it.
+        """Wait until it has ended and its messages were taken and handled; raise the error that ended it.
 
         Parameters
         ----------
         timeout
-            Seconds, after which `DrainTimeoutError` is raised, and it goes on; None for no limit.
+            Seconds until `DrainTimeoutError` is raised; the consume continues. None means no limit.
         """
         self._connection._check_loop()
         try:
@@ -264,11 +264,11 @@ class ConsumeContext:
         self._overdue = timer
 
     def _retire(self) -> None:
-        """The connection drains."""
+        """Drain, as a part of the connection's drain."""
         self._puller.drain()
 
-    async def _emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (it has confirmed its own end)
-        """Wait until all that came was taken and handled."""
+    async def _emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (a drained source ends by itself)
+        """Wait until all received messages were taken and handled."""
         if self._task is not None:
             if self._task is not asyncio.current_task():
                 await asyncio.wait([self._task])
@@ -279,7 +279,7 @@ class ConsumeContext:
     # -- progress ------------------------------------------------------------------------------------------------
 
     def _begin_round(self) -> None:
-        """Report what is in progress now, and once more after a while."""
+        """Report the messages in progress now, and again after the interval."""
         progress = self._progress
         if progress is None or self._connection.closed or (self.closed and progress.idle):
             return
@@ -287,19 +287,19 @@ class ConsumeContext:
         self._connection._adopt(task)
 
     async def _round(self, progress: Progress) -> None:
-        """One report of each message, as fast as the transport takes them.
+        """Report each message once, as fast as the transport accepts the reports.
 
-        What it does not take now is not queued but looked at anew when there is room, so that nothing piles up, and
-        nothing is reported that was left meanwhile.
+        If the transport accepts no more, the rest is not queued: the messages in progress are determined again when
+        there is room. So the queue does not grow, and no message is reported that was finished meanwhile.
         """
         connection, loop = self._connection, asyncio.get_running_loop()
         following = loop.time() + progress.interval
         reported: set[Delivery] = set()
         complete = False
-        while not complete and connection.connected:  # else it would wait, and be old when it is sent
+        while not complete and connection.connected:  # without a session, reports would be buffered and sent too late
             if connection._crowded:
                 await connection._room()
-                continue  # the session may be gone
+                continue  # the session may be lost
             complete = True
             for message in progress.due(list(self._ready), reported):
                 reported.add(message)
@@ -309,7 +309,7 @@ class ConsumeContext:
         loop.call_at(following, _again, weakref.WeakMethod(self._begin_round))
 
     def _handed_over(self) -> bool:
-        """Hand over what waits; returns whether the transport took it."""
+        """Send the queue; returns whether the transport took it."""
         self._connection._send_now()
         return not self._connection._crowded
 
@@ -318,7 +318,7 @@ class ConsumeContext:
     async def _run(self, callback: Callback) -> None:
         try:
             await self._call_back(callback)
-        finally:  # cancelled, perhaps
+        finally:  # also when the task is cancelled
             if self._progress is not None:
                 self._progress.ended(HANDLE)
 
@@ -335,11 +335,11 @@ class ConsumeContext:
                 result = callback(message)
                 if result is not None:
                     await result
-            except Exception as error:  # noqa: BLE001 - it may raise anything; the next message is not its business
+            except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
                 self._report(error)
 
     def _report(self, error: Exception) -> None:
-        """Tell a warning to the handler."""
+        """Report a warning to the handler."""
         if self._on_error is None:
             self._connection._tell(ErrorOccurred(error))
             return
@@ -361,7 +361,7 @@ class ConsumeContext:
 
 
 class _Iteration:
-    """An iterator of a consume that reports progress, so that several loops are at one message each."""
+    """An iterator of a consume with progress reports; each iterator is one reader, which is at one message."""
 
     def __init__(self, context: ConsumeContext, progress: Progress) -> None:
         self._context = context
@@ -392,22 +392,22 @@ def _warned(connection: Connection, context: weakref.ref[ConsumeContext], error:
 
 
 def not_drained(who: str, seconds: float, left: int) -> DrainTimeoutError:
-    """The error of a consume that was not drained in time."""
+    """Return the error of a consume that was not drained in time."""
     return DrainTimeoutError(f"{who} was not drained within {seconds:g} s; {left} messages wait")
 
 
 def _overdue(source: MessageSource, who: str, seconds: float) -> None:
-    """The server has not confirmed that nothing more is under way."""
+    """End a drain: the server has not confirmed in time that it sends no more."""
     source.stop(not_drained(who, seconds, len(source.ready)))
 
 
 def _again(method: weakref.WeakMethod[Callable[[], None]]) -> None:
-    """Call it, unless nobody holds the handle any more."""
+    """Call the method, unless its object has no references any more."""
     if (call := method()) is not None:
         call()
 
 
 def _forgotten(loop: asyncio.AbstractEventLoop, puller: MessageSource) -> None:
-    """Nobody holds the handle any more, perhaps in another thread."""
+    """Stop the source of a handle without references; may run in another thread."""
     if not puller.ended and not loop.is_closed():
         loop.call_soon_threadsafe(puller.stop)

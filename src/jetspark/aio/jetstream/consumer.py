@@ -15,7 +15,7 @@ __all__ = ["Consumer"]
 
 
 class Consumer(ConsumerColumns):
-    """A consumer by its name. Made by `create_consumer`, `consumer` and their like, on a context or a stream."""
+    """The handle of a consumer. Created by `create_consumer`, `consumer` and similar calls of a context or a stream."""
 
     def __init__(self, js: ConsumerManager, info: ConsumerInfo) -> None:
         super().__init__(js, info)
@@ -25,7 +25,7 @@ class Consumer(ConsumerColumns):
 
     @property
     def name(self) -> str:
-        """Its name, also when it was made up."""
+        """Name of the consumer, given or generated."""
         return self._info.name
 
     @property
@@ -35,30 +35,30 @@ class Consumer(ConsumerColumns):
 
     @property
     def cached_info(self) -> ConsumerInfo:
-        """Configuration and state as last told; `info` asks anew."""
+        """Configuration and state from the last answer; `info` asks the server."""
         return self._info
 
     async def info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
-        """Ask for configuration and state.
+        """Ask the server for configuration and state.
 
         Raises
         ------
         ConsumerNotFoundError, StreamNotFoundError
-            It is gone (10014), or its stream is (10059).
+            The consumer is gone (10014), or its stream is (10059).
         """
         self._info = await self._js.consumer_info(self.stream_name, self.name, timeout=timeout)
         return self._info
 
     async def delete(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Delete it. Errors are those of `info`."""
+        """Delete the consumer. Errors are those of `info`."""
         await self._js.delete_consumer(self.stream_name, self.name, timeout=timeout)
 
     async def pause(self, until: datetime, *, timeout: float | None = None) -> ConsumerPause:  # noqa: ASYNC109
-        """Let it deliver nothing until a time; open pulls still get heartbeats. A past time lets it go on."""
+        """Pause delivery until a time; open pulls still get heartbeats. A past time resumes it."""
         return await self._js.pause_consumer(self.stream_name, self.name, until, timeout=timeout)
 
     async def resume(self, *, timeout: float | None = None) -> ConsumerPause:  # noqa: ASYNC109
-        """Let it go on."""
+        """Resume delivery."""
         return await self._js.resume_consumer(self.stream_name, self.name, timeout=timeout)
 
     async def unpin(self, group: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
@@ -66,6 +66,6 @@ class Consumer(ConsumerColumns):
         await self._js.unpin_consumer(self.stream_name, self.name, group, timeout=timeout)
 
     async def reset(self, seq: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
-        """Set it back, or forward, to a sequence of the stream; None is the one behind the ack floor."""
+        """Move the consumer to a sequence of the stream; None is the first one after the ack floor."""
         self._info = await self._js.reset_consumer(self.stream_name, self.name, seq, timeout=timeout)
         return self._info

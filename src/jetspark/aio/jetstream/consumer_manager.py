@@ -1,4 +1,4 @@
-"""The consumers of the account's streams (ADR-37). `Stream` offers the same with its name filled in."""
+"""The consumers of the account's streams (ADR-37). `Stream` has the same calls without the stream's name."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = ["ConsumerManager"]
 
 
 class ConsumerManager(JetStreamAPI):
-    """What a context does with consumers.
+    """The calls of a context for consumers.
 
-    A configuration is given as a `ConsumerConfig`, as its fields, or as both; then the fields are set on top of it.
-    Where they name no ack policy it is `explicit`; where they name no consumer a name is made up.
+    A configuration is a `ConsumerConfig`, its fields, or both; then the fields replace those of the `ConsumerConfig`.
+    The default ack policy is `explicit`. Without a name, a name is generated.
     """
 
     async def create_consumer(
@@ -45,7 +45,7 @@ class ConsumerManager(JetStreamAPI):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: object,
     ) -> Consumer:
-        """Make a consumer. One that exists with the same configuration is returned (MGT-07).
+        """Create a consumer. If it exists with the same configuration, it is returned (MGT-07).
 
         Parameters
         ----------
@@ -53,22 +53,22 @@ class ConsumerManager(JetStreamAPI):
             Name of the stream.
         config, fields
             The configuration: `create_consumer("ORDERS", durable_name="worker", filter_subject="orders.eu.>")`.
-            Without a durable name the server deletes the consumer when nobody uses it for `inactive_threshold`.
+            Without a durable name the server deletes the consumer if it is unused for `inactive_threshold`.
         timeout
             Seconds; None takes `timeout` of the context.
 
         Raises
         ------
         ConfigError, BadNameError
-            It cannot be sent.
+            The configuration cannot be sent.
         StreamNotFoundError
             There is no such stream (10059).
         ConsumerExistsError
             A consumer of that name has another configuration (10148).
         MaximumConsumersError
-            The stream or the account takes no more (10026).
+            The stream or the account allows no more consumers (10026).
         ConsumerConfigError, APIError
-            The server refuses it.
+            The server refuses the configuration.
         """
         return await self._put(stream, ConsumerAction.CREATE, config, fields, timeout)
 
@@ -80,12 +80,12 @@ class ConsumerManager(JetStreamAPI):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: object,
     ) -> Consumer:
-        """Give a consumer a new configuration, the whole of it (MGT-08).
+        """Replace the whole configuration of a consumer (MGT-08).
 
         Raises
         ------
         ConsumerDoesNotExistError
-            There is none of that name (10149).
+            There is no consumer of that name (10149).
         ConsumerCreateError
             A field cannot be changed (10012).
         """
@@ -99,11 +99,11 @@ class ConsumerManager(JetStreamAPI):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: object,
     ) -> Consumer:
-        """Make a consumer, or change the one of that name (MGT-09). Parameters and errors as in the two calls."""
+        """Create a consumer, or update the one of that name (MGT-09). Parameters and errors as in the two calls."""
         return await self._put(stream, ConsumerAction.CREATE_OR_UPDATE, config, fields, timeout)
 
     async def consumer(self, stream: str, name: str, *, timeout: float | None = None) -> Consumer:  # noqa: ASYNC109
-        """The handle of a pull consumer that exists (MGT-11).
+        """Return the handle of a pull consumer that exists (MGT-11).
 
         Raises
         ------
@@ -112,7 +112,7 @@ class ConsumerManager(JetStreamAPI):
         StreamNotFoundError
             There is no such stream (10059).
         NotPullConsumerError
-            It pushes; `JetStream.subscribe` reads such a one.
+            It is a push consumer; read it with `JetStream.subscribe`.
         """
         info = await self.request(ConsumerInfoRequest(stream, name), timeout)
         if info.config.deliver_subject:
@@ -131,16 +131,16 @@ class ConsumerManager(JetStreamAPI):
         max_reset_attempts: int | None = None,
         **fields: Unpack[OrderedFields],
     ) -> OrderedConsumer:
-        """Read a stream once and in order. Nothing is sent before it is read from.
+        """Return an ordered consumer, which reads a stream once and in order. Nothing is sent before it is read.
 
         Parameters
         ----------
         stream
             Name of the stream.
         name_prefix
-            Start of the names of its consumers, which get a number each; made up by default.
+            Prefix of the names of its consumers, followed by a number; generated by default.
         max_reset_attempts
-            Tries in a row to make a consumer while the stream cannot be reached; without a limit by default (ORD-08).
+            Most tries in a row to create a consumer while the stream cannot be reached; no limit by default (ORD-08).
         fields
             `filter_subject` or `filter_subjects`, `deliver_policy` with `opt_start_seq` or `opt_start_time`,
             `replay_policy`, `headers_only`, `inactive_threshold` (5 minutes by default) and `metadata`, as of a
@@ -149,23 +149,23 @@ class ConsumerManager(JetStreamAPI):
         Raises
         ------
         ConfigError, BadNameError
-            A field is fixed for ordered consumers, or has no such value.
+            A field is fixed for ordered consumers, or its value is not valid.
         """
         check_stream_name(stream)
         return OrderedConsumer(self, stream, OrderedCursor(ordered_config(fields), name_prefix), max_reset_attempts)
 
     async def delete_consumer(self, stream: str, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Delete a consumer of either kind.
+        """Delete a pull or push consumer.
 
         Raises
         ------
         ConsumerNotFoundError, StreamNotFoundError
-            There is no such consumer (10014), or stream (10059).
+            There is no such consumer (10014) or no such stream (10059).
         """
         await self.request(ConsumerDeleteRequest(stream, name), timeout)
 
     async def consumer_info(self, stream: str, name: str, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
-        """Configuration and state of a consumer of either kind. Errors are those of `delete_consumer`."""
+        """Return configuration and state of a pull or push consumer. Errors are those of `delete_consumer`."""
         return await self.request(ConsumerInfoRequest(stream, name), timeout)
 
     async def pause_consumer(
@@ -176,12 +176,12 @@ class ConsumerManager(JetStreamAPI):
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerPause:
-        """Let a consumer deliver nothing until a time; its open pulls still get heartbeats.
+        """Pause the delivery of a consumer until a time; its open pulls still get heartbeats.
 
         Parameters
         ----------
         until
-            Aware time; one that is past lets it go on.
+            Aware time; a past time resumes delivery.
         """
         return await self.request(ConsumerPauseRequest(stream, name, until), timeout)
 
@@ -192,7 +192,7 @@ class ConsumerManager(JetStreamAPI):
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerPause:
-        """Let a paused consumer go on."""
+        """Resume the delivery of a paused consumer."""
         return await self.request(ConsumerPauseRequest(stream, name), timeout)
 
     async def unpin_consumer(
@@ -220,24 +220,25 @@ class ConsumerManager(JetStreamAPI):
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerInfo:
-        """Set a consumer back, or forward, to a sequence of the stream.
+        """Move a consumer to a sequence of the stream.
 
         Parameters
         ----------
         seq
-            Sequence to go on at; None is the one behind the ack floor, so that what is not acknowledged comes again.
+            Next sequence to deliver; None is the first one after the ack floor, so that messages that are not
+            acknowledged are delivered again.
         timeout
             Seconds, for each of the two requests that this takes; None takes `timeout` of the context.
         """
-        await self.consumer_info(stream, name, timeout=timeout)  # the server is silent where there is no consumer
+        await self.consumer_info(stream, name, timeout=timeout)  # the server does not answer if there is no consumer
         return await self.request(ConsumerResetRequest(stream, name, seq), timeout)
 
     def consumers(self, stream: str, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
-        """Configuration and state of a stream's consumers, in pages of 256; `timeout` is for each page."""
+        """List configuration and state of a stream's consumers, in pages of 256; `timeout` is for each page."""
         return self.listing(ConsumerListRequest(stream), timeout)
 
     def consumer_names(self, stream: str, *, timeout: float | None = None) -> Listing[str]:
-        """Names of a stream's consumers, in pages of 1,024; `timeout` is for each page."""
+        """List the names of a stream's consumers, in pages of 1,024; `timeout` is for each page."""
         return self.listing(ConsumerNamesRequest(stream), timeout)
 
     async def _put(

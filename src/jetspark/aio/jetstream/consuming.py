@@ -1,8 +1,8 @@
 """Consuming from a pull consumer: fetch, fetch_bytes, fetch_no_wait, next and consume (ADR-37).
 
-The behaviour is `jetspark.flow.pull`; here are the calls. Each call has a subscription of its own, so calls do not mix
-(WIR-07). One that is cancelled gives its messages to a fetch that waits on the same handle, or else to the next call
-there, and so does a fetch that is over before the server's answer came.
+The logic is in `jetspark.flow.pull`; here are the calls. Each call has a subscription of its own, so the messages of
+calls do not mix (WIR-07). The messages of a cancelled call go to a fetch that waits on the same handle, or else to the
+next call. The same happens to messages that come after a fetch has timed out without an answer.
 """
 
 from __future__ import annotations
@@ -57,38 +57,38 @@ class Consuming:
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
     ) -> Batch[Msg]:
-        """Pull once, and wait until so many messages came or the time is up.
+        """Pull once, and wait until `max_messages` or `max_bytes` came or `expires` has passed.
 
         Parameters
         ----------
         max_messages
             Most messages.
         max_bytes
-            Most bytes of all of them, as the server counts: subject, ack subject, headers and payload.
+            Most bytes in total, as the server counts them: subject, ack subject, headers and payload.
         expires
-            Seconds that the server keeps the pull open. None waits without a limit, by one pull after the other.
+            Seconds that the server keeps the pull open. None waits without a limit, with one pull after the other.
         idle_heartbeat
-            Seconds of silence after which the server sends a heartbeat, at most half of `expires`; the fetch ends when
-            none comes in twice that time. By default 5 for an `expires` above 30, and none for the rest (FET-03).
+            Seconds of silence after which the server sends a heartbeat, at most half of `expires`. The fetch ends if no
+            heartbeat comes within twice that time. Default: 5 if `expires` is above 30, otherwise none (FET-03).
         group, min_pending, min_ack_pending, priority
-            Priority group, and the place within it (ADR-42).
+            Priority group, and the priority within it (ADR-42).
 
         Returns
         -------
         Batch
-            The messages. Empty when none came; with `error`, and raising it behind the last message, where the fetch
-            ended early but not empty-handed.
+            The messages; empty if none came. If the fetch ended early with messages, `error` is set, and the iteration
+            raises it after the last message.
 
         Raises
         ------
         ConfigError
             Neither `max_messages` nor `max_bytes` is given, or the server would refuse a value.
         ConsumerDeletedError, ConsumerIsPushError
-            It cannot be pulled from.
+            The consumer is deleted, or is a push consumer.
         NoConsumerResponseError
             Nobody answers: the consumer is gone, or has no leader now.
         MissedHeartbeatError, DisconnectedError, LeadershipChangeError, PullLimitExceededError, StatusError
-            The pull came to nothing.
+            The pull has failed.
         ConnectionClosedError
             The connection is closed.
         """
@@ -104,7 +104,7 @@ class Consuming:
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
     ) -> Batch[Msg]:
-        """As `fetch`, limited by bytes alone (FET-02). A next message that is larger ends it, also an empty one."""
+        """As `fetch`, limited by bytes only (FET-02). A next message that does not fit ends it, even if it is empty."""
         return await self._fetch(
             fetch_options(max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)
         )
@@ -116,7 +116,7 @@ class Consuming:
         max_bytes: int | None = None,
         **priority: Unpack[PriorityFields],
     ) -> Batch[Msg]:
-        """As `fetch`, for what is there now (FET-08)."""
+        """As `fetch`, for messages that are available now (FET-08)."""
         return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, no_wait=True, **priority))
 
     async def next(
@@ -126,19 +126,19 @@ class Consuming:
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
     ) -> Msg:
-        """The next message; the pull for it goes out now (FET-09).
+        """Return the next message; its pull is sent now (FET-09).
 
         Parameters
         ----------
         timeout
-            Seconds; None waits without a limit.
+            Seconds; None means no limit.
 
         Raises
         ------
         NoMessageError
-            None came in time.
+            No message came in time.
         Error
-            As `fetch`.
+            As for `fetch`.
         """
         batch = await self._fetch(fetch_options(1, expires=timeout, idle_heartbeat=idle_heartbeat, **priority))
         if not batch:
@@ -154,23 +154,23 @@ class Consuming:
         on_error: ErrorHandler | None = None,
         **options: Unpack[ConsumeFields],
     ) -> ConsumeContext:
-        """Pull again and again, so that messages are there before they are asked for.
+        """Pull continuously, so that messages are available before they are requested.
 
             async with consumer.consume() as messages:
                 async for message in messages:
                     ...
                     await message.ack()
 
-        It goes on through lost connections, changes of the leader and silence, and ends when it is stopped, when the
-        consumer is deleted or pushes, or when the server cannot make sense of the pull.
+        It continues after lost connections, leader changes and silence. It ends when it is stopped, when the consumer
+        is deleted or is a push consumer, or when the server rejects the pull as malformed.
 
         Parameters
         ----------
         callback
-            Called with each message, one after the other; without it, iterate what is returned. What it raises is told
-            to `on_error`.
+            Called with each message, one after the other; without it, iterate the returned object. Exceptions from it
+            are passed to `on_error`.
         on_error
-            Told each warning. By default the connection's event handler is, by `ErrorOccurred`.
+            Called with each warning. By default, the connection's event handler gets it as `ErrorOccurred`.
         options
             `max_messages` or `max_bytes`, `expires`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
             `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
@@ -179,7 +179,7 @@ class Consuming:
         Raises
         ------
         ConfigError
-            An option is out of its limits.
+            The value of an option is not valid.
         ConnectionClosedError
             The connection is closed.
         """
@@ -203,10 +203,10 @@ class Consuming:
             raise
 
     async def ack_all(self, messages: Iterable[Msg]) -> None:
-        """Acknowledge many messages at once, as the consumer's ack policy allows it.
+        """Acknowledge many messages, as the consumer's ack policy allows.
 
-        With policy `all` one acknowledgement goes out, for the last of them in the stream, and covers those before it;
-        with `explicit` one for each, in one piece; with `none` nothing. Errors are those of `Msg.ack`.
+        With policy `all` one acknowledgement is sent, for the message with the highest sequence; it covers the earlier
+        ones. With `explicit` one is sent for each message; with `none` nothing. Errors are those of `Msg.ack`.
         """
         open_ones = [message for message in messages if not message.settled]
         if self._info.config.ack_policy is AckPolicy.ALL and open_ones:
@@ -243,10 +243,10 @@ class Consuming:
         check_group(self._info.config, options.priority)
         self._js.connection._check_loop()
         loop = asyncio.get_running_loop()
-        began = None  # now, unless it has to wait before it can pull
+        began = None  # None: now, unless it must wait before it can pull
         if self._left:
             began = loop.time()
-            options.template(self._info.stream_name, self._info.name)  # refused before anything is taken
+            options.template(self._info.stream_name, self._info.name)  # raises before any message is taken
             await self._left.settle(options.patience)
         batch, wanted = self._left.take(options)
         if wanted is None:

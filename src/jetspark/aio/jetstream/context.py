@@ -1,4 +1,4 @@
-"""The JetStream context: everything that is done with JetStream begins here (ADR-37)."""
+"""The JetStream context, the start of all JetStream calls (ADR-37)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["JetStream"]
 
 
 class JetStream(StreamManager, Publishing, Subscribing):
-    """JetStream over a connection. Made by `Connection.jetstream`; it holds nothing that has to be closed.
+    """JetStream over a connection. Created by `Connection.jetstream`; it needs no close.
 
-    Its parts are the classes that it derives from; each has a module of its own.
+    Its calls are in its base classes; each has a module of its own.
     """
 
     def __repr__(self) -> str:
         return f"<JetStream {self.prefix.removesuffix('.')} over {self.connection!r}>"
 
     async def account_info(self, *, timeout: float | None = None) -> AccountInfo:  # noqa: ASYNC109
-        """What the account uses and may use of JetStream.
+        """Return usage and limits of the account's JetStream.
 
         Raises
         ------
         JetStreamNotEnabledForAccountError
             The account has no JetStream (10039).
         JetStreamNotEnabledError
-            The server, or the domain, has none.
+            The server, or the domain, has no JetStream.
         """
         return await self.request(AccountInfoRequest(), timeout)

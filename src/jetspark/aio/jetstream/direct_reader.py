@@ -25,7 +25,7 @@ async def read_direct(
     limit: int | None,
     timeout: float,  # noqa: ASYNC109 (of silence)
 ) -> AsyncGenerator[list[StoredMessage], None]:
-    """The messages, in lists of what was there at the time. One request is under way, and only while it is read."""
+    """Yield the messages, in lists of those available at the time. One request at a time, and only as needed."""
     read = DirectRead(request, limit)
     backoff = Backoff(timeout)
     replies = Replies(js.connection)
@@ -44,7 +44,7 @@ async def read_direct(
 
 
 async def _take(read: DirectRead, replies: Replies, timeout: float) -> tuple[list[StoredMessage], Error | None]:  # noqa: ASYNC109
-    """Wait for a reply and take all that are there; the messages, and what went wrong behind them."""
+    """Wait for a reply and take all available ones; return the messages, and the error that came after them."""
     asked = read.request
     assert asked is not None
     where = f"direct get from stream {asked.stream!r}"
@@ -55,14 +55,14 @@ async def _take(read: DirectRead, replies: Replies, timeout: float) -> tuple[lis
             message = read.take(read_batch_reply(reply.status, reply.headers, reply.payload, where))
             if message is not None:
                 found.append(message)
-    except Error as error:  # not over the messages before it
+    except Error as error:  # return the messages before it, too
         return found, error
     return found, None
 
 
 async def _again(read: DirectRead, error: Error, backoff: Backoff) -> None:
-    """Let the read go on behind what came, or raise the error."""
-    if isinstance(error, NoDirectGetError):  # in the middle of a read: the stream elects a leader, or comes back
+    """Let the read continue after the received messages, or raise the error."""
+    if isinstance(error, NoDirectGetError):  # during a read: the stream elects a leader, or is restarting
         delay = backoff.next_delay(asyncio.get_running_loop().time())
         if delay is None:
             raise error

@@ -1,4 +1,4 @@
-"""Drives a workflow of `jetspark.flow.subscribing`: sends its requests, and lets somebody do the rest."""
+"""Drives a workflow of `jetspark.flow.subscribing`: sends its requests, and passes other steps to callbacks."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ async def drive(
     act: Callable[[Step], Coroutine[Any, Any, None]] | None = None,
     forget: Callable[[Coroutine[Any, Any, Any]], None] | None = None,
 ) -> T:
-    """Run a workflow to its end. A consumer that is made when nobody waits for it any more is deleted.
+    """Run a workflow to its end. A consumer that is created after the caller was cancelled is deleted.
 
     Parameters
     ----------
     request
-        Sends a request and reads its reply.
+        Sends a request and returns its reply.
     act
-        Does a step that is no request; None where there is none.
+        Performs a step that is no request; None if there are no such steps.
     forget
-        Runs what nobody waits for; None where that is nothing.
+        Runs a coroutine without waiting for it; None if there are no such coroutines.
     """
     answer: Any = None
     problem: Error | None = None
@@ -64,7 +64,7 @@ async def drive(
 
 
 def spawn(connection: Connection, coroutine: Coroutine[Any, Any, Any]) -> None:
-    """Run what nobody waits for; its errors are nobody's business."""
+    """Run a coroutine without waiting for it; its errors are ignored."""
 
     async def run() -> None:
         with suppress(Error):
@@ -78,9 +78,9 @@ async def _create(
     request: Callable[[Request[Any]], Coroutine[Any, Any, Any]],
     forget: Callable[[Coroutine[Any, Any, Any]], None] | None,
 ) -> ConsumerInfo:
-    """Make a consumer. Who is cancelled meanwhile leaves the answer to a task, which deletes what was made.
+    """Create a consumer. If the caller is cancelled meanwhile, a task waits for the answer and deletes the consumer.
 
-    The answer tells whether it was this request that made it: one of the same name that another made is refused.
+    The answer says whether this request created it: the server refuses a name that somebody else has used.
     """
     assert forget is not None, "nobody to wait for the answer"
     making: asyncio.Task[ConsumerInfo] = asyncio.create_task(request(step))

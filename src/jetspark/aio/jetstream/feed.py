@@ -1,8 +1,8 @@
-"""Feeds a push subscription: between the route that the server delivers to and the one that the user takes from.
+"""Feeds a push subscription: moves messages from the route of the server to the route of the user.
 
-What a read of the socket brought is looked at as a whole by the engine (`jetspark.flow.push`) and moved on in one go,
-so taking a message costs what it costs in a core subscription. Behind the back of the user the first route may become
-another one: an ordered subscription (`ordered_feed`) gets its next consumer on a new inbox.
+The engine (`jetspark.flow.push`) handles the messages of one socket read together, and they are moved in one step. So
+taking a message costs the same as in a core subscription. The first route may be replaced without the user's
+knowledge: an ordered subscription (`ordered_feed`) gets its next consumer on a new inbox.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ _PENDING_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedOptions:
-    """How a push subscription is fed."""
+    """Options of a push subscription's feed."""
 
     pending_messages: int | None = None
-    """Messages that may wait; None for as many as the connection's options say or may be unacknowledged, if more."""
+    """Most messages that wait; None: the connection's option, or the consumer's `max_ack_pending` if that is more."""
     pending_bytes: int | None = None
-    """Their bytes; None for 256 MiB."""
+    """Most bytes of them; None for 256 MiB."""
     overflow: Overflow = "drop"
-    """What happens when more comes."""
+    """Action when a limit is reached."""
     manage_status: bool = True
-    """Statuses are handled here, not handed to the user."""
+    """Whether statuses are handled here; otherwise the user gets them."""
     alarm_factor: float = ALARM_FACTOR
-    """Heartbeat intervals without a sign of life before an alarm."""
+    """Heartbeat intervals without a message or heartbeat before an alarm."""
     max_reset_attempts: int | None = None
-    """Tries in a row to give an ordered subscription its next consumer; None for no limit."""
+    """Most tries in a row to give an ordered subscription its next consumer; None for no limit."""
 
     def __post_init__(self) -> None:
         """Check the factor before anything is sent. Raises ConfigError."""
@@ -68,16 +68,16 @@ class FeedOptions:
 
 
 class PushFeed:
-    """See the module.
+    """The feed of one push subscription; see the module.
 
     Attributes
     ----------
     route
-        What the user takes from.
+        The route that the user takes from.
     binding
         Stream and consumer.
     mark
-        How many messages have to be taken before the next answer to flow control; None when none is waited for.
+        How many messages must be taken before the next answer to flow control; None if no answer is open.
     """
 
     def __init__(self, js: JetStreamAPI, options: FeedOptions) -> None:
@@ -105,11 +105,11 @@ class PushFeed:
         timeout: float | None = None,  # noqa: ASYNC109 (of each request)
         act: Callable[[Step], Coroutine[Any, Any, None]] | None = None,
     ) -> T:
-        """Drive a workflow on this subscription. `act` does the steps that are no requests, where we do not."""
+        """Drive a workflow on this subscription. `act` replaces the built-in handling of steps that are no requests."""
         return await drive(workflow, partial(self._js.request, timeout=timeout), act or self._act, self._spawn)
 
     async def open(self, workflow: Generator[Step, Any, Binding]) -> None:
-        """Subscribe; whatever goes wrong, no subscription is left."""
+        """Subscribe. After an error no subscription is left."""
         try:
             self.binding = await self.run(workflow)
         except BaseException:
@@ -124,24 +124,24 @@ class PushFeed:
         self._begin()
 
     def limit(self, max_msgs: int) -> None:
-        """End after that many messages in all."""
+        """End after that many messages in total."""
         self.route.max_msgs = max_msgs
         if self.route.received >= max_msgs:
             self.close()
 
     def retire(self) -> None:
-        """Let the server send nothing more."""
+        """Ask the server to send nothing more."""
         self._stop_watching()
         if self._inner is not None and self._client.retire(self._inner):
             self._connection._send_soon()
 
     def finish(self) -> None:
-        """Nothing more is under way: hand on the rest and end."""
+        """Move the remaining messages and end; nothing more can come."""
         self.absorb()
         self.close()
 
     def close(self, error: Error | None = None) -> None:
-        """End. What was not taken stays."""
+        """End. Messages that were not taken stay."""
         self._stop_watching()
         self._hang_up()
         self._client.dependents.discard(self)
@@ -150,7 +150,7 @@ class PushFeed:
 
     @property
     def resetting(self) -> bool:
-        """It is between two consumers; only an ordered subscription ever is."""
+        """Whether it is between two consumers; True only for an ordered subscription."""
         return False
 
     @property
@@ -181,7 +181,7 @@ class PushFeed:
     # -- set up --------------------------------------------------------------------------------------------------
 
     def _make_route(self) -> Route:
-        """The route to take from. It has an id of its own, which the server never hears of."""
+        """Return the route of the user. It has an id of its own, which the server does not know."""
         config, options = self.binding.config, self._options
         messages = options.pending_messages
         if messages is None:
@@ -218,7 +218,7 @@ class PushFeed:
         return f"consumer {self.binding.consumer!r} of stream {self.binding.stream!r}"
 
     def _begin(self) -> None:
-        """Take what the present consumer has sent already, and what comes."""
+        """Take the messages that the present consumer has already sent, and start to receive."""
         inner = self._inner
         assert inner is not None, "bound without a subscription"
         early = list(inner.pending)
@@ -239,10 +239,10 @@ class PushFeed:
                 inner.received_bytes += len(message.raw_header) + len(message.payload)
         self._read()
 
-    # -- what comes ----------------------------------------------------------------------------------------------
+    # -- receiving -----------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """The end of a read that brought messages, or of the subscription."""
+        """Handle the end of a socket read that brought messages, or of the subscription."""
         inner = self._inner
         if inner is None:
             return
@@ -254,7 +254,7 @@ class PushFeed:
         inner.waiting = True
 
     def absorb(self) -> None:
-        """Hand on the messages that came."""
+        """Move the messages that came."""
         inner = self._inner
         if inner is not None and inner.pending:
             messages = list(inner.pending)
@@ -288,7 +288,7 @@ class PushFeed:
             self._begin_reset()
 
     def _deliver(self, messages: list[Message], size: int | None) -> None:
-        """Let the user have the messages, as far as there is room."""
+        """Give the messages to the user, as far as there is room."""
         route = self.route
         if route.max_msgs and route.received + len(messages) >= route.max_msgs:
             messages, size = messages[: route.max_msgs - route.received], None
@@ -305,7 +305,7 @@ class PushFeed:
             self.close()
 
     def _squeeze(self, messages: list[Message]) -> None:
-        """Let the user have what there is room for."""
+        """Give the user the messages that there is room for."""
         route = self.route
         for message in messages:
             route.received += 1
@@ -315,16 +315,16 @@ class PushFeed:
             else:
                 route.dropped += 1
 
-    # -- what goes -----------------------------------------------------------------------------------------------
+    # -- taking --------------------------------------------------------------------------------------------------
 
     @property
     def handed_out(self) -> int:
-        """Messages that the user has taken. May be read from any thread; then it may be a little behind."""
+        """Messages that the user has taken. May be read from any thread; then it may be slightly too low."""
         route = self.route
         return route.received - route.dropped - len(route.pending)
 
     def taken(self) -> None:
-        """A message was taken while somebody wanted to know."""
+        """Note that a message was taken while the route was watched."""
         route = self.route
         if self.mark is not None and self.handed_out >= self.mark:
             self._answer()
@@ -335,15 +335,15 @@ class PushFeed:
             self._watch()
 
     def _answer(self) -> None:
-        """Answer the flow-control requests that the user has got to."""
+        """Answer the flow-control requests whose messages were all taken."""
         while True:
             for subject in self._flow.due(self.handed_out):
-                if self._connection.connected:  # else the server asks anew
+                if self._connection.connected:  # otherwise the server asks again
                     self._connection._answer(subject, b"")
             self.mark = self._flow.mark
             self._watch()
             if self.mark is None or self.handed_out < self.mark:
-                return  # else another thread took a message before it could know that this is waited for
+                return  # another thread may have taken a message before `watched` was set
 
     def _watch(self) -> None:
         route = self.route
@@ -351,15 +351,15 @@ class PushFeed:
 
     # -- silence and loss ----------------------------------------------------------------------------------------
 
-    def fail(self, error: Error, subject: str | None = None) -> None:  # noqa: ARG002 (told to all who depend on it)
-        """The session is over, and silence no news."""
+    def fail(self, error: Error, subject: str | None = None) -> None:  # noqa: ARG002 (for all dependents)
+        """Handle the end of the session; silence is expected then."""
         if subject is None:
             self._online.clear()
             self._flow.session_lost()
             self._silence.pause()
 
     def session_restored(self) -> None:
-        """Another session is open."""
+        """Handle that another session is open."""
         self._online.set()
         self._resume()
 
@@ -372,7 +372,7 @@ class PushFeed:
             self._silence.resume()
 
     def _alarm(self, seconds: float) -> None:
-        """The server has been silent for so long."""
+        """Report that the server was silent for that long."""
         error = MissedHeartbeatError(f"{self._name}: neither a message nor a heartbeat came within {seconds:g} s")
         self._connection._tell(ErrorOccurred(error))
         if not self._asked:
@@ -380,7 +380,7 @@ class PushFeed:
             self._spawn(self._ask())
 
     async def _ask(self) -> None:
-        """A consumer that was deleted says nothing: see whether it is still there."""
+        """Check whether the consumer still exists: a deleted one is silent, too."""
         try:
             await self._js.request(ConsumerInfoRequest(self.binding.stream, self.binding.consumer))
         except ConsumerNotFoundError as error:
@@ -395,7 +395,7 @@ class PushFeed:
     # -- for ordered subscriptions -------------------------------------------------------------------------------
 
     def _begin_reset(self) -> None:
-        """The order is lost."""
+        """Handle the loss of the order."""
 
     def _relaxed(self) -> None:
-        """There is room again."""
+        """Handle that there is room again."""

@@ -1,8 +1,8 @@
-"""Does what a fetch of `jetspark.flow.pull_subscribe` asks for: opens a pull, waits for what it brings, ends it.
+"""Performs the actions of a fetch of `jetspark.flow.pull_subscribe`: opens a pull, waits for its messages, ends it.
 
-Each pull has an inbox of its own, which is given up with it: so the server drops what nobody waits for any more
-(PUL-09), and a status can belong to no other pull. What the server had sent before it heard of the end is kept for the
-next fetch, or taken by one that waits.
+Each pull has an inbox of its own, which is removed with the pull. So the server drops messages that nobody waits for
+(PUL-09), and a status belongs to one pull only. Messages that the server sent before it got the end of the pull are
+kept for the next fetch, or taken by a fetch that waits.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Fetcher:
     Parameters
     ----------
     new_inbox
-        Makes the inbox of a pull.
+        Returns a new inbox for a pull.
     spare
-        Messages that came too late for other fetches: what this one still wants of them it takes when it waits.
+        Messages that came too late for other fetches; this fetch may take them while it waits.
     acks
-        The messages are to be acknowledged.
+        Whether the messages can be acknowledged.
     on_late
-        Takes what a pull brought behind its end.
+        Receives messages that came after the end of a pull.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Fetcher:
         self._news: asyncio.Future[None] | None = None
 
     async def run(self, workflow: Fetch) -> Error | None:
-        """Run it to its end. Whatever ends it, nothing is left open and nothing that came is lost."""
+        """Run a fetch to its end. In every case no pull is left open and no message is lost."""
         event: Event | None = None
         self._client.dependents.add(self)
         try:
@@ -89,18 +89,18 @@ class Fetcher:
                 return await self._gather(until)
 
     def look(self) -> None:
-        """There are spare messages."""
+        """Wake the fetch, because there are spare messages."""
         if self._news is not None:
             _settle(self._news)
 
     def close(self) -> None:
-        """The subscription ends: the fetch returns what it has."""
+        """End the fetch with the messages it has, because the subscription ends."""
         self._tell(Ended(SubscriptionClosedError("the pull subscription has ended")))
 
-    # -- told by the connection ----------------------------------------------------------------------------------
+    # -- called by the connection --------------------------------------------------------------------------------
 
     def fail(self, error: Error, subject: str | None = None) -> None:
-        """The session is over, or the user may not publish the pulls."""
+        """Handle the end of the session, or that the user may not publish the pulls."""
         if subject is None or subject == self._subject:
             self._tell(Ended(error))
 
@@ -121,7 +121,7 @@ class Fetcher:
         self._connection._send_now()
 
     def _end_pull(self) -> None:
-        """Give up the inbox. While the pull may still be served, what is under way is waited for in the background."""
+        """Remove the inbox. If the pull may still be served, wait in the background until nothing more can come."""
         route, self._route = self._route, None
         if route is None:
             return
@@ -140,7 +140,7 @@ class Fetcher:
         self._connection._send_soon()
 
     async def _gather(self, until: float | None) -> Messages:
-        """Let the server send nothing more, and take what it had sent."""
+        """Ask the server to send nothing more, and return the messages it had sent."""
         route = self._route
         assert route is not None, "no pull is open"
         if self._left > 0 and self._client.outbound.online and self._client.retire(route):
@@ -155,7 +155,7 @@ class Fetcher:
         self._events.clear()
         return Messages(messages)
 
-    # -- what comes ----------------------------------------------------------------------------------------------
+    # -- receiving -----------------------------------------------------------------------------------------------
 
     async def _wait(self, until: float | None) -> Event:
         while not self._events:
@@ -211,14 +211,14 @@ def _settle(future: asyncio.Future[None], _: Error | None = None) -> None:
 
 
 def _is_status(message: Message) -> bool:
-    """Statuses of a pull that is over are nobody's business."""
+    """Whether it is a status; statuses of an ended pull are ignored."""
     return message.status is not None
 
 
 def _finish(
     remove: Callable[[Route], bytes], route: Route, on_late: Callable[[list[Message]], None], _: Error | None
 ) -> None:
-    """The server has confirmed that nothing more comes to a pull that is over, or cannot any more."""
+    """Clean up an ended pull: the server has confirmed that nothing more comes, or the session is lost."""
     remove(route)
     if route.pending:
         on_late(list(route.pending))

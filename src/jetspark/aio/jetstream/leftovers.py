@@ -1,7 +1,7 @@
-"""What calls on a consumer's handle left: the next call begins with it, or a fetch that waits takes it.
+"""Messages left by calls on a consumer's handle: the next call takes them first, or a waiting fetch takes them.
 
-A cancelled call leaves what it has and what is still under way to it (R24); a fetch that the server let wait for too
-long leaves what comes after all (R18).
+A cancelled call leaves the messages it has and those that still come (R24). If a fetch times out without an answer,
+messages that arrive later are left, too (R18).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Leftovers", "Share"]
 
 
 class Leftovers:
-    """The messages that were left, and the pullers that may still receive some. False where there is neither."""
+    """The messages that were left, and the pullers that may still receive some. False if there are none of either."""
 
     def __init__(self) -> None:
         self.messages: deque[Msg] = deque()
@@ -31,28 +31,28 @@ class Leftovers:
         return bool(self.messages or self._leaving)
 
     def leave(self, puller: Puller) -> None:
-        """The call of a puller was cancelled: keep what it has, and what it may still receive."""
+        """Keep the messages of a cancelled call, and those that its puller may still receive."""
         if puller is self._heir:
             self._heir = None
         self.expect(puller.leave(self.keep))
 
     def give_back(self, batch: Batch[Msg]) -> None:
-        """What `take` gave was not handed out."""
+        """Return messages that were got by `take` and not returned to the user."""
         self.messages.extendleft(reversed(batch))
         self._offer()
 
     async def settle(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is the call's)
-        """Wait until nothing more can come to former calls, but not longer than so many seconds."""
+        """Wait until earlier calls can receive nothing more, at most `timeout` seconds."""
         if self._leaving:
             await asyncio.wait(self._leaving, timeout=timeout)
 
     def take(self, options: PullOptions) -> tuple[Batch[Msg], PullOptions | None]:
-        """What a fetch may have of it, and the options of its pull for the rest; None where it needs none."""
+        """Take messages for a fetch; return them and the options of its pull for the rest, None if it needs no pull."""
         return _cut(self.messages, options)
 
     @contextmanager
     def offered_to(self, look: Callable[[], None]) -> Iterator[None]:
-        """Call that whenever there is something, for a fetch that waits."""
+        """Call `look` whenever messages are left, for a fetch that waits."""
         self._waiting[look] = None
         try:
             yield
@@ -60,20 +60,20 @@ class Leftovers:
             del self._waiting[look]
 
     def pass_to(self, puller: Puller) -> None:
-        """Give all of it to a consume that is about to start, also what is still to come."""
+        """Give all messages, including those that still come, to a consume that is about to start."""
         puller.adopt(self.messages)
         self.messages.clear()
         if self._leaving:
             self._heir = puller
 
     def keep(self, messages: deque[Msg]) -> None:
-        """Take over what a puller has."""
+        """Take over the messages of a puller."""
         self.messages.extend(messages)
         messages.clear()
         self._offer()
 
     def _offer(self) -> None:
-        """Give it to who waits: the own pull of a fetch may bring nothing for long."""
+        """Offer the messages to a consume or fetch that waits: its own pull may bring nothing for long."""
         if self._heir is not None and not self._heir.ended:
             self._heir.adopt(self.messages)
             self.messages.clear()
@@ -83,7 +83,7 @@ class Leftovers:
             look()
 
     def expect(self, leaving: asyncio.Future[None] | None) -> None:
-        """Something may still come, until that is done."""
+        """Note that messages may still come until the future is done."""
         if leaving is not None:
             self._leaving.add(leaving)
             leaving.add_done_callback(self._left)
@@ -95,21 +95,21 @@ class Leftovers:
 
 
 class Share:
-    """What one fetch has, of what others leave and of its own pull: never more than it wants.
+    """The messages of one fetch, from other calls and from its own pull; never more than it wants.
 
     Parameters
     ----------
     left
-        What others left.
+        Messages of other calls.
     options
-        What the fetch wants.
+        The limits of the fetch.
     batch
-        What it had when it began to wait.
+        The messages it had when it began to wait.
 
     Attributes
     ----------
     full
-        It has all that it wants, or the next message does not fit.
+        Whether it has all that it wants, or the next message does not fit.
     """
 
     def __init__(self, left: Leftovers, options: PullOptions, batch: Batch[Msg]) -> None:
@@ -121,22 +121,22 @@ class Share:
 
     @property
     def _mixed(self) -> bool:
-        """It took something while it waited, so the end of its own pull is not its end."""
+        """It took carried-over messages while it waited, so its own pull does not decide when it ends."""
         return self.full or len(self.batch) > self._began
 
     def look(self, own: deque[Msg]) -> bool:
-        """Take what is left now; `own` came by the pull. Returns whether it is full then."""
+        """Take messages that are left now; `own` came by the pull. Returns whether the fetch is full then."""
         if not self.full and (self._left.messages or self._mixed):
             size = 0 if self._options.max_bytes is None else sum(map(message_size, [*self.batch, *own]))
             wanted = self._options.after(len(self.batch) + len(own), size)
             if wanted is not None:
                 more, wanted = self._left.take(wanted)
                 self.batch.extend(more)
-            self.full = wanted is None or wanted.endless != self._options.endless  # it waited only while it had nothing
+            self.full = wanted is None or wanted.endless != self._options.endless  # endless until the first message
         return self.full
 
     def end(self, puller: Puller) -> Batch[Msg]:
-        """Return what it hands out. What it has of more, or may still receive, is left to others."""
+        """Return the messages of the fetch. Further messages, also those that still come, are left to other calls."""
         if not self._mixed:
             self.batch.extend(puller.ready)
             return self.batch
@@ -150,7 +150,7 @@ class Share:
 
 
 def _cut(messages: deque[Msg], options: PullOptions) -> tuple[Batch[Msg], PullOptions | None]:
-    """Take from them what a fetch may have; and the options of a pull for the rest, None where it needs none."""
+    """Take the messages that a fetch may have; return also the options of a pull for the rest, None if not needed."""
     batch = Batch[Msg]()
     size = 0
     while messages and len(batch) < options.max_messages:

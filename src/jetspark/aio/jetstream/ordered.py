@@ -1,6 +1,6 @@
 """Ordered consumers in the pull form (ADR-17, ADR-37): every message of a stream once and in order.
 
-What happens when is `jetspark.flow.ordered`; here are the calls.
+The logic is in `jetspark.flow.ordered`; here are the calls.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["OrderedConsumer"]
 
 DRAIN_HEARTBEAT = 1.0
-"""Heartbeat of a consume that ends when nothing is pending: silence makes it look whether that is so."""
+"""Most seconds between heartbeats for `until_drained`: a heartbeat starts the check whether messages are pending."""
 
 
 class OrderedConsumer:
-    """Reads a stream once and in order. Made by `ordered_consumer` of a stream or a context.
+    """Reads a stream once and in order. Created by `ordered_consumer` of a stream or a context.
 
-    It has a consumer on the server only while it reads, and makes the next one where the last one stopped. Messages
-    need no acknowledgement. One call at a time: fetch, next and consume exclude each other (ORD-12).
+    It has a consumer on the server only while it reads; the next one starts where the last one stopped. Messages need
+    no acknowledgement. Only one call at a time: fetch, next and consume exclude each other (ORD-12).
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class OrderedConsumer:
 
     @property
     def cached_info(self) -> ConsumerInfo | None:
-        """The present consumer as it was made; None when there is none."""
+        """Info of the present consumer from its creation; None if there is no consumer."""
         return self._info
 
     async def info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
-        """Configuration and state of the present consumer.
+        """Return configuration and state of the present consumer.
 
         Raises
         ------
         ConsumerResettingError
-            There is none now: it is between two of them, or nothing is read (ORD-09).
+            There is no consumer now: it is between two consumers, or nothing is read (ORD-09).
         """
         if self._info is None:
             raise ConsumerResettingError(f"the ordered consumer of stream {self._stream!r} has no consumer now")
@@ -83,27 +83,27 @@ class OrderedConsumer:
     async def fetch(
         self, max_messages: int | None = None, *, max_bytes: int | None = None, expires: float | None = 30.0
     ) -> Batch[Msg]:
-        """The next messages, by a new consumer behind the last one. A gap ends it early; the next call goes on there.
+        """Return the next messages, from a new consumer. A gap ends the fetch early; the next call continues there.
 
         Parameters
         ----------
         max_messages, max_bytes, expires
-            As of `Consumer.fetch`.
+            As for `Consumer.fetch`.
 
         Raises
         ------
         ConsumerBusyError
-            Another call is under way.
+            Another call is in progress.
         StreamNotFoundError, APIError, RequestTimeoutError
-            The consumer could not be made.
+            The consumer could not be created.
         Error
-            As `Consumer.fetch`.
+            As for `Consumer.fetch`.
         """
         with self._claim():
             return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, expires=expires))
 
     async def next(self, timeout: float | None = 30.0) -> Msg:  # noqa: ASYNC109 (the deadline is part of the call)
-        """The next message. Errors are those of `fetch`, and NoMessageError when none came in time."""
+        """Return the next message. Errors are those of `fetch`, and NoMessageError if none came in time."""
         with self._claim():
             batch = await self._fetch(fetch_options(1, expires=timeout))
         if not batch:
@@ -134,7 +134,7 @@ class OrderedConsumer:
             timeout = TRY_TIMEOUT if deadline is None else min(TRY_TIMEOUT, deadline - began)
             info = await self._js.request(ConsumerCreateRequest(self._stream, config), timeout)
             self._cursor.created(info)
-            before = self._cursor.last_sequence  # `new` is what is stored from now on, also for the next call
+            before = self._cursor.last_sequence  # policy `new` starts here, also for the next call
             puller = Puller(
                 self._js,
                 self._stream,
@@ -150,8 +150,8 @@ class OrderedConsumer:
             puller.stop()
         except BaseException:
             if puller is not None:
-                puller.stop()  # what it still receives must not move the cursor
-            self._cursor.last_sequence = before  # nothing was handed out
+                puller.stop()  # messages that still come must not move the cursor
+            self._cursor.last_sequence = before  # no message was returned
             raise
         finally:
             self._delete(self._cursor.name)
@@ -171,7 +171,7 @@ class OrderedConsumer:
         until_drained: bool = False,
         **options: Unpack[ConsumeFields],
     ) -> ConsumeContext:
-        """Read on and on, through lost connections, deleted consumers and changes of the leader.
+        """Read continuously, through lost connections, deleted consumers and leader changes.
 
             async with ordered.consume(until_drained=True) as messages:
                 async for message in messages:
@@ -180,18 +180,18 @@ class OrderedConsumer:
         Parameters
         ----------
         callback, on_error
-            As of `Consumer.consume`.
+            As for `Consumer.consume`.
         until_drained
-            End when all that was in the stream was handed out, instead of waiting for more.
+            End when all messages of the stream were returned, instead of waiting for more.
         options
-            As of `Consumer.consume`, without priority groups. The heartbeat is 5 s by default (ORD-11).
+            As for `Consumer.consume`, without priority groups. The default heartbeat is 5 s (ORD-11).
 
         Raises
         ------
         ConsumerBusyError
-            Another call is under way.
+            Another call is in progress.
         ConfigError
-            An option is out of its limits.
+            The value of an option is not valid.
         """
         if options.get("idle_heartbeat") is None:
             expires = options.get("expires", 30.0)
@@ -250,7 +250,7 @@ class OrderedConsumer:
         self._js.connection._tell(ErrorOccurred(error))
 
     def _delete(self, name: str) -> None:
-        """Delete the consumer of a fetch; nobody waits for it, and an unused one goes by itself."""
+        """Delete the consumer of a fetch without waiting; the server deletes an unused consumer anyway."""
 
         async def delete() -> None:
             try:

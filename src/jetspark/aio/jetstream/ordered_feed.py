@@ -1,4 +1,4 @@
-"""Feeds an ordered push subscription: gives it its next consumer, whenever the order is lost (ADR-17)."""
+"""Feeds an ordered push subscription: creates its next consumer when the order is lost (ADR-17)."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ __all__ = ["OrderedFeed"]
 
 
 class OrderedFeed(PushFeed):
-    """Begins anew behind the last good message: after a gap, a silence, a lost session, or a drop of ours."""
+    """A feed that resumes after the last good message: after a gap, silence, a lost session or a local drop."""
 
     def __init__(self, js: JetStreamAPI, options: FeedOptions) -> None:
         super().__init__(js, options)
         self._reset: asyncio.Task[None] | None = None
-        self._renewed_at: int | None = None  # last sequence when the present consumer was made
+        self._renewed_at: int | None = None  # last sequence when the present consumer was created
         self._idle = ResetBackoff()
 
     @property
     def resetting(self) -> bool:
-        """It is between two consumers."""
+        """Whether it is between two consumers."""
         return self._reset is not None
 
     def session_restored(self) -> None:
-        """Another session is open. What was sent meanwhile is lost, and after a restart the consumer is, too."""
+        """Create the next consumer: messages sent while offline are lost, and after a restart the consumer is, too."""
         self._online.set()
         self._renewed_at = None
         if not self.route.slow:
             self._begin_reset()
 
-    def _alarm(self, seconds: float) -> None:  # noqa: ARG002 (nobody is told: it mends itself)
+    def _alarm(self, seconds: float) -> None:  # noqa: ARG002 (no report: the reset repairs it)
         self._begin_reset()
 
     def _relaxed(self) -> None:
@@ -54,7 +54,7 @@ class OrderedFeed(PushFeed):
             reset.cancel()
 
     def _squeeze(self, messages: list[Message]) -> None:
-        """Let the user have what there is room for. The rest is read again when there is more (R43)."""
+        """Give the user the messages that there is room for. The rest is read again when there is more room (R43)."""
         route, kept = self.route, None
         if route.overflow != "drop":
             super()._squeeze(messages)
@@ -66,14 +66,14 @@ class OrderedFeed(PushFeed):
                 self._engine.cut(kept)
                 route.slow = route.watched = True
                 self._silence.pause()
-                self._loop.call_soon(self.taken)  # another thread may have taken all before it could know
+                self._loop.call_soon(self.taken)  # another thread may have taken all before `watched` was set
                 return
             kept = message
             route.pending.append(message)
             route.received_bytes += len(message.raw_header) + len(message.payload)
 
     def _begin_reset(self) -> None:
-        """Make the next consumer, unless that is under way."""
+        """Create the next consumer, unless that is in progress."""
         if self._reset is None and not self.route.ended:
             self._engine.cut_off()
             self._flow.forget()
@@ -85,7 +85,7 @@ class OrderedFeed(PushFeed):
     async def _renew(self) -> None:
         try:
             last_sequence = await self._next_consumer()
-        except Exception as error:  # noqa: BLE001 - whatever it was, nothing more would come
+        except Exception as error:  # noqa: BLE001 - after any error nothing more would come
             problem = error if isinstance(error, Error) else _unforeseen(error)
             self._connection._tell(ErrorOccurred(problem))
             self.close(problem)
@@ -96,7 +96,7 @@ class OrderedFeed(PushFeed):
         self._begin()
 
     async def _next_consumer(self) -> int:
-        """Make the next consumer, as often as it takes; returns behind which message it starts."""
+        """Create the next consumer, with retries; return the sequence after which it starts."""
         ordered = self.binding.ordered
         assert ordered is not None, "only ordered subscriptions are renewed"
         reached = self._engine.last_sequence
@@ -104,7 +104,7 @@ class OrderedFeed(PushFeed):
             ordered.last_sequence = reached
         if reached != self._renewed_at:
             self._idle.succeeded()
-        elif (wait := self._idle.failed()) is not None:  # the last one brought nothing: the next may be no better (R14)
+        elif (wait := self._idle.failed()) is not None:  # the last one brought nothing (R14)
             await asyncio.sleep(wait)
         backoff = ResetBackoff(self._options.max_reset_attempts)
         while True:
@@ -121,7 +121,7 @@ class OrderedFeed(PushFeed):
 
 
 def _unforeseen(error: Exception) -> Error:
-    """An error that nobody thought of, as one of the library's."""
+    """Return an unexpected exception as an error of the library."""
     problem = Error(f"the next consumer of an ordered subscription could not be made: {error!r}")
     problem.__cause__ = error
     return problem

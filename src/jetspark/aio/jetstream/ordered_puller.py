@@ -1,4 +1,4 @@
-"""Drives an ordered consume on the event loop: one consumer after the other, and a `Puller` for each (ADR-17)."""
+"""Drives an ordered consume on the event loop: one consumer after the other, with a `Puller` each (ADR-17)."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ __all__ = ["OrderedPuller"]
 
 
 class OrderedPuller:
-    """A source of messages like `Puller`, which outlives its consumers.
+    """A source of messages like `Puller`, for a sequence of consumers.
 
     Parameters
     ----------
     js, stream
         Context, and name of the stream.
     options
-        Of consume.
+        Options of the consume.
     cursor
-        Where to begin. It moves with the messages that arrive, and back to those that were not taken at the end.
+        The start. It moves with the messages that arrive; at the end it moves back to the last message that was taken.
     flow
-        Says when a consumer is made.
+        Decides when a consumer is created.
     on_news, on_warning
-        As of `Puller`.
+        As for `Puller`.
     on_info
-        Told what each new consumer is; None between two of them.
+        Called with the info of each new consumer; with None between two consumers.
     on_end
         Called at the end.
     """
@@ -90,7 +90,7 @@ class OrderedPuller:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._puller: Puller | None = None
-        self._counted = 0  # messages of former consumers
+        self._counted = 0  # messages of earlier consumers
         self._draining = False
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,7 +102,7 @@ class OrderedPuller:
 
     @property
     def counts_bytes(self) -> bool:
-        """Whether `taken_size` has to be kept."""
+        """Whether the reader must update `taken_size`."""
         return self._options.max_bytes is not None
 
     @property
@@ -111,7 +111,7 @@ class OrderedPuller:
         return self._counted + (0 if self._puller is None else self._puller.counted) - len(self.ready)
 
     def start(self) -> None:
-        """Make the first consumer and pull."""
+        """Create the first consumer and pull."""
         client = self._js.connection._client
         client.check_open()
         client.dependents.add(self)
@@ -120,14 +120,14 @@ class OrderedPuller:
         self._act()
 
     def report(self) -> None:
-        """Messages were taken from `ready`, or are waited for."""
+        """Note that messages were taken from `ready`, or that a reader waits."""
         if self._puller is not None:
             self._puller.taken_size = self.taken_size
             self._puller.report()
 
     def stop(self, error: Error | None = None) -> None:
-        """End now. The cursor goes back to what was taken."""
-        with suppress(IndexError):  # another thread may take from it
+        """End now. The cursor moves back to the last message that was taken."""
+        with suppress(IndexError):  # another thread may take messages
             first = self.ready[0]
             if self._cursor.last_sequence is not None:
                 self._cursor.last_sequence = first.metadata.stream_sequence - 1
@@ -135,7 +135,7 @@ class OrderedPuller:
         self._act()
 
     def drain(self) -> None:
-        """Make no more consumers, pull no more, and end when what is under way has come."""
+        """Create no more consumers, pull no more, and end when the messages that were sent have come."""
         self._draining = True
         if self._puller is not None and not self._puller.ended:
             self._puller.drain()
@@ -143,10 +143,10 @@ class OrderedPuller:
             self._flow.stop()
             self._act()
 
-    # -- told by the connection ----------------------------------------------------------------------------------
+    # -- called by the connection --------------------------------------------------------------------------------
 
-    def fail(self, error: Error, subject: str | None = None) -> None:  # noqa: ARG002 (others need to know why)
-        """The session is over. What the user may not publish is told by the requests and pulls themselves."""
+    def fail(self, error: Error, subject: str | None = None) -> None:  # noqa: ARG002 (the reason does not matter here)
+        """Handle the end of the session. Missing permissions are reported by the requests and pulls themselves."""
         if subject is not None:
             return
         self._drop()
@@ -157,11 +157,11 @@ class OrderedPuller:
         self._act()
 
     def session_restored(self) -> None:
-        """Another session is open."""
+        """Handle that another session is open."""
         self._flow.reconnected()
         self._act()
 
-    # -- told by the puller --------------------------------------------------------------------------------------
+    # -- called by the puller ------------------------------------------------------------------------------------
 
     def _news(self, puller: Puller) -> None:
         if puller is self._puller and puller.ended:
@@ -184,7 +184,7 @@ class OrderedPuller:
             self._flow.heartbeat(int(last) if last is not None and last.isdigit() else None)
             self._act()
 
-    # -- doing ---------------------------------------------------------------------------------------------------
+    # -- actions -------------------------------------------------------------------------------------------------
 
     def _act(self) -> None:
         for action in self._flow.take():
@@ -221,13 +221,13 @@ class OrderedPuller:
             on_warning=lambda error: self._warned(puller, error),
             on_heartbeat=lambda message: self._idle(puller, message),
         )
-        self._counted -= puller.counted  # it counts what waits
+        self._counted -= puller.counted  # a new puller counts the messages in `ready`
         puller.taken_size = self.taken_size
         self._puller = puller
         puller.start()
 
     def _drop(self) -> None:
-        """Listen to the present consumer no more; what it still sends is late (ORD-09)."""
+        """Stop listening to the present consumer; later messages of it are ignored (ORD-09)."""
         puller, self._puller = self._puller, None
         if puller is not None:
             puller.stop()
@@ -247,9 +247,9 @@ class OrderedPuller:
         try:
             await self._js.request(ConsumerDeleteRequest(self._stream, name), TRY_TIMEOUT)
         except (NotFoundError, PermissionsViolationError):
-            pass  # who may not delete hears of it each time: once for each consumer is enough
+            pass  # a user without the permission gets an error each time: one try for each consumer is enough
         except Error:
-            self._flow.undeleted(name)  # nobody waits for it, and an unused one goes by itself
+            self._flow.undeleted(name)  # the server deletes an unused consumer by itself
             return
         self._flow.deleted(name)
 
@@ -295,7 +295,7 @@ class OrderedPuller:
     def _finish(self, error: Error | None) -> None:
         self._drop()
         self.error = error
-        self.ended = True  # behind the reason, for which other threads look then
+        self.ended = True  # set after `error`, because other threads read that next
         self._set_timer(None)
         client = self._js.connection._client
         client.dependents.discard(self)

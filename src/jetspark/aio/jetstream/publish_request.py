@@ -1,4 +1,4 @@
-"""A publish whose answer is awaited: a request, tried again while no stream takes the subject (PUB-03)."""
+"""A publish that waits for its answer: a request, repeated while no stream takes the subject (PUB-03)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ async def ask_stream(
     timeout: float,  # noqa: ASYNC109 (the deadline is part of the call)
     plan: RetryPlan,
 ) -> Msg:
-    """Publish and wait for what the stream answers, all within the time-out.
+    """Publish and wait for the answer of the stream, all within the timeout.
 
     Raises
     ------
     NoStreamResponseError, PublishTimeoutError, DisconnectedError
-        There is no answer. The message is not sent any more.
+        There is no answer. The message will not be sent again.
     """
     clock = asyncio.get_running_loop().time
     deadline = clock() + timeout

@@ -1,7 +1,7 @@
 """Publishes whose acknowledgements are awaited later: the window of `flow.publish_window` over a connection.
 
-A publish costs no task and no timer. Its frame joins what the connection sends with the next turn of the event loop,
-its acknowledgement finds it by a token, and one timer looks after the oldest of all.
+A publish needs no task and no timer. Its frame is sent with the connection's queue in the next turn of the event loop.
+A token assigns its acknowledgement, and one timer watches the oldest publish.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ _INFINITE: Final = float("inf")
 
 
 class PubAckFuture(PendingPublish, gc=False, eq=False):
-    """What `publish_async` returns: await it for the acknowledgement, as often as wanted."""
+    """The result of `publish_async`: await it for the acknowledgement, any number of times."""
 
     def __await__(self) -> Generator[Any, None, PubAck]:
-        """Wait for the acknowledgement. To cancel the wait does not cancel the publish, which is under way."""
+        """Wait for the acknowledgement. Cancelling the wait does not cancel the publish."""
         if not self.done():
             yield from asyncio.shield(self._future()).__await__()
         return self._outcome()
 
     def result(self) -> PubAck:
-        """The acknowledgement.
+        """Return the acknowledgement.
 
         Raises
         ------
         asyncio.InvalidStateError
             It has not come yet: await the future, or `publish_async_completed`.
         APIError, NoStreamResponseError, PublishTimeoutError, DisconnectedError
-            Why the publish failed.
+            The publish has failed for that reason.
         """
         if self._reply is None and self._error is None:
             raise asyncio.InvalidStateError(f"the publish to {self.subject!r} is not acknowledged yet")
         return self._outcome()
 
     def exception(self) -> Error | None:
-        """Why the publish failed, None if it did not. Raises asyncio.InvalidStateError while that is open."""
+        """Return why the publish failed, None if it did not. Raises asyncio.InvalidStateError while it is open."""
         if not self.done():
             raise asyncio.InvalidStateError(f"the publish to {self.subject!r} is not acknowledged yet")
         return self._failure()
 
     def add_done_callback(self, callback: Callable[[PubAckFuture], object]) -> None:
-        """Call it with the future, soon after that is done."""
+        """Call `callback` with the future soon after it is done."""
         if self.done():
             asyncio.get_running_loop().call_soon(callback, self)
         else:
@@ -81,7 +81,7 @@ class PubAckFuture(PendingPublish, gc=False, eq=False):
 
 
 class Publisher:
-    """The `publish_async` of one context. It ends with its last reference: the context's, or that of an open future."""
+    """The `publish_async` of one context. It ends with its last reference: the context's or an open future's."""
 
     future_type: type[PendingPublish] = PubAckFuture
 
@@ -93,7 +93,7 @@ class Publisher:
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time  # the clock of the deadlines; asyncio's is `time.monotonic`
         self._timer: asyncio.TimerHandle | None = None
-        self._due = 0.0  # when the timer rings
+        self._due = 0.0  # time of the timer
         self._relaxed: asyncio.Future[None] | None = None
         inbox = client.new_inbox()
         self._window: PublishWindow[Any] = PublishWindow(inbox, self.future_type, settings)
@@ -112,28 +112,28 @@ class Publisher:
 
     @property
     def over(self) -> bool:
-        """It is of no more use: the server ended its subscription, or the connection is closed."""
+        """Whether it is unusable: the server ended its subscription, or the connection is closed."""
         return self._route.ended
 
     @property
     def pending(self) -> int:
-        """Publishes that are not answered yet."""
+        """Number of publishes that are not answered yet."""
         return len(self._window.pending)
 
     @property
     def stats(self) -> PublishStats:
-        """Counts up to now."""
+        """Counts until now."""
         return self._window.stats
 
     async def room(self) -> None:
-        """Wait until something may be sent. Who is cancelled while it waits has sent nothing."""
+        """Wait until a message may be sent. If the wait is cancelled, nothing was sent."""
         if self._window.full:
             await self.wait_for_room()
         if self._connection._crowded:
             await self._connection._room()
 
     def send(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture | None:
-        """Send a message; returns None where it has to wait for `room` first."""
+        """Send a message; return None if the caller must wait for `room` first."""
         window = self._window
         if len(window.pending) >= window.limit or self._connection._crowded:
             return None
@@ -143,17 +143,17 @@ class Publisher:
         future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
         if self._timer is None:
             self._wake_at(future._deadline)
-        if self._route.ended:  # while it waited
+        if self._route.ended:  # the subscription ended while the caller waited
             self._ended()
         return future
 
     async def wait_for_room(self) -> None:
-        """Wait until a quarter of the window is free, or the time is up and at least something is.
+        """Wait until a quarter of the window is free, or until `stall_wait` has passed and at least one place is free.
 
         Raises
         ------
         TooManyStalledError
-            Nothing was acknowledged meanwhile.
+            No publish was acknowledged meanwhile.
         """
         window = self._window
         try:
@@ -167,7 +167,7 @@ class Publisher:
                 ) from None
 
     async def completed(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Wait until nothing is under way. Raises PublishTimeoutError."""
+        """Wait until every publish is settled. Raises PublishTimeoutError."""
         try:
             async with asyncio.timeout(timeout):
                 await self._until(0)
@@ -188,7 +188,7 @@ class Publisher:
         if self._relaxed is not None and not self._relaxed.done():
             self._relaxed.set_result(None)
 
-    # -- what becomes of them ------------------------------------------------------------------------------------
+    # -- outcomes ------------------------------------------------------------------------------------------------
 
     def _unusual(self, future: PendingPublish, message: Message) -> None:
         now = self._now()
@@ -206,7 +206,7 @@ class Publisher:
         self._timer = self._loop.call_at(when, _weakly(self._tick))
 
     def give_up_late(self) -> None:
-        """Do not send what should have been acknowledged by now, also where the loop was too busy for the timer."""
+        """Do not send publishes whose ack deadline has passed, even if the loop was too busy for the timer."""
         if self._timer is not None and self._due <= self._now():
             self._timer.cancel()
             self._tick()
@@ -221,7 +221,7 @@ class Publisher:
             self._wake_at(when)
 
     def fail(self, error: Error, subject: str | None = None) -> None:
-        """Answers cannot come any more: the session was lost (PUB-13), or the user may not publish to the subject."""
+        """Fail publishes: the session was lost (PUB-13), or the user may not publish to the subject."""
         self._cut_off(self._window.fail(error, subject))
 
     def _ended(self) -> None:
@@ -247,7 +247,7 @@ class Publisher:
 
 
 def _weakly(method: Callable[..., object]) -> Callable[..., None]:
-    """Call the method for as long as its object lives, without keeping that alive."""
+    """Return a function that calls the method while its object lives, and does not keep the object alive."""
     ref = WeakMethod(method)
 
     def call(*arguments: object) -> None:
@@ -259,7 +259,7 @@ def _weakly(method: Callable[..., object]) -> Callable[..., None]:
 
 
 def _unsubscribe(loop: asyncio.AbstractEventLoop, client: Client, route: Route) -> None:
-    """The publisher is gone; this may be any thread."""
+    """Unsubscribe after the publisher is gone; may run in any thread."""
     if not route.ended:
-        with suppress(RuntimeError):  # the loop is closed, and the subscription with it
+        with suppress(RuntimeError):  # the loop is closed, and the subscription is gone
             loop.call_soon_threadsafe(partial(client.unsubscribe, route))

@@ -1,4 +1,4 @@
-"""Publishing into streams: one message and its acknowledgement, or many under way at a time (PUB-01 to PUB-13)."""
+"""Publishing into streams: one message and its acknowledgement, or many at a time (PUB-01 to PUB-13)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _NO_STATS = PublishStats(0, 0, 0, 0, 0)
 
 
 class Publishing(JetStreamAPI):
-    """What a context does to publish.
+    """The publishing calls of a context.
 
-    What JetStream shall do with a message is said by keywords, those of `jetspark.jetstream.PublishOptions`: `msg_id`,
-    `expected_stream`, `expected_last_sequence`, `expected_last_subject_sequence`, `ttl`, `rollup`, `increment`,
-    `schedule` and so on. They become headers, in place of the caller's own of the same name.
+    Keyword arguments set the JetStream options of a message, the fields of `jetspark.jetstream.PublishOptions`:
+    `msg_id`, `expected_stream`, `expected_last_sequence`, `expected_last_subject_sequence`, `ttl`, `rollup`,
+    `increment`, `schedule` and so on. They become headers, and replace headers of the same name.
     """
 
     def __init__(
         self, connection: Connection, prefix: str, timeout: float, publishing: PublishSettings | None = None
     ) -> None:
         super().__init__(connection, prefix, timeout)
-        # For the fronts, not for their users: limits and times, and the window once there is one.
+        # Used by both fronts, not by users: limits and times, and the publisher once there is one.
         self._settings = publishing or PublishSettings()
         self._publisher: Publisher | None = None
 
@@ -52,35 +52,35 @@ class Publishing(JetStreamAPI):
     ) -> PubAck:
         """Publish a message and wait until a stream has stored it.
 
-        For more than a few messages, `publish_async` is many times as fast: it does not wait for each answer.
+        For more than a few messages, `publish_async` is many times faster: it does not wait for each answer.
 
         Parameters
         ----------
         headers
-            They are sent along, and left as they are.
+            Headers to send; the object is not changed.
         timeout
             Seconds for all of it; None takes `timeout` of the context.
         retry_attempts, retry_wait
-            When no stream takes the subject, try so often again (twice by default), after so many seconds each time
-            (0.25; PUB-03).
+            Number of retries while no stream takes the subject (default 2), and seconds before each (default 0.25;
+            PUB-03).
         fields
             See the class.
 
         Raises
         ------
         NoStreamResponseError
-            No stream takes the subject, retries included; nothing was stored.
+            No stream takes the subject, also after the retries; nothing was stored.
         WrongLastSequenceError, WrongStreamError, StreamStoreFailedError, APIError
             The stream refuses the message.
         PublishTimeoutError
-            No acknowledgement in time. Whether the message is stored is not known; it is not sent any more. Publish it
-            again with the same `msg_id`, and it is stored once.
+            No acknowledgement came in time. Whether the message is stored is not known; it is not sent again. Publish
+            it again with the same `msg_id` to store it only once.
         DisconnectedError
-            The session was lost meanwhile; as for a time-out.
+            The session was lost meanwhile; the same holds as for a timeout.
         InvalidAckError
-            Somebody answered, but no stream.
+            The answer did not come from a stream.
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
-            It cannot be sent; nothing was.
+            The message cannot be sent. Nothing was sent.
         """
         seconds = self.timeout if timeout is None else timeout
         together = publish_headers(headers, fields)
@@ -98,14 +98,14 @@ class Publishing(JetStreamAPI):
         headers: HeadersLike | None = None,
         **fields: Unpack[PublishFields],
     ) -> PubAckFuture:
-        """Publish a message; its acknowledgement comes to the future that this returns (PUB-10).
+        """Publish a message; the returned future gets its acknowledgement (PUB-10).
 
             acks = [await js.publish_async("orders.new", order) for order in orders]
             await js.publish_async_completed()
             sequences = [ack.result().seq for ack in acks]
 
-        It waits while `max_pending` publishes are under way, or the server takes nothing. When the session is lost, all
-        that are under way fail (PUB-13), and what was not sent by then is not sent any more.
+        It waits while `max_pending` publishes are open, or while the server accepts no data. When the session is lost,
+        all open publishes fail (PUB-13); those not sent by then are never sent.
 
         Parameters
         ----------
@@ -115,11 +115,11 @@ class Publishing(JetStreamAPI):
         Raises
         ------
         TooManyStalledError
-            `max_pending` publishes were under way, and none was acknowledged within `stall_wait` (PUB-11).
+            `max_pending` publishes were open, and none was acknowledged within `stall_wait` (PUB-11).
         OutboundBufferLimitError, ConnectionClosedError
-            There is no session, and no more may wait for one.
+            There is no session and the buffer is full, or the connection is closed.
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
-            It cannot be sent; nothing was.
+            The message cannot be sent. Nothing was sent.
         """
         publisher = self._publisher
         if publisher is None or publisher.over:
@@ -133,12 +133,12 @@ class Publishing(JetStreamAPI):
 
     @property
     def publish_async_pending(self) -> int:
-        """How many publishes of `publish_async` are not answered yet."""
+        """Number of publishes of `publish_async` that are not answered yet."""
         return 0 if self._publisher is None else self._publisher.pending
 
     @property
     def publish_async_stats(self) -> PublishStats:
-        """What became of the publishes of `publish_async` so far."""
+        """Counts of the outcomes of `publish_async` so far."""
         return _NO_STATS if self._publisher is None else self._publisher.stats
 
     async def publish_async_completed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
@@ -147,23 +147,23 @@ class Publishing(JetStreamAPI):
         Parameters
         ----------
         timeout
-            Seconds; None waits for as long as it takes, which `ack_timeout` bounds.
+            Seconds; None means no limit (`ack_timeout` limits each publish).
 
         Raises
         ------
         PublishTimeoutError
-            Some are still under way, and stay so.
+            Some publishes are still open, and stay open.
         """
         if self._publisher is not None:
             await self._publisher.completed(timeout)
 
     def batch(self, batch_id: str | None = None, *, timeout: float | None = None) -> BatchPublisher:
-        """Begin an atomic batch, of up to a thousand messages for one stream that sets `allow_atomic` (ADR-50).
+        """Return a new atomic batch, of up to a thousand messages for one stream with `allow_atomic` (ADR-50).
 
         Parameters
         ----------
         batch_id
-            Up to 64 characters; a fresh one by default.
+            Up to 64 characters; generated by default.
         timeout
             Seconds to wait for each answer; None takes `timeout` of the context.
 

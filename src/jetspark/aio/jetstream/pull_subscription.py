@@ -1,4 +1,4 @@
-"""A pull subscription: asks a consumer for messages when it is asked for some (ADR-13)."""
+"""A pull subscription: pulls from a consumer when `fetch` is called (ADR-13)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = ["PullSubscription"]
 
 
 class PullSubscription:
-    """Made by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
+    """A pull subscription. Created by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
 
         for message in await subscription.fetch(10, timeout=1):
             await message.ack()
 
-    A context manager unsubscribes at its end.
+    As a context manager it unsubscribes at the end.
     """
 
     def __init__(self, js: JetStreamAPI, binding: Binding) -> None:
@@ -70,7 +70,7 @@ class PullSubscription:
 
     @property
     def created(self) -> bool:
-        """The consumer was made by this subscription, and is deleted with it."""
+        """Whether this subscription created the consumer; then it deletes the consumer at its end."""
         return self._binding.created
 
     @property
@@ -80,12 +80,12 @@ class PullSubscription:
 
     @property
     def closed(self) -> bool:
-        """It has ended; nothing more is pulled."""
+        """Whether it has ended; nothing more is pulled."""
         return self._ending or self._closed
 
     @property
     def pending_msgs(self) -> int:
-        """Messages that came too late for their fetch, and wait for the next one."""
+        """Messages that came too late for their fetch; the next fetch returns them."""
         return len(self._buffer)
 
     @property
@@ -95,7 +95,7 @@ class PullSubscription:
 
     @property
     def delivered(self) -> int:
-        """Messages handed out so far."""
+        """Messages returned so far."""
         return self._delivered
 
     async def __aenter__(self) -> Self:
@@ -113,36 +113,36 @@ class PullSubscription:
         timeout: float | None = 5.0,  # noqa: ASYNC109 (the deadline is part of the call)
         heartbeat: float | None = None,
     ) -> list[Msg]:
-        """Fetch messages: what is there already, or else wait for something (ADR-13).
+        """Fetch messages that are available, or else wait for a first one (ADR-13).
 
-        It returns as soon as it has anything, so mostly not the whole batch. Calls may run side by side.
+        It returns as soon as it has a message, so often fewer than `batch`. Calls may run concurrently.
 
         Parameters
         ----------
         batch
             Most messages.
         timeout
-            Seconds to wait for the first one; None waits for ever, by one pull after the other.
+            Seconds to wait for the first message; None means no limit, with one pull after the other.
         heartbeat
-            Let the server give a sign of life after so many seconds of silence; less than half of `timeout`. Then a
-            server, or consumer, that is gone is noticed after two of them.
+            Seconds of silence after which the server sends a heartbeat; less than half of `timeout`. If none came for
+            two intervals, the server or the consumer is considered gone.
 
         Raises
         ------
         ConfigError
-            The arguments make no sense; nothing was sent.
+            The arguments are not valid. Nothing was sent.
         NoMessageError
-            No message in time.
+            No message came in time.
         StatusError
-            The consumer is gone (ConsumerDeletedError, NoConsumerResponseError), pushes (ConsumerIsPushError), or
-            allows less than that (PullLimitExceededError, which names the limit). An error that came behind messages
-            is raised by the next call.
+            The consumer is gone (ConsumerDeletedError, NoConsumerResponseError), is a push consumer
+            (ConsumerIsPushError), or allows less than that (PullLimitExceededError, which names the limit). If an error
+            comes after messages, the next call raises it.
         MissedHeartbeatError
             Neither a message nor a heartbeat came.
         DisconnectedError
             The session was lost before a message came.
         SubscriptionClosedError, ConnectionClosedError
-            It has ended.
+            The subscription or the connection is closed.
         """
         self._connection._check_loop()
         options = FetchOptions(self.stream, self.consumer, batch, timeout, heartbeat)
@@ -166,7 +166,7 @@ class PullSubscription:
             self._give_back(got)
             raise
         else:
-            self._give_back(got[options.batch :])  # it may have got its own ones and such that were left
+            self._give_back(got[options.batch :])  # it may have both its own messages and left ones
             del got[options.batch :]
         finally:
             self._fetchers.discard(fetcher)
@@ -180,19 +180,19 @@ class PullSubscription:
             raise problem
 
     def _give_back(self, messages: list[Message]) -> None:
-        """Messages of a fetch that does not hand them out."""
+        """Put back the messages of a fetch that does not return them."""
         if messages and not self._closed:
             self._buffer.extendleft(reversed(messages))
             self._offer()
 
     def _keep(self, late: list[Message]) -> None:
-        """What came too late for its fetch."""
+        """Keep messages that came too late for their fetch."""
         if not self._closed:
             self._buffer.extend(late)
             self._offer()
 
     def _offer(self) -> None:
-        """Let fetches that wait look at what is left: their own pulls may bring nothing for long."""
+        """Let waiting fetches look at the kept messages: their own pulls may bring nothing for long."""
         for fetcher in self._fetchers:
             fetcher.look()
 
@@ -201,44 +201,44 @@ class PullSubscription:
         return f"{self._inbox}.{self._pulls}"
 
     async def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
-        """Configuration and state of the consumer.
+        """Return configuration and state of the consumer.
 
         Raises
         ------
         ConsumerNotFoundError
-            It is gone (10014).
+            The consumer does not exist any more (10014).
         """
         return await self._js.request(ConsumerInfoRequest(self.stream, self.consumer), timeout)
 
     async def unsubscribe(self) -> None:
-        """End the subscription now. A consumer that it made is deleted (UNS-01). Open fetches return what they have.
+        """End the subscription now. A consumer that it created is deleted (UNS-01). Open fetches return what they have.
 
         Raises
         ------
         SubscriptionClosedError
-            It has ended before.
+            The subscription has already ended.
         ConsumerNotFoundError, APIError, RequestTimeoutError
-            The consumer could not be deleted. The subscription has ended all the same.
+            The consumer could not be deleted. The subscription has ended anyway.
         """
         self._check_open(self._closed)
         await drive(unsubscribe(self._binding), self._js.request, self._end)
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Pull no more, and end when the messages that wait were fetched. A consumer that it made is deleted then.
+        """Pull no more, and end when the waiting messages were fetched. Then a consumer that it created is deleted.
 
-        Should that fail, it is told as an event (UNS-04). Open fetches return what they have.
+        If the deletion fails, an event reports that (UNS-04). Open fetches return what they have.
 
         Parameters
         ----------
         timeout
-            Seconds until all must be fetched; None is the connection's `drain_timeout`.
+            Seconds until all must be fetched; None takes the connection's `drain_timeout`.
 
         Raises
         ------
         SubscriptionClosedError
-            It has ended before.
+            The subscription has already ended.
         DrainTimeoutError
-            The rest was dropped.
+            It took too long; the remaining messages were dropped.
         """
         self._check_open(self._closed or self._ending)
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
@@ -266,8 +266,8 @@ class PullSubscription:
         if not self._ending:
             self._stop_fetching()
 
-    async def _emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (nothing is waited for)
-        """Delete the consumer if it is ours. What came too late for its fetch is left: nobody will fetch it."""
+    async def _emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (there is nothing to wait for)
+        """Delete the consumer if this subscription created it. Kept messages are dropped: nobody will fetch them."""
         if not self._closed:
             problem = await drive(drain(self._binding), self._js.request, self._end)
             if problem is not None:
@@ -292,14 +292,14 @@ class PullSubscription:
         self._buffer.clear()
 
     async def _fetched(self, _: Step) -> None:
-        """Wait until nothing more is under way, and all that came was fetched."""
+        """Wait until nothing more can come, and all received messages were fetched."""
         with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
             await self._connection._confirm(None)
         if self._buffer:
             loop = asyncio.get_running_loop()
             self._empty, self._asked = loop.create_future(), loop.create_future()
             await self._empty
-            await asyncio.wait([self._asked], timeout=ACK_PATIENCE)  # for the acks of what was fetched last
+            await asyncio.wait([self._asked], timeout=ACK_PATIENCE)  # for the acks of the messages fetched last
 
     def _look_empty(self) -> None:
         if self._empty is not None and not self._buffer and not self._empty.done():

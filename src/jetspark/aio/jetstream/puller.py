@@ -1,7 +1,7 @@
-"""Drives the pull engine on the event loop: a subscription of its own, a timer, the session's changes.
+"""Drives the pull engine on the event loop: a subscription of its own, a timer, and the changes of the session.
 
-Messages come in reads of the socket. What a read brought is accounted for at its end, as a whole, and moved to `ready`;
-only statuses are looked at one by one, in their place. So nothing here runs for each message.
+Messages come in socket reads. At the end of a read its messages are counted together and moved to `ready`; only
+statuses are handled one by one, in their order. So no code here runs for each message.
 """
 
 from __future__ import annotations
@@ -45,32 +45,32 @@ class Puller:
     options
         From `jetspark.flow.pull`.
     pins
-        Ids of the handle's pinned clients.
+        Pin ids of the handle, by priority group.
     acks
-        Whether the consumer wants acknowledgements; without, those of the messages do nothing (ACK-08).
+        Whether the consumer wants acknowledgements; otherwise the messages' ack calls do nothing (ACK-08).
     on_news
-        Called when messages came, or the end.
+        Called when messages came, and at the end.
     on_warning
-        Told what the user should know.
+        Called with each warning for the user.
     ready
-        Where messages go; those that are there already are taken over.
+        Where messages go; messages that it already has are taken over.
     check
-        Asked how many of the messages that came are good; the others are dropped.
+        Returns how many of the new messages are good; the others are dropped.
     on_heartbeat
-        Told each heartbeat.
+        Called with each heartbeat.
     on_late
-        Takes what the server sent to a fetch that did not wait for it any longer (R18).
+        Receives messages that the server sent to a fetch that had timed out (R18).
     on_linger
-        Given, at such an end, what is done when nothing can come to `on_late` any more.
+        Called at such an end with a future, which is done when nothing more can come to `on_late`.
 
     Attributes
     ----------
     ready
-        Messages that arrived and were not taken. Who takes them tells so by `report`.
+        Messages that arrived and were not taken. After taking some, the reader must call `report`.
     taken_size
-        Bytes taken from `ready`; kept by who takes them where the engine counts bytes.
+        Bytes taken from `ready`; the reader updates it if `counts_bytes`.
     ended, error
-        Nothing more will come, and why.
+        Whether nothing more will come, and why.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Puller:
         self._subject = ""
         self._frames: deque[bytes] = deque(maxlen=4)  # pulls that may still wait to be sent
         if self.ready:
-            self._hold(list(self.ready))  # at once, as another thread may take from it
+            self._hold(list(self.ready))  # copied in one step, as another thread may take messages
 
     def __repr__(self) -> str:
         return f"<Puller {self._look_up.stream}/{self._look_up.consumer} {'ended' if self.ended else 'open'}>"
@@ -125,7 +125,7 @@ class Puller:
     # -- life ----------------------------------------------------------------------------------------------------
 
     def start(self, began: float | None = None) -> None:
-        """Subscribe and pull. The time of a fetch runs since `began`, or from now.
+        """Subscribe and pull. The time of a fetch counts from `began`, or from now.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class Puller:
         client = self._client
         inbox = client.new_inbox()
         route = client.subscribe(f"{inbox}.*")
-        route.unlimited = True  # what was pulled is never dropped (R43): the pulls are the limit
+        route.unlimited = True  # pulled messages are never dropped (R43): the pulls are the limit
         if not self._acks:
             route.owner = None
         self._prefix = inbox.encode() + b"."
@@ -148,19 +148,19 @@ class Puller:
         self._act()
 
     def report(self) -> None:
-        """Messages were taken from `ready`, or are waited for."""
+        """Note that messages were taken from `ready`, or that a reader waits."""
         self._sync()
         self._act()
 
     def stop(self, error: Error | None = None) -> None:
-        """End now. What was not taken stays in `ready`."""
+        """End now. Messages that were not taken stay in `ready`."""
         self.engine.stop(error)
         self._act()
 
     def leave(self, on_left: Callable[[deque[Msg]], None]) -> asyncio.Future[None] | None:
-        """End for a caller who was cancelled: `on_left` takes what is ready, now and as often as more comes.
+        """End for a cancelled caller: `on_left` receives the messages in `ready`, now and whenever more come.
 
-        Returns what is done when nothing more can come, None where that is so already, or was told to `on_linger`.
+        Returns a future that is done when nothing more can come; None if nothing can, or if `on_linger` got the future.
         """
         on_left(self.ready)
         if self.ended or self._route is None:
@@ -171,7 +171,7 @@ class Puller:
         return self.retire()
 
     def adopt(self, messages: Sequence[Msg]) -> None:
-        """Take over messages that another call had pulled."""
+        """Take over messages that another call has pulled."""
         if messages:
             self._sync()
             self._hold(messages)
@@ -180,13 +180,13 @@ class Puller:
                 self._on_news()
 
     def drain(self) -> None:
-        """Pull no more; what was pulled and is under way still comes, then it ends."""
+        """Pull no more; messages of open pulls that were sent still come, then it ends."""
         self.engine.drain()
         if not self.ended:
             self.retire()
 
     def retire(self) -> asyncio.Future[None]:
-        """Let the server send nothing more; ends when it has confirmed that, or cannot any more."""
+        """Ask the server to send nothing more; end when it has confirmed that, or when it cannot any more."""
         done = self._loop.create_future()
 
         def confirmed(_: Error | None) -> None:
@@ -203,10 +203,10 @@ class Puller:
             confirmed(None)
         return done
 
-    # -- told by the connection ----------------------------------------------------------------------------------
+    # -- called by the connection --------------------------------------------------------------------------------
 
     def fail(self, error: Error, subject: str | None = None) -> None:
-        """The session is over, or the user may not publish the pulls."""
+        """Handle the end of the session, or that the user may not publish the pulls."""
         if subject is None:
             self._sync()
             self._client.outbound.withdraw(self._frames)
@@ -216,14 +216,14 @@ class Puller:
         self._act()
 
     def session_restored(self) -> None:
-        """Another session is open."""
+        """Handle that another session is open."""
         self._sync()
         self.engine.reconnected(self._now())
         self._act()
         self._tell()
 
     def _on_read(self) -> None:
-        """The end of a read that brought messages, or of the subscription."""
+        """Handle the end of a socket read that brought messages, or of the subscription."""
         route = self._route
         assert route is not None
         route.waiting = True
@@ -248,8 +248,8 @@ class Puller:
         return True
 
     def _tell(self) -> None:
-        """Something changed, perhaps only `until_pull`."""
-        if not self.ended:  # the end is told when it comes
+        """Report a change, perhaps only of `until_pull`."""
+        if not self.ended:  # `_finish` reports the end
             self._on_news()
 
     @property
@@ -259,12 +259,12 @@ class Puller:
 
     @property
     def counts_bytes(self) -> bool:
-        """Whether `taken_size` has to be kept."""
+        """Whether the reader must update `taken_size`."""
         return self.engine.counts_bytes
 
     @property
     def counted(self) -> int:
-        """Messages that were in `ready` so far."""
+        """Messages that were put into `ready` so far."""
         return self._counted
 
     @property
@@ -299,12 +299,12 @@ class Puller:
         engine.delivered(self._now(), len(messages), size)
 
     def _hold(self, messages: Sequence[Msg]) -> None:
-        """Count messages that are in the buffer and were pulled by another."""
+        """Count messages in the buffer that another call has pulled."""
         self._counted += len(messages)
         self.engine.adopted(len(messages), sum(map(message_size, messages)) if self.engine.counts_bytes else 0)
 
     def _sync(self) -> None:
-        """Tell the engine what was taken since it was told last."""
+        """Pass to the engine how many messages were taken since the last call."""
         count = self.handed - self._told
         if count > 0:
             size = self.taken_size - self._told_size
@@ -312,7 +312,7 @@ class Puller:
             self._told_size += size
             self.engine.handed_out(self._now(), count, size)
 
-    # -- doing ---------------------------------------------------------------------------------------------------
+    # -- actions -------------------------------------------------------------------------------------------------
 
     def _act(self) -> None:
         for action in self.engine.take():
@@ -337,7 +337,7 @@ class Puller:
         self._connection._send_soon()
 
     def _set_timer(self, when: float | None) -> None:
-        """Call `_tick` at that time or before; an early call does no harm, so a later time needs no new timer."""
+        """Call `_tick` at that time or earlier; an early call does no harm, so a later time needs no new timer."""
         if self._timer is not None and (when is None or when < self._timer.when()):
             self._timer.cancel()
             self._timer = None
@@ -351,7 +351,7 @@ class Puller:
         self._act()
 
     async def _ask(self) -> None:
-        """Look the consumer up."""
+        """Ask the server whether the consumer exists."""
         failure: Error | None = None
         try:
             await self._js.request(self._look_up)
@@ -367,7 +367,7 @@ class Puller:
             return
         self._count()
         self.error = error
-        self.ended = True  # behind the last messages and the reason, for which other threads look then
+        self.ended = True  # set after the last messages and `error`, because other threads read those next
         self._set_timer(None)
         self._client.dependents.discard(self)
         self._client.watchers.discard(self)
@@ -380,10 +380,10 @@ class Puller:
         if self.engine.orphaned and self._on_late is not None and self._client.outbound.online:
             self._linger(route, self._on_late)
         else:
-            self._connection._send_late(self._client.routes.remove(route))  # together with what the caller does next
+            self._connection._send_late(self._client.routes.remove(route))  # sent with the caller's next frames
 
     def _linger(self, route: Route, on_late: Callable[[deque[Msg]], None]) -> None:
-        """Keep what the server sends until it has heard of the end."""
+        """Keep messages until the server has confirmed the end."""
         done = self._loop.create_future()
 
         def confirmed(_: Error | None) -> None:
@@ -400,7 +400,7 @@ class Puller:
 
 
 def _pending(message: Message) -> tuple[int, int] | None:
-    """What the Nats-Pending headers of a status say, None where they are missing or no numbers."""
+    """Return the numbers of the Nats-Pending headers of a status; None if they are missing or not numbers."""
     headers = message.headers
     try:
         return int(headers[PENDING_MESSAGES]), int(headers[PENDING_BYTES])

@@ -1,4 +1,4 @@
-"""A push subscription: a consumer sends its messages, this hands them out (ADR-15)."""
+"""A push subscription: returns the messages that a consumer pushes (ADR-15)."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ __all__ = ["PushCallback", "PushSubscription"]
 
 
 PushCallback = Callable[[Msg], Awaitable[None] | None]
-"""Takes each message. They run one after the other, in order."""
+"""Called with each message, in order and one at a time."""
 
 
 class PushSubscription(Subscription):
-    """Made by `JetStream.subscribe` and `subscribe_bind`.
+    """A push subscription. Created by `JetStream.subscribe` and `subscribe_bind`.
 
         async for message in subscription:
             await message.ack()
 
-    Heartbeats, flow control, gaps and other statuses are taken care of; what the user should know of them is told as an
-    event of the connection. A context manager unsubscribes at its end.
+    Heartbeats, flow control, gaps and other statuses are handled here. Problems are reported as events of the
+    connection. As a context manager it unsubscribes at the end.
     """
 
     def __init__(self, js: JetStreamAPI, feed: PushFeed, callback: PushCallback | None, *, auto_ack: bool) -> None:
@@ -53,7 +53,7 @@ class PushSubscription(Subscription):
         self._reading: asyncio.Future[None] | None = None
         self._auto_ack = auto_ack
         self._direct: Callable[[Msg], object] | None = getattr(callback, "direct", None)
-        if self._direct is not None:  # the blocking front calls it, on a thread that takes the messages itself
+        if self._direct is not None:  # the blocking front calls it, in a thread that takes the messages itself
             self._reading = asyncio.get_running_loop().create_future()
             callback = None
         super().__init__(js.connection, feed.route, _acking(js, callback) if callback and auto_ack else callback)
@@ -69,12 +69,12 @@ class PushSubscription(Subscription):
 
     @property
     def consumer(self) -> str:
-        """Name of the consumer; of an ordered subscription, of the present one."""
+        """Name of the consumer; for an ordered subscription, of the present one."""
         return self._feed.binding.consumer
 
     @property
     def created(self) -> bool:
-        """The consumer was made by this subscription, and is deleted with it."""
+        """Whether this subscription created the consumer; then it deletes the consumer at its end."""
         return self._feed.binding.created
 
     @property
@@ -84,7 +84,7 @@ class PushSubscription(Subscription):
 
     @property
     def sid(self) -> int:
-        """Its id on the connection; an ordered subscription gets another one with each consumer."""
+        """Subscription id on the connection; an ordered subscription gets a new one with each consumer."""
         return self._feed.sid
 
     @property
@@ -99,7 +99,7 @@ class PushSubscription(Subscription):
 
     @property
     def delivered(self) -> int:
-        """Messages that came so far. Statuses are none, and messages that an ordered subscription skipped neither."""
+        """Messages received so far, without statuses and without messages that an ordered subscription dropped."""
         return self._route.received - self._route.dropped
 
     async def __aenter__(self) -> Self:
@@ -112,33 +112,33 @@ class PushSubscription(Subscription):
             await self.unsubscribe()
 
     async def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
-        """Configuration and state of the consumer.
+        """Return configuration and state of the consumer.
 
         Raises
         ------
         ConsumerNotFoundError
-            It is gone (10014).
+            The consumer does not exist any more (10014).
         ConsumerResettingError
-            The ordered subscription is between two consumers; ask again.
+            The ordered subscription is between two consumers; call it again.
         """
         if self._feed.resetting:
             raise ConsumerResettingError(f"{self!r} is making its next consumer; ask again")
         return await self._js.request(ConsumerInfoRequest(self.stream, self.consumer), timeout)
 
     async def unsubscribe(self, max_msgs: int = 0) -> None:
-        """End the subscription now and drop what waits. A consumer that it made is deleted (UNS-01).
+        """End the subscription now and drop waiting messages. A consumer that it created is deleted (UNS-01).
 
         Parameters
         ----------
         max_msgs
-            End after that many messages in all instead. The consumer then stays, until its `inactive_threshold`.
+            End after that many messages in total instead. The consumer then stays until its `inactive_threshold`.
 
         Raises
         ------
         SubscriptionClosedError
-            It has ended before.
+            The subscription has already ended.
         ConsumerNotFoundError, APIError, RequestTimeoutError
-            The consumer could not be deleted. The subscription has ended all the same.
+            The consumer could not be deleted. The subscription has ended anyway.
         """
         self._check(self._over)
         if max_msgs:
@@ -147,23 +147,23 @@ class PushSubscription(Subscription):
             await self._feed.run(unsubscribe(self._feed.binding), act=self._end)
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """End the subscription without losing a message: those that came are still handed out, and can be acked.
+        """End the subscription without losing a message: received messages are still returned, and can be acked.
 
-        A consumer that it made is deleted when the last one was (UNS-03). Should that fail, it is told as an event.
-        Without a callback somebody else has to take the messages meanwhile. In its own callback, which cannot wait for
-        its own end, this returns at once.
+        A consumer that it created is deleted after the last message (UNS-03). If the deletion fails, an event reports
+        that. Without a callback another task must take the messages. In its own callback this returns at once, because
+        it cannot wait for its own end.
 
         Parameters
         ----------
         timeout
-            Seconds until all must be taken; None is the connection's `drain_timeout`.
+            Seconds until all must be taken; None takes the connection's `drain_timeout`.
 
         Raises
         ------
         SubscriptionClosedError
-            It has ended before.
+            The subscription has already ended.
         DrainTimeoutError
-            The rest was dropped.
+            It took too long; the remaining messages were dropped.
         """
         self._check(self._retired)
         if self._task is not None and self._task is asyncio.current_task():
@@ -184,16 +184,16 @@ class PushSubscription(Subscription):
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             ) from None
         except BaseException:
-            self._retired = self._over  # it can be drained, or unsubscribed, again
+            self._retired = self._over  # it can be drained or unsubscribed again
             raise
 
     def _retire(self) -> None:
-        """Tell the server to send nothing more."""
+        """Ask the server to send nothing more."""
         self._retired = True
         self._feed.retire()
 
     async def _emptied(self, *, confirm: bool) -> None:
-        """Wait until all that came was taken and handled; then the consumer goes, if this subscription made it."""
+        """Wait until all received messages were taken and handled; then delete a consumer that this one created."""
         if self._over:
             return
 
@@ -213,9 +213,9 @@ class PushSubscription(Subscription):
             self._connection._tell(ErrorOccurred(problem))
 
     async def _handed_out(self) -> None:
-        """Wait until a reader has taken what waits, and asks for more: by then it has acknowledged the last one.
+        """Wait until a reader has taken the waiting messages and asks for more: then it has acknowledged the last one.
 
-        A reader who does not ask again is waited for a moment only.
+        If the reader does not ask again, the wait is short.
         """
         self._feed.absorb()
         route = self._route
@@ -223,14 +223,14 @@ class PushSubscription(Subscription):
             loop = asyncio.get_running_loop()
             self._empty, self._asked = loop.create_future(), loop.create_future()
             route.watched = True
-            self._look_empty()  # another thread may have taken all before it could know
+            self._look_empty()  # another thread may have taken all before `watched` was set
             await self._empty
             self._empty = None
             await asyncio.wait([self._asked], timeout=ACK_PATIENCE)
             self._asked = None
 
     async def _end(self, _: Step) -> None:
-        """End now; nobody wants what waits."""
+        """End now and drop the waiting messages."""
         self._retired = self._over = True
         self._feed.close()
         self._route.discard()
@@ -244,7 +244,7 @@ class PushSubscription(Subscription):
     # -- for the blocking front ----------------------------------------------------------------------------------
 
     def _drain_soon(self, timeout: float | None) -> None:
-        """Drain on a task of its own: for a callback, which cannot wait for its own end."""
+        """Drain in a task of its own: for a callback, which cannot wait for its own end."""
 
         async def run() -> None:
             try:
@@ -256,7 +256,7 @@ class PushSubscription(Subscription):
 
     @property
     def _wants_taken(self) -> bool:
-        """Whether `_tell_taken` has something to do. May be asked from any thread."""
+        """Whether `_tell_taken` has something to do. May be read from any thread."""
         route, mark = self._route, self._feed.mark
         return (
             (mark is not None and self._feed.handed_out >= mark)
@@ -265,24 +265,24 @@ class PushSubscription(Subscription):
         )
 
     def _tell_taken(self) -> None:
-        """A message was taken while somebody wanted to know."""
+        """Note that a message was taken while the route was watched."""
         self._feed.taken()
         super()._taken()
         if self._retired:
             self._look_empty()
 
     def _reader_ended(self) -> None:
-        """The thread that called the callback is done with the last message."""
+        """Note that the thread of the callback has handled the last message."""
         if self._reading is not None and not self._reading.done():
             self._reading.set_result(None)
 
     @property
     def _awaits_asking(self) -> bool:
-        """Whether `_asked_again` has something to do. May be asked from any thread."""
+        """Whether `_asked_again` has something to do. May be read from any thread."""
         return self._asked is not None
 
     def _asked_again(self) -> None:
-        """Somebody asks for a message, and none waits."""
+        """Note that a reader asks for a message and none waits."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)
 
@@ -297,7 +297,7 @@ class PushSubscription(Subscription):
 
 
 def _acking(js: JetStreamAPI, callback: PushCallback) -> PushCallback:
-    """The callback, and an acknowledgement when it returns; not when it raises, nor when it has settled the message."""
+    """Return the callback with an ack after it; without an ack if it raises or has settled the message."""
 
     async def call(message: Msg) -> None:
         result = callback(message)

@@ -1,6 +1,6 @@
-"""What the server answers in pages, to the user one sequence: to iterate, or all of it at once.
+"""Paged answers of the server as one sequence: to iterate, or as one list.
 
-Both fronts are fed by `pages`, so that the blocking one crosses to the event loop once for a page and not for an entry.
+Both fronts use `pages`, so the blocking front calls the event loop once for a page and not for each entry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Results(Generic[T]):
-    """An async iterable of what comes in pages. Each iteration asks anew, page by page, as far as it is read.
+    """An async iterable of entries that come in pages. Each iteration requests the pages again, as far as it is read.
 
     async for name in js.stream_names():
         ...
@@ -27,7 +27,7 @@ class Results(Generic[T]):
         self._pages = pages
 
     def pages(self) -> AsyncGenerator[list[T], None]:
-        """The entries, one list a page; a page may be empty."""
+        """Return an async generator of the pages, a list each; a page may be empty."""
         return self._pages()
 
     async def __aiter__(self) -> AsyncIterator[T]:
@@ -40,12 +40,12 @@ class Results(Generic[T]):
             await pages.aclose()
 
     async def all(self) -> list[T]:
-        """Everything, in one list."""
+        """Return all entries in one list."""
         return [entry async for page in self._pages() for entry in page]
 
 
 class Listing(Results[T]):
-    """A list of the JetStream API. In a cluster entries can be missing, which `missing` and `offline` tell."""
+    """A list of the JetStream API. In a cluster entries can be missing; see `missing` and `offline`."""
 
     def __init__(self, ask: Callable[[PagedRequest[T]], Awaitable[Page[T]]], request: PagedRequest[T]) -> None:
         super().__init__(self._ask_all)

@@ -1,4 +1,4 @@
-"""Looks, on the event loop's clock, whether a push consumer has been silent for too long."""
+"""Checks, on the event loop's clock, whether a push consumer has been silent for too long."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["SilenceWatch"]
 class SilenceWatch:
     """A `HeartbeatMonitor` with its timer.
 
-    What arrives only moves the monitor's time. The timer finds that out when it fires, so a message costs no timer.
+    A message only moves the monitor's time. The timer checks that time when it fires, so a message needs no new timer.
 
     Parameters
     ----------
     monitor
-        None watches nothing: the consumer sends no heartbeats.
+        The monitor; None if the consumer sends no heartbeats.
     excused
-        Whether we could not have seen anything, because nothing is read at the moment.
+        Returns whether the silence has a local reason: nothing is read from the socket now.
     on_alarm
-        Told of each period of silence, with its seconds.
+        Called for each period of silence, with its length in seconds.
     """
 
     def __init__(
@@ -35,24 +35,24 @@ class SilenceWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def seen(self) -> None:
-        """Something came."""
+        """Note that a message or a heartbeat came."""
         if self._monitor is not None:
             self._monitor.seen(self._loop.time())
 
     def resume(self) -> None:
-        """Count from now on."""
+        """Start watching, from now on."""
         if self._monitor is not None:
             self._monitor.resume(self._loop.time())
             self._set_timer()
 
     def pause(self) -> None:
-        """Count no longer: there is no session, or no consumer."""
+        """Stop watching for now: there is no session, or no consumer."""
         if self._monitor is not None:
             self._monitor.pause()
             self._set_timer()
 
     def stop(self) -> None:
-        """Count never again."""
+        """Stop watching for good."""
         self.pause()
         self._monitor = None
 

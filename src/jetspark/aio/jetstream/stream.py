@@ -18,14 +18,14 @@ __all__ = ["Stream"]
 
 
 class Stream(StreamColumns):
-    """A stream by its name. Made by `create_stream`, `stream` and their like, on a context."""
+    """The handle of a stream. Created by `create_stream`, `stream` and similar calls of a context."""
 
     def __repr__(self) -> str:
         return f"<Stream {self.name!r}>"
 
     @property
     def cached_info(self) -> StreamInfo:
-        """Configuration and state as last told; `info` asks anew."""
+        """Configuration and state from the last answer; `info` asks the server."""
         return self._info
 
     async def info(
@@ -35,22 +35,22 @@ class Stream(StreamColumns):
         subjects_filter: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> StreamInfo:
-        """Ask for configuration and state (STM-02).
+        """Ask the server for configuration and state (STM-02).
 
         Parameters
         ----------
         deleted_details
-            Tell in `state.deleted` which sequences are gone.
+            Set `state.deleted` to the deleted sequences.
         subjects_filter
-            Tell in `state.subjects` how many messages each subject has that matches; `>` for all. There may be any
-            number of them: the server tells 100,000 at a time, and all pages are asked for.
+            Set `state.subjects` to the number of messages of each matching subject; `>` for all. The number of subjects
+            is not limited: the server returns 100,000 at a time, and all pages are requested.
         timeout
             Seconds, for each page; None takes `timeout` of the context.
 
         Raises
         ------
         StreamNotFoundError
-            It is gone (10059).
+            The stream does not exist any more (10059).
         """
         if subjects_filter is None:
             self._info = await self._js.request(StreamInfoRequest(self.name, deleted_details), timeout)
@@ -66,16 +66,16 @@ class Stream(StreamColumns):
                 return self._info
 
     async def update(self, *, timeout: float | None = None, **changes: object) -> StreamInfo:  # noqa: ASYNC109
-        """Change some fields of the configuration and keep the others, those of a newer server included.
+        """Change some fields of the configuration and keep the others, also fields of a newer server.
 
             await stream.update(max_age=timedelta(days=7))
 
-        The configuration is read, changed and written; somebody else's change between the two is overwritten.
+        The configuration is read, changed and written. A change by somebody else between read and write is overwritten.
 
         Raises
         ------
         StreamNotFoundError
-            It is gone (10059).
+            The stream does not exist any more (10059).
         StreamConfigError, APIError
             The change is not possible.
         """
@@ -84,5 +84,5 @@ class Stream(StreamColumns):
         return self._info
 
     async def delete(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Delete it with its messages and consumers. Errors are those of `info`."""
+        """Delete the stream with its messages and consumers. Errors are those of `info`."""
         await self._js.request(StreamDeleteRequest(self.name), timeout)

@@ -12,7 +12,7 @@ __all__ = ["StreamColumns"]
 
 
 class StreamColumns(StreamConsumers):
-    """What a stream gives as columns."""
+    """Reading a stream as Arrow columns."""
 
     def scan(
         self,
@@ -25,7 +25,7 @@ class StreamColumns(StreamConsumers):
         columns: Sequence[str] | None = None,
         max_batch_rows: int = 16_384,
     ) -> ScannedBatches:
-        """Read a range of the stream as Arrow record batches, which pandas, polars and DuckDB take.
+        """Read a range of the stream as Arrow record batches, which pandas, polars and DuckDB accept.
 
         It reads over a connection of its own, acknowledges nothing and leaves nothing on the server. Needs the `arrow`
         extra.
@@ -33,14 +33,14 @@ class StreamColumns(StreamConsumers):
         Parameters
         ----------
         subjects
-            Filters, with wildcards; they must not overlap. None reads all subjects.
+            Subject filters, with wildcards; they must not overlap. Empty means all subjects.
         start_sequence, start_time
-            First sequence, or the first message stored at or after a time (`datetime`, or nanoseconds since 1970 UTC).
-            Neither starts with the first message.
+            First sequence, or the time of the first message (`datetime`, or nanoseconds since 1970 UTC). Default: the
+            first message.
         end_sequence, end_time
-            The sequence, or the time, to stop before. Neither reads up to what is the last message now.
+            The sequence, or the time, to stop before. Default: after the message that is the last one now.
         columns
-            Of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None gives all.
+            Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
         max_batch_rows
             Most rows of a record batch.
 

@@ -17,7 +17,7 @@ __all__ = ["StreamConsumers"]
 
 
 class StreamConsumers(StreamMessages):
-    """What a stream does with its consumers. Parameters and errors are those of the same calls of the context."""
+    """The calls of a stream for its consumers. Parameters and errors are those of the same calls of the context."""
 
     async def create_consumer(
         self,
@@ -26,7 +26,7 @@ class StreamConsumers(StreamMessages):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: object,
     ) -> Consumer:
-        """Make a consumer; see `JetStream.create_consumer`."""
+        """Create a consumer; see `JetStream.create_consumer`."""
         return await self._js.create_consumer(self.name, config, timeout=timeout, **fields)
 
     async def update_consumer(
@@ -36,7 +36,7 @@ class StreamConsumers(StreamMessages):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: object,
     ) -> Consumer:
-        """Give a consumer a new configuration; see `JetStream.update_consumer`."""
+        """Replace the configuration of a consumer; see `JetStream.update_consumer`."""
         return await self._js.update_consumer(self.name, config, timeout=timeout, **fields)
 
     async def create_or_update_consumer(
@@ -46,11 +46,11 @@ class StreamConsumers(StreamMessages):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: object,
     ) -> Consumer:
-        """Make a consumer, or change the one of that name; see `JetStream.create_or_update_consumer`."""
+        """Create a consumer, or update the one of that name; see `JetStream.create_or_update_consumer`."""
         return await self._js.create_or_update_consumer(self.name, config, timeout=timeout, **fields)
 
     async def consumer(self, name: str, *, timeout: float | None = None) -> Consumer:  # noqa: ASYNC109
-        """The handle of a pull consumer that exists; see `JetStream.consumer`."""
+        """Return the handle of a pull consumer that exists; see `JetStream.consumer`."""
         return await self._js.consumer(self.name, name, timeout=timeout)
 
     def ordered_consumer(
@@ -60,13 +60,13 @@ class StreamConsumers(StreamMessages):
         max_reset_attempts: int | None = None,
         **fields: Unpack[OrderedFields],
     ) -> OrderedConsumer:
-        """Read the stream once and in order; see `JetStream.ordered_consumer`."""
+        """Return an ordered consumer of the stream; see `JetStream.ordered_consumer`."""
         return self._js.ordered_consumer(
             self.name, name_prefix=name_prefix, max_reset_attempts=max_reset_attempts, **fields
         )
 
     async def consumer_info(self, name: str, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
-        """Configuration and state of a consumer of either kind."""
+        """Return configuration and state of a pull or push consumer."""
         return await self._js.consumer_info(self.name, name, timeout=timeout)
 
     async def delete_consumer(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
@@ -80,11 +80,11 @@ class StreamConsumers(StreamMessages):
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerPause:
-        """Let a consumer deliver nothing until a time; see `JetStream.pause_consumer`."""
+        """Pause the delivery of a consumer until a time; see `JetStream.pause_consumer`."""
         return await self._js.pause_consumer(self.name, name, until, timeout=timeout)
 
     async def resume_consumer(self, name: str, *, timeout: float | None = None) -> ConsumerPause:  # noqa: ASYNC109
-        """Let a paused consumer go on."""
+        """Resume the delivery of a paused consumer."""
         return await self._js.resume_consumer(self.name, name, timeout=timeout)
 
     async def unpin_consumer(self, name: str, group: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
@@ -98,13 +98,13 @@ class StreamConsumers(StreamMessages):
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerInfo:
-        """Set a consumer back, or forward, to a sequence; see `JetStream.reset_consumer`."""
+        """Move a consumer to a sequence of the stream; see `JetStream.reset_consumer`."""
         return await self._js.reset_consumer(self.name, name, seq, timeout=timeout)
 
     def consumers(self, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
-        """Configuration and state of its consumers, in pages of 256; `timeout` is for each page."""
+        """List configuration and state of its consumers, in pages of 256; `timeout` is for each page."""
         return self._js.consumers(self.name, timeout=timeout)
 
     def consumer_names(self, *, timeout: float | None = None) -> Listing[str]:
-        """Names of its consumers, in pages of 1,024; `timeout` is for each page."""
+        """List the names of its consumers, in pages of 1,024; `timeout` is for each page."""
         return self._js.consumer_names(self.name, timeout=timeout)

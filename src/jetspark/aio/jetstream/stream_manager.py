@@ -22,10 +22,10 @@ __all__ = ["StreamManager"]
 
 
 class StreamManager(ConsumerManager):
-    """What a context does with streams.
+    """The calls of a context for streams.
 
-    A configuration is given as a `StreamConfig`, as its fields, or as both; then the fields are set on top of it. Names
-    are checked here (CFG-05), everything else by the server, which knows the rules of its version.
+    A configuration is a `StreamConfig`, its fields, or both; then the fields replace those of the `StreamConfig`. Names
+    are checked here (CFG-05). The server checks everything else, by the rules of its version.
     """
 
     async def create_stream(
@@ -35,7 +35,7 @@ class StreamManager(ConsumerManager):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: object,
     ) -> Stream:
-        """Make a stream. One that exists with the same configuration is returned.
+        """Create a stream. If it exists with the same configuration, it is returned.
 
         Parameters
         ----------
@@ -47,13 +47,13 @@ class StreamManager(ConsumerManager):
         Raises
         ------
         ConfigError, BadNameError
-            It cannot be sent.
+            The configuration cannot be sent.
         StreamNameInUseError
             A stream of that name has another configuration (10058).
         SubjectOverlapError
             Another stream stores some of the subjects (10065).
         StreamConfigError, APIError
-            The server refuses it.
+            The server refuses the configuration.
         """
         request = StreamCreateRequest(make_config(StreamConfig, config, fields))
         return Stream(self, await self.request(request, timeout))
@@ -65,9 +65,9 @@ class StreamManager(ConsumerManager):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: object,
     ) -> Stream:
-        """Give a stream a new configuration, the whole of it: what is left unset falls back to the server's default.
+        """Replace the whole configuration of a stream: fields that are not set get the server's default.
 
-        To change some fields and keep the others, those of a newer server included, use `Stream.update`.
+        To change some fields and keep the others, also fields of a newer server, use `Stream.update`.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class StreamManager(ConsumerManager):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: object,
     ) -> Stream:
-        """Update a stream, or make it where there is none. Parameters and errors are those of the two calls.
+        """Update a stream, or create it if there is none. Parameters and errors are those of the two calls.
 
         `timeout` is for each of the two requests that this may take.
         """
@@ -97,7 +97,7 @@ class StreamManager(ConsumerManager):
             return await self.create_stream(wanted, timeout=timeout)
 
     async def stream(self, name: str, *, timeout: float | None = None) -> Stream:  # noqa: ASYNC109
-        """The handle of a stream that exists.
+        """Return the handle of a stream that exists.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class StreamManager(ConsumerManager):
         await self.request(StreamDeleteRequest(name), timeout)
 
     def streams(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[StreamInfo]:
-        """Configuration and state of the streams, in pages of 256.
+        """List configuration and state of the streams, in pages of 256.
 
             async for info in js.streams():
                 ...
@@ -126,23 +126,23 @@ class StreamManager(ConsumerManager):
         Parameters
         ----------
         subject
-            Only streams that store subjects which match; wildcards are allowed.
+            Only streams that store matching subjects; wildcards are allowed.
         timeout
             Seconds, for each page; None takes `timeout` of the context.
         """
         return self.listing(StreamListRequest(subject), timeout)
 
     def stream_names(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[str]:
-        """Names of the streams, in pages of 1,024. Parameters are those of `streams`."""
+        """List the names of the streams, in pages of 1,024. Parameters are those of `streams`."""
         return self.listing(StreamNamesRequest(subject), timeout)
 
     async def stream_name_by_subject(self, subject: str, *, timeout: float | None = None) -> str:  # noqa: ASYNC109
-        """Name of the one stream that stores a subject (STR-01).
+        """Return the name of the only stream that stores a subject (STR-01).
 
         Raises
         ------
         NoMatchingStreamError
-            None does, or more than one (STR-02).
+            No stream stores it, or more than one (STR-02).
         """
         names = (await self.request(StreamNamesRequest(subject), timeout)).items
         if len(names) == 1:

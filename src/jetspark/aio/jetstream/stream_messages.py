@@ -1,4 +1,4 @@
-"""The messages of a stream, read and deleted one by one or in numbers, without a consumer."""
+"""The messages of a stream, read and deleted one by one or in batches, without a consumer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WILDCARDS: Final = frozenset("*>")
 
 
 class StreamMessages:
-    """What a stream does with its messages."""
+    """The calls of a stream for its messages."""
 
     def __init__(self, js: ConsumerManager, info: StreamInfo) -> None:
         self._js = js
@@ -38,7 +38,7 @@ class StreamMessages:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the stream."""
         return self._info.config.name
 
     async def get_msg(
@@ -56,7 +56,7 @@ class StreamMessages:
         Parameters
         ----------
         seq
-            Its sequence; with `next_by_subject` the first one that is looked at.
+            Sequence of the message; with `next_by_subject`, the first sequence to search.
         last_by_subject
             The last message of that subject; wildcards are allowed.
         next_by_subject
@@ -64,8 +64,8 @@ class StreamMessages:
         start_time
             The first message from that time on.
         direct
-            Take it from any replica, which may lag behind the last write, instead of the leader. None does so where
-            the stream has `allow_direct`.
+            Take it from any replica, which may lag behind the last write, instead of the leader. None does so if the
+            stream has `allow_direct`.
         timeout
             Seconds; None takes `timeout` of the context.
 
@@ -74,7 +74,7 @@ class StreamMessages:
         MessageNotFoundError
             There is no such message (10037).
         ConfigError
-            The choice is not one of those above.
+            The parameters are none of the combinations above.
         NoDirectGetError
             With `direct=True`: the stream does not allow it, or is gone.
         StreamNotFoundError
@@ -83,7 +83,7 @@ class StreamMessages:
         if direct or (direct is None and self._info.config.allow_direct):
             request: DirectGetRequest | DirectLastRequest
             if last_by_subject is not None and not _WILDCARDS & set(last_by_subject) and seq is None:
-                request = DirectLastRequest(self.name, last_by_subject)  # permissions can tell who may read what
+                request = DirectLastRequest(self.name, last_by_subject)  # permissions by subject
             else:
                 request = DirectGetRequest(self.name, seq, last_by_subject, next_by_subject, start_time)
             try:
@@ -119,28 +119,28 @@ class StreamMessages:
             async for message in stream.get_batch(1000, subject="orders.eu.>"):
                 ...
 
-        Requests of 1,000 messages and `max_bytes` at most follow one another as the messages are read, so that memory
-        is bounded whatever the stream holds. Any replica may answer; what was stored last may be missing.
+        Requests of at most 1,000 messages and `max_bytes` are sent one after the other as the messages are read, so
+        memory is bounded for a stream of any size. Any replica may answer; the last stored messages may be missing.
 
         Parameters
         ----------
         batch
-            Most messages in all; None takes what there is.
+            Most messages in total; None reads to the end.
         seq, start_time
-            Where to begin, at one of the two; by default at the first message.
+            First sequence or time, one of the two; default is the first message.
         subject
             Only messages of that subject; wildcards are allowed.
         max_bytes
-            Bytes that one request brings; may be exceeded by one message.
+            Most bytes of one answer; one message may exceed it.
         timeout
-            Seconds of silence after which an answer counts as lost; None takes `timeout` of the context.
+            Seconds of silence after which an answer is considered lost; None takes `timeout` of the context.
 
         Raises
         ------
         NoDirectGetError
             The stream does not allow direct get, or is gone.
         RequestTimeoutError
-            The answer stopped, and stopped again when asked anew: what came is not all.
+            The answer stopped, and stopped again after a repeated request: the result is not complete.
         """
         request = DirectBatchRequest(self.name, PAGE, seq, start_time, subject, max_bytes)
         if batch is not None and batch < 1:
@@ -159,19 +159,19 @@ class StreamMessages:
     ) -> Results[StoredMessage]:
         """Read the last message of each of many subjects, as they were at one moment (DIR-08). Needs `allow_direct`.
 
-        They come in the order of their sequences. All pages are of the moment of the first one, whatever is written
-        meanwhile (DIR-09). The server refuses when more than 1,024 subjects match.
+        They come in the order of their sequences. All pages are of the moment of the first one, also if messages are
+        written meanwhile (DIR-09). The server refuses the request if more than 1,024 subjects match.
 
         Parameters
         ----------
         subjects
             Subjects; wildcards are allowed.
         up_to_seq, up_to_time
-            The moment, as one of the two; now by default.
+            The moment, one of the two; default is now.
         batch, max_bytes
-            Messages and bytes that one request brings; the bytes may be exceeded by one message.
+            Most messages and bytes of one answer; one message may exceed the bytes.
         timeout
-            Seconds of silence after which an answer counts as lost; None takes `timeout` of the context.
+            Seconds of silence after which an answer is considered lost; None takes `timeout` of the context.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class StreamMessages:
         keep: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> int:
-        """Delete messages, all of them or some; returns how many (STM-03).
+        """Delete all or some messages; returns the number of deleted messages (STM-03).
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class StreamMessages:
         seq
             Only messages before that sequence.
         keep
-            Leave so many of the newest. Not together with `seq`.
+            Number of the newest messages to keep. Not together with `seq`.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class StreamMessages:
         return await self._js.request(StreamPurgeRequest(self.name, subject, seq, keep), timeout)
 
     async def delete_msg(self, seq: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Delete a message; its bytes stay in the store until they are written over.
+        """Delete a message; its bytes stay in the store until they are overwritten.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class StreamMessages:
         await self._js.request(MessageDeleteRequest(self.name, seq), timeout)
 
     async def secure_delete_msg(self, seq: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Delete a message and write random bytes over it. Slower; errors are those of `delete_msg`."""
+        """Delete a message and overwrite it with random bytes. Slower; errors are those of `delete_msg`."""
         await self._js.request(MessageDeleteRequest(self.name, seq, secure=True), timeout)
 
     def _silence(self, timeout: float | None) -> float:

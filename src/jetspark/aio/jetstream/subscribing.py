@@ -1,4 +1,4 @@
-"""Subscriptions of the classic kind (ADR-15): push, queue, ordered, pull."""
+"""Subscriptions in the classic style (ADR-15): push, queue, ordered, pull."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Subscribing"]
 
 
 class Subscribing(JetStreamAPI):
-    """What a context does with subscriptions."""
+    """The subscribing calls of a context."""
 
     async def subscribe(
         self,
@@ -48,61 +48,61 @@ class Subscribing(JetStreamAPI):
         skip_consumer_lookup: bool = False,
         max_reset_attempts: int | None = None,
     ) -> PushSubscription:
-        """Subscribe to a push consumer: to the durable one of that name, or to a new one (ADR-15).
+        """Subscribe to a push consumer: the durable one of that name, or a new one (ADR-15).
 
         Parameters
         ----------
         subject
-            Subject to receive. It finds the stream, unless `stream` names it, and is the filter of a new consumer.
+            Subject to receive. It selects the stream, unless `stream` is given, and is the filter of a new consumer.
         queue
-            Queue group: each message goes to one of its members. Without `durable` it is the durable name, too.
+            Queue group: each message goes to one of its members. Without `durable` it is also the durable name.
         cb
             Called with each message, one after the other. Without it, iterate the subscription or call `next_msg`.
         durable
-            Name of a consumer that outlives the subscription. Without it, and without a queue, the consumer is new, and
-            goes when nobody listens for `inactive_threshold` (5 s).
+            Name of a consumer that outlives the subscription. Without it, and without a queue, the consumer is new; the
+            server deletes it after `inactive_threshold` (5 s) without a subscriber.
         stream
             Name of the stream.
         config
-            Configuration of a new consumer. What it sets must agree with a consumer that exists.
+            Configuration of a new consumer. Its fields must agree with a consumer that exists.
         manual_ack
-            Leave acknowledging to `cb`. Otherwise a message is acknowledged when `cb` returns without having done that;
-            if it raises, the message is not.
+            Leave acknowledging to `cb`. Otherwise a message is acknowledged when `cb` returns, if `cb` has not done so;
+            if `cb` raises, the message is not acknowledged.
         ordered_consumer
-            Every message once and in order, without acknowledgement: after a gap, a silence or a loss of the session
-            the subscription makes its next consumer behind the last good message (ADR-17).
+            Every message once and in order, without acknowledgement. After a gap, silence or a lost session the
+            subscription creates its next consumer, which starts after the last good message (ADR-17).
         idle_heartbeat, inactive_threshold
             Seconds or a `timedelta`; as in the configuration.
         flow_control, deliver_policy, headers_only
             As in the configuration.
         pending_msgs_limit, pending_bytes_limit
-            What may wait here; 0 or less for no limit. By default as many messages as the connection's options say, or
-            may be unacknowledged if that is more, and 256 MiB.
+            Limits of the waiting messages; 0 or less means no limit. Default: the connection's option for messages, or
+            `max_ack_pending` of the consumer if that is more, and 256 MiB.
         overflow
-            When more comes: `drop` drops it and tells `SlowConsumer`, and the server delivers it again unless the ack
-            policy is none; `pause` reads nothing more from the server for a while. An ordered subscription loses
-            nothing either way.
+            When a limit is reached: `drop` drops new messages and reports `SlowConsumer`; the server delivers them
+            again unless the ack policy is none. `pause` stops reading from the server for a while. An ordered
+            subscription loses nothing either way.
         heartbeat_alarm_factor
-            Heartbeat intervals of silence, after which `MissedHeartbeatError` is told as an event; again each such
+            Heartbeat intervals of silence after which an event reports `MissedHeartbeatError`, again after each such
             period.
         manage_status
-            False hands heartbeats, flow control requests and all other statuses over as messages (`Msg.status`), to be
-            answered by the user. Gaps and silence are not watched then.
+            False returns heartbeats, flow control requests and all other statuses as messages (`Msg.status`); the user
+            must answer them. Then gaps and silence are not watched.
         skip_consumer_lookup
-            Do not ask for the consumer first: for users who may not.
+            Do not look up the consumer first: for users without the permission.
         max_reset_attempts
-            Tries in a row to make the next consumer of an ordered subscription; None for no limit.
+            Most tries in a row to create the next consumer of an ordered subscription; None for no limit.
 
         Raises
         ------
         ConfigError, BadNameError, BadSubjectError
-            The options make no sense; nothing was sent.
+            The options are not valid. Nothing was sent.
         NoMatchingStreamError
             No stream, or more than one, stores the subject.
         BindingError
-            The consumer exists, and is bound, or is another one than that; the subclass tells what differs.
+            The consumer exists and is bound, or it differs from the options; the subclass says how.
         APIError
-            The server refuses to make the consumer.
+            The server refuses to create the consumer.
         """
         if ordered_consumer and not manage_status:
             raise ConfigError("an ordered subscription lives by its statuses; it cannot hand them over")
@@ -150,27 +150,27 @@ class Subscribing(JetStreamAPI):
         manage_status: bool = True,
         skip_consumer_lookup: bool = False,
     ) -> PushSubscription:
-        """Subscribe to a push consumer that exists; it is never made, changed or deleted (BND-01).
+        """Subscribe to a push consumer that exists; it is never created, changed or deleted (BND-01).
 
         Parameters
         ----------
         stream, consumer
-            Names of the stream and of the consumer; the latter may stand in `config`.
+            Names of the stream and of the consumer; the consumer's name may be in `config` instead.
         config
-            What is set in it must agree with the consumer. `ConsumerInfo.config` always does.
+            Its fields must agree with the consumer. `ConsumerInfo.config` always does.
         subject
-            Must be the consumer's filter, when given.
+            Must be the consumer's filter, if given.
         skip_consumer_lookup
-            Do not ask for the consumer: `config` then has to give its deliver subject.
+            Do not look up the consumer: then `config` must have its deliver subject.
 
         Raises
         ------
         ConfigError, BadNameError
-            The options make no sense; nothing was sent.
+            The options are not valid. Nothing was sent.
         ConsumerNotFoundError, StreamNotFoundError
-            There is no such consumer (10014), or stream (10059).
+            There is no such consumer (10014) or no such stream (10059).
         BindingError
-            The consumer is bound, or is another one than that; the subclass tells what differs.
+            The consumer is bound, or it differs from the options; the subclass says how.
         """
         feeding = FeedOptions(
             pending_messages=pending_msgs_limit,
@@ -203,27 +203,27 @@ class Subscribing(JetStreamAPI):
         Parameters
         ----------
         subject
-            Subject to receive. It finds the stream, unless `stream` names it, and is the filter of a new consumer.
+            Subject to receive. It selects the stream, unless `stream` is given, and is the filter of a new consumer.
         durable
-            Name of a consumer that outlives the subscription. Without it the consumer is new, and goes when nobody
-            pulled from it for `inactive_threshold` (5 s).
+            Name of a consumer that outlives the subscription. Without it the consumer is new; the server deletes it
+            after `inactive_threshold` (5 s) without a pull.
         stream
             Name of the stream.
         config
-            Configuration of a new consumer. What it sets must agree with a consumer that exists.
+            Configuration of a new consumer. Its fields must agree with a consumer that exists.
         skip_consumer_lookup
-            Do not ask for the consumer first.
+            Do not look up the consumer first.
 
         Raises
         ------
         ConfigError, BadNameError, BadSubjectError
-            The options make no sense; nothing was sent.
+            The options are not valid. Nothing was sent.
         NoMatchingStreamError
             No stream, or more than one, stores the subject.
         BindingError
-            The consumer exists and is another one than that; the subclass tells what differs.
+            The consumer exists and differs from the options; the subclass says how.
         APIError
-            The server refuses to make the consumer.
+            The server refuses to create the consumer.
         """
         return await self._pull(
             SubscribeOptions(
@@ -245,30 +245,30 @@ class Subscribing(JetStreamAPI):
         config: ConsumerConfig | None = None,
         skip_consumer_lookup: bool = False,
     ) -> PullSubscription:
-        """Pull from a consumer that exists; it is never made, changed or deleted.
+        """Pull from a consumer that exists; it is never created, changed or deleted.
 
-        Where nobody answers the question for the consumer, as with an account that imports no more than the pulls, it
-        goes on without (BND-03).
+        If nobody answers the look-up of the consumer, it continues without it (BND-03). That happens in an account that
+        imports only the pull subjects.
 
         Parameters
         ----------
         consumer, stream
             Names of the consumer and of its stream.
         subject
-            Must be the consumer's filter, when given.
+            Must be the consumer's filter, if given.
         config
-            What is set in it must agree with the consumer.
+            Its fields must agree with the consumer.
         skip_consumer_lookup
-            Do not ask for the consumer.
+            Do not look up the consumer.
 
         Raises
         ------
         ConfigError, BadNameError
-            The options make no sense; nothing was sent.
+            The options are not valid. Nothing was sent.
         ConsumerNotFoundError, StreamNotFoundError
-            There is no such consumer (10014), or stream (10059).
+            There is no such consumer (10014) or no such stream (10059).
         BindingError
-            The consumer is another one than that; the subclass tells what differs.
+            The consumer differs from the options; the subclass says how.
         """
         return await self._pull(
             SubscribeOptions(
@@ -295,7 +295,7 @@ class Subscribing(JetStreamAPI):
 
 
 def _named(consumer: str | None, config: ConsumerConfig | None) -> str:
-    """The name to bind to, which may stand in the configuration."""
+    """Return the name to bind to, which may be in the configuration."""
     name = consumer or (config and (config.name or config.durable_name))
     if not name:
         raise ConfigError("binding needs the name of a consumer")

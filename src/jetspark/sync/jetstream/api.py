@@ -29,28 +29,28 @@ class JetStreamAPI(Blocking):
 
     @property
     def connection(self) -> Connection:
-        """The connection that it uses."""
+        """The connection in use."""
         return self._connection
 
     @property
     def prefix(self) -> str:
-        """Prefix of every request's subject, with its final dot: `$JS.API.`, `$JS.<domain>.API.` or an imported one."""
+        """Prefix of each request's subject, with its final dot: `$JS.API.`, `$JS.<domain>.API.` or an imported one."""
         return self._inner.prefix
 
     @property
     def timeout(self) -> float:
-        """Seconds that a call waits for its answer, unless it says otherwise."""
+        """Default timeout of the calls, in seconds."""
         return self._inner.timeout
 
     def request(self, request: Request[R], timeout: float | None = None) -> R:
-        """Send any request of `jetspark.jetstream.api` and read the reply. All other calls go through here.
+        """Send a request of `jetspark.jetstream.api` and read the reply. All other calls use this one.
 
         Parameters
         ----------
         request
-            The request. What only reads is asked again within the time-out when its reply is lost, or while the server
-            says that it cannot answer at the moment (10008). A stream is asked for a few times while the server cannot
-            make its store (10049), which passes when the account's last stream has just been deleted, and while a
+            The request. A request that only reads is repeated within the timeout if its reply is lost, or while the
+            server reports that it cannot answer now (10008). A stream is created with a few retries: while the server
+            cannot create its store (10049), which passes if the account's last stream was just deleted, and while a
             cluster has not heard from the servers that it needs (10005).
         timeout
             Seconds; None takes `timeout` of the context.
@@ -58,20 +58,21 @@ class JetStreamAPI(Blocking):
         Raises
         ------
         APIError
-            The server refuses; the class tells why (WIR-10).
+            The server refuses; the class says why (WIR-10).
         JetStreamNotEnabledError
-            Nobody serves this API: no JetStream on the server, or no such domain (WIR-11).
+            Nobody serves this API: the server has no JetStream, or there is no such domain (WIR-11).
         RequestTimeoutError
-            No answer in time; for what only reads, none at all. Whether a change was made is not known.
+            No answer came in time. If a request that only reads was refused before, that refusal is raised instead.
+            Whether a change was done is not known.
         DisconnectedError
-            The session was lost under a request that changes something; whether it did is not known.
+            The session was lost during a request that changes something. Whether it did is not known.
         InvalidReplyError
-            The reply cannot be understood.
+            The reply is not valid.
         """
         return self._call(self._inner.request(request, timeout))
 
     def direct_get(self, request: DirectGetRequest | DirectLastRequest, timeout: float | None = None) -> StoredMessage:
-        """Send a direct get for one message (ADR-31). `Stream.get_msg` is the usual way to it.
+        """Send a direct get for one message (ADR-31). Users usually call `Stream.get_msg`.
 
         Raises
         ------
@@ -80,12 +81,12 @@ class JetStreamAPI(Blocking):
         NoDirectGetError
             The stream does not allow direct get, or there is no such stream (DIR-04).
         DirectGetRequestError
-            The server does not understand the request.
+            The server rejects the request as malformed.
         RequestTimeoutError
             No answer in time.
         """
         return self._call(self._inner.direct_get(request, timeout))
 
     def listing(self, request: PagedRequest[R], timeout: float | None = None) -> Listing[R]:
-        """All pages of a list. `timeout` is for each page."""
+        """Return an iterable of all pages of a list. `timeout` is for each page."""
         return Listing(self._connection, self._run(lambda: self._inner.listing(request, timeout)))

@@ -1,4 +1,4 @@
-"""Atomic batches: all messages are stored, one behind the other, or none (ADR-50).
+"""Atomic batches: all messages are stored, one after the other, or none (ADR-50).
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.batch_publisher`: change that, then `make sync`.
 """
@@ -20,14 +20,16 @@ __all__ = ["BatchPublisher"]
 
 
 class BatchPublisher(BatchAdd, Blocking):
-    """Made by `JetStream.batch`. The end of its `with` block commits the batch; an exception discards it.
+    """Publishes an atomic batch; created by `JetStream.batch`.
+
+    The end of its `with` block commits the batch; an exception discards it.
 
         with js.batch() as batch:
             batch.add("orders.7.header", header)
             batch.add("orders.7.line", line)
         print(batch.ack.seq)
 
-    It is committed with a message that is not stored (`eob`), which nats-server knows since 2.14. With an older one,
+    The commit is a message that is not stored (`eob`), which needs nats-server 2.14 or newer. With an older server,
     give the last message to `commit`.
     """
 
@@ -35,7 +37,7 @@ class BatchPublisher(BatchAdd, Blocking):
 
     @property
     def id(self) -> str:
-        """Id that the messages carry."""
+        """Batch id in the messages' headers."""
         return self._inner.id
 
     @property
@@ -45,12 +47,12 @@ class BatchPublisher(BatchAdd, Blocking):
 
     @property
     def ack(self) -> PubAck:
-        """Acknowledgement of the commit: `seq` is the last message's, `count` how many there are.
+        """Acknowledgement of the commit: `seq` is the last message's sequence, `count` the number of messages.
 
         Raises
         ------
         BatchClosedError
-            There is none: the batch is not committed.
+            The batch is not committed.
         """
         return self._inner.ack
 
@@ -72,28 +74,28 @@ class BatchPublisher(BatchAdd, Blocking):
         timeout: float | None = None,
         **fields: Unpack[PublishFields],
     ) -> PubAck:
-        """Store all of it.
+        """Commit the batch: store all of it.
 
         Parameters
         ----------
         subject, payload, headers, fields
-            A last message to add; without a subject, nothing more is added.
+            A last message to add; without a subject no message is added.
         timeout
-            Seconds; None takes that of the batch.
+            Seconds; None takes the timeout of the batch.
 
         Raises
         ------
         WrongLastSequenceError, DuplicateInBatchError, IncompleteBatchError, BatchError, APIError
-            The stream refuses the batch; nothing of it is stored.
+            The stream refuses the batch; no message of it is stored.
         PublishTimeoutError, DisconnectedError
-            Whether all of it is stored, or nothing, is not known.
+            Whether all messages or none are stored is not known.
         InvalidAckError
-            The answer is not about this batch.
+            The answer does not belong to this batch.
         ConfigError, BatchClosedError
             There is nothing to commit.
         """
         return self._call(self._inner.commit(subject, payload, headers=headers, timeout=timeout, **fields))
 
     def discard(self) -> None:
-        """Store nothing of it. After the end it does nothing."""
+        """Discard the batch: store nothing of it. Does nothing after a commit or a failure."""
         self._call(self._inner.discard())

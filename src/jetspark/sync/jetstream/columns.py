@@ -1,6 +1,6 @@
-"""Streams and consumers as Arrow columns; as the asyncio ones, only blocking. Needs the `arrow` extra.
+"""Streams and consumers as Arrow columns; as in the asyncio front, but blocking. Needs the `arrow` extra.
 
-Written by hand: the reading is blocking by itself, in the caller's thread.
+Written by hand, because the readers are blocking anyway and run in the caller's thread.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ A = TypeVar("A", bound="aio.ScannedBatches | aio.FetchedBatches")
 
 
 class _Batches(Blocking, Generic[A]):
-    """An iterator of record batches, and whatever takes an Arrow stream takes it: pandas, polars, DuckDB.
+    """An iterator of record batches. It is an Arrow stream, which pandas, polars and DuckDB accept.
 
         with stream.scan() as batches:
             for batch in batches:
                 ...
 
-    It connects when the first batch is asked for; a context manager closes at its end.
+    It connects when the first batch is requested. As a context manager it closes at the end.
     """
 
     _inner: A
@@ -51,43 +51,43 @@ class _Batches(Blocking, Generic[A]):
         return self._inner.batches.__arrow_c_stream__(requested_schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rest as a record batch reader."""
+        """Return the remaining batches as a record batch reader."""
         return self._inner.batches.to_reader()
 
     def read_all(self) -> pa.Table:
-        """The rest as a table."""
+        """Return the remaining batches as a table."""
         return self._inner.batches.read_all()
 
     def close(self) -> None:
-        """End it and close its connection. May be repeated."""
+        """End the iteration and close its connection. May be repeated."""
         self._inner.batches.close()
 
 
 class ScannedBatches(_Batches[aio.ScannedBatches]):
-    """A range of a stream as record batches. Made by `Stream.scan`."""
+    """A range of a stream as record batches. Created by `Stream.scan`."""
 
     @property
     def report(self) -> bulk.ScanReport:
-        """What was expected and read so far; see `jetspark.bulk.ScanReport`."""
+        """Counts of expected messages and of messages read so far; see `jetspark.bulk.ScanReport`."""
         return self._inner.report
 
 
 class FetchedBatches(_Batches[aio.FetchedBatches]):
-    """Messages of a consumer as record batches. Made by `Consumer.fetch_arrow`."""
+    """Messages of a consumer as record batches. Created by `Consumer.fetch_arrow`."""
 
     @property
     def received(self) -> int:
-        """Messages handed out so far."""
+        """Messages returned so far."""
         return self._inner.received
 
     def ack(self) -> None:
-        """Acknowledge all that was handed out, and wait until the server has it; see `jetspark.bulk.Fetch.ack`.
+        """Acknowledge all returned messages, and wait until the server has confirmed; see `jetspark.bulk.Fetch.ack`.
 
         Raises
         ------
         RequestTimeoutError, DisconnectedError
-            Not confirmed; the messages may come again.
+            Not confirmed; the messages may be delivered again.
         ConsumerNotFoundError, NoRespondersError
-            The consumer is gone.
+            The consumer does not exist any more.
         """
         self._inner.batches.ack()

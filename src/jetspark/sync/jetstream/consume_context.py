@@ -1,9 +1,9 @@
-"""The handle of a running consume on the blocking front: messages are taken by the thread that wants them.
+"""The handle of a running consume in the blocking front: the reader's thread takes the messages.
 
-The event loop pulls, and puts what came into a deque; this thread takes from it without asking the loop. Two numbers
-say when the engine has to know of that: `_count`, which only the taking thread writes, and `_tell_at`, which only the
-loop writes. Before it sleeps, the thread raises a flag and looks at the deque once more; the loop appends and then
-looks at the flag. So one of the two always sees the other.
+The event loop pulls, and appends messages to a deque. The reader's thread takes them without asking the loop. Two
+numbers say when the engine must get a report: `_count`, which only the reader's thread writes, and `_tell_at`, which
+only the loop writes. Before it sleeps, the reader sets a flag and checks the deque again; the loop appends and then
+checks the flag. So one of the two always notices the other.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 __all__ = ["Callback", "ConsumeContext", "ErrorHandler", "StartConsume", "StartOrderedConsume"]
 
 Callback = Callable[[Msg], None]
-"""Takes each message. They run one after the other, in order, on a thread of their own."""
+"""Called with each message, in order and one at a time, in a thread of its own."""
 
 ErrorHandler = Callable[[Exception], None]
-"""Takes each warning, and what a callback raised."""
+"""Called with each warning and each exception of a callback."""
 
 
 class StartConsume(Blocking):
-    """The call that begins a consume."""
+    """The call that starts a consume."""
 
     _inner: consuming.Consuming
 
@@ -49,14 +49,14 @@ class StartConsume(Blocking):
         on_error: ErrorHandler | None = None,
         **options: Unpack[ConsumeFields],
     ) -> ConsumeContext:
-        """Pull again and again, so that messages are there before they are asked for.
+        """Pull continuously, so that messages are available before they are requested.
 
             with consumer.consume() as messages:
                 for message in messages:
                     ...
                     message.ack()
 
-        Parameters and errors are those of the asyncio front's `Consumer.consume`; the callback runs on a thread of its
+        Parameters and errors are those of the asyncio front's `Consumer.consume`; the callback runs in a thread of its
         own.
         """
         handler = None if on_error is None else on_thread(self._connection, on_error)
@@ -64,7 +64,7 @@ class StartConsume(Blocking):
 
 
 class StartOrderedConsume(Blocking):
-    """The call that begins a consume of an ordered consumer."""
+    """The call that starts a consume of an ordered consumer."""
 
     _inner: ordered.OrderedConsumer
 
@@ -76,13 +76,13 @@ class StartOrderedConsume(Blocking):
         until_drained: bool = False,
         **options: Unpack[ConsumeFields],
     ) -> ConsumeContext:
-        """Read on and on, through lost connections, deleted consumers and changes of the leader.
+        """Read continuously, through lost connections, deleted consumers and leader changes.
 
             with ordered.consume(until_drained=True) as messages:
                 for message in messages:
                     ...
 
-        Parameters and errors are those of the asyncio front's `OrderedConsumer.consume`; the callback runs on a thread
+        Parameters and errors are those of the asyncio front's `OrderedConsumer.consume`; the callback runs in a thread
         of its own.
         """
         handler = None if on_error is None else on_thread(self._connection, on_error)
@@ -94,9 +94,9 @@ class StartOrderedConsume(Blocking):
 
 
 class ConsumeContext(Blocking):
-    """Made by `Consumer.consume`. An iterator, and a context manager that stops at its end.
+    """A running consume, created by `Consumer.consume`. An iterator, and a context manager that stops at its end.
 
-    The iteration ends when it was stopped or drained, and raises the error that ended it.
+    The iteration ends when the consume was stopped or drained, and raises the error that ended it.
     """
 
     _inner: aio.ConsumeContext
@@ -107,7 +107,7 @@ class ConsumeContext(Blocking):
         self._popleft = cast("Callable[[], Msg]", self._puller.ready.popleft)
         self._changed = threading.Condition()
         self._waiting = False
-        self._posted = False  # the loop is about to look
+        self._posted = False  # a call of `_reported` is queued on the loop
         self._count = 0
         self._tell_at = 1
         self._sizes = self._puller.counts_bytes
@@ -116,7 +116,7 @@ class ConsumeContext(Blocking):
         connection._enlist(self)
 
     def _start(self, callback: Callback) -> None:
-        """Hand the messages to a callback; `consume` calls it."""
+        """Start the thread that passes the messages to a callback; called by `consume`."""
         self._thread = threading.Thread(
             target=self._work, args=(callback,), name=f"{CALLBACK_THREADS} of {self._inner!r}", daemon=True
         )
@@ -128,12 +128,12 @@ class ConsumeContext(Blocking):
 
     @property
     def closed(self) -> bool:
-        """It has ended, and its messages were taken."""
+        """Whether it has ended and its messages were taken."""
         return self._inner.closed
 
     @property
     def error(self) -> Error | None:
-        """What ended it, None while it runs and where it was stopped or drained."""
+        """Error that ended it; None while it runs, and after a stop or drain."""
         return self._inner.error
 
     @property
@@ -152,7 +152,7 @@ class ConsumeContext(Blocking):
             message = self._popleft()
         except IndexError:
             message = None
-        if message is None:  # not within the handler, whose exception would show as the cause of others
+        if message is None:  # not in the handler, as IndexError would be the context of other errors
             message = self._wait(_reader)
         self._count += 1
         if self._count >= self._tell_at:
@@ -170,7 +170,7 @@ class ConsumeContext(Blocking):
             self._report()
 
     def _report(self) -> None:
-        """Let the loop tell the engine what was taken."""
+        """Let the loop report the taken messages to the engine."""
         if not self._posted:
             self._posted = True
             self._connection._soon(self._reported)
@@ -178,7 +178,7 @@ class ConsumeContext(Blocking):
     def _reported(self) -> None:
         self._posted = False
         self._puller.report()
-        if not self._puller.ended:  # else `_wake` has asked for each
+        if not self._puller.ended:  # at the end, `_wake` has requested a report of each
             self._tell_at = self._puller.handed + self._puller.until_pull
 
     def _wait(self, reader: int) -> Msg:
@@ -201,7 +201,7 @@ class ConsumeContext(Blocking):
                 self._changed.wait()
 
     def _wake(self) -> None:
-        """Messages came, or the end. On the loop's thread."""
+        """Handle that messages came, or the end. Runs in the loop's thread."""
         puller = self._puller
         self._tell_at = 0 if puller.ended else min(self._tell_at, puller.handed + puller.until_pull)
         if self._waiting:
@@ -223,30 +223,30 @@ class ConsumeContext(Blocking):
         self.stop()
 
     def stop(self) -> None:
-        """End now. What is in the buffer is dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
-        if not self._connection.closed:  # else it has ended
+        """End now. Messages in the buffer are dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
+        if not self._connection.closed:  # a close has ended it
             self._call(self._inner.stop())
         self._notify()
         self._join(None)
 
     def drain(self, timeout: float | None = None) -> None:
-        """Pull no more. What was delivered already is still handed out, and then it ends (CNS-05, R44).
+        """Pull no more. Messages that were delivered already are still returned; then it ends (CNS-05, R44).
 
         Parameters
         ----------
         timeout
-            Seconds for the server to confirm that nothing more is under way; None is the connection's `drain_timeout`.
-            When they have passed, it ends behind what came with `DrainTimeoutError`.
+            Seconds for the server to confirm that it sends no more; None takes the connection's `drain_timeout`. After
+            that, the iteration ends with `DrainTimeoutError` after the messages that came.
         """
         self._call(self._inner.drain(timeout))
 
     def wait_closed(self, timeout: float | None = None) -> None:
-        """Wait until it has ended and its messages were taken and handled; raises the error that ended it.
+        """Wait until it has ended and its messages were taken and handled; raise the error that ended it.
 
         Parameters
         ----------
         timeout
-            Seconds, after which `DrainTimeoutError` is raised, and it goes on; None for no limit.
+            Seconds until `DrainTimeoutError` is raised; the consume continues. None means no limit.
         """
         if not self._emptied(None if timeout is None else time.monotonic() + timeout):
             raise aio.not_drained(repr(self._inner), timeout or 0, self.pending[0])
@@ -254,11 +254,11 @@ class ConsumeContext(Blocking):
             raise self._puller.error
 
     def _retire(self) -> None:
-        """The connection drains."""
+        """Drain, as a part of the connection's drain."""
         self._call(self._inner.drain())
 
     def _emptied(self, deadline: float | None) -> bool:
-        """Wait until all that came was taken and handled; whether it was in time."""
+        """Wait until all received messages were taken and handled; return whether that was in time."""
         if self._thread is not None:
             self._join(_left(deadline))
             return not self._thread.is_alive()
@@ -272,7 +272,7 @@ class ConsumeContext(Blocking):
         return self.closed
 
     def _join(self, timeout: float | None) -> None:
-        """Wait for the callback's thread to end, unless this is it."""
+        """Wait for the end of the callback's thread, unless called in that thread."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
@@ -296,7 +296,7 @@ class ConsumeContext(Blocking):
                 return
             try:
                 callback(message)
-            except Exception as error:  # noqa: BLE001 - it may raise anything; the next message is not its business
+            except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
                 self._tell(error)
 
     def _tell(self, error: Exception) -> None:
@@ -304,7 +304,7 @@ class ConsumeContext(Blocking):
 
 
 class _Iteration:
-    """An iterator of a consume that reports progress, so that several loops are at one message each."""
+    """An iterator of a consume with progress reports; each iterator is one reader, which is at one message."""
 
     def __init__(self, context: ConsumeContext, progress: Progress) -> None:
         self._context = context

@@ -15,13 +15,13 @@ __all__ = ["Consumer"]
 
 
 class Consumer(ConsumerColumns):
-    """A consumer by its name. Made by `create_consumer`, `consumer` and their like, on a context or a stream."""
+    """The handle of a consumer. Created by `create_consumer`, `consumer` and similar calls of a context or a stream."""
 
     _inner: aio.Consumer
 
     @property
     def name(self) -> str:
-        """Its name, also when it was made up."""
+        """Name of the consumer, given or generated."""
         return self._inner.name
 
     @property
@@ -31,29 +31,29 @@ class Consumer(ConsumerColumns):
 
     @property
     def cached_info(self) -> ConsumerInfo:
-        """Configuration and state as last told; `info` asks anew."""
+        """Configuration and state from the last answer; `info` asks the server."""
         return self._inner.cached_info
 
     def info(self, *, timeout: float | None = None) -> ConsumerInfo:
-        """Ask for configuration and state.
+        """Ask the server for configuration and state.
 
         Raises
         ------
         ConsumerNotFoundError, StreamNotFoundError
-            It is gone (10014), or its stream is (10059).
+            The consumer is gone (10014), or its stream is (10059).
         """
         return self._call(self._inner.info(timeout=timeout))
 
     def delete(self, *, timeout: float | None = None) -> None:
-        """Delete it. Errors are those of `info`."""
+        """Delete the consumer. Errors are those of `info`."""
         self._call(self._inner.delete(timeout=timeout))
 
     def pause(self, until: datetime, *, timeout: float | None = None) -> ConsumerPause:
-        """Let it deliver nothing until a time; open pulls still get heartbeats. A past time lets it go on."""
+        """Pause delivery until a time; open pulls still get heartbeats. A past time resumes it."""
         return self._call(self._inner.pause(until, timeout=timeout))
 
     def resume(self, *, timeout: float | None = None) -> ConsumerPause:
-        """Let it go on."""
+        """Resume delivery."""
         return self._call(self._inner.resume(timeout=timeout))
 
     def unpin(self, group: str, *, timeout: float | None = None) -> None:
@@ -61,5 +61,5 @@ class Consumer(ConsumerColumns):
         self._call(self._inner.unpin(group, timeout=timeout))
 
     def reset(self, seq: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
-        """Set it back, or forward, to a sequence of the stream; None is the one behind the ack floor."""
+        """Move the consumer to a sequence of the stream; None is the first one after the ack floor."""
         return self._call(self._inner.reset(seq, timeout=timeout))

@@ -1,4 +1,4 @@
-"""What a consumer delivers as Arrow columns.
+"""Fetching from a consumer as Arrow columns.
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.consumer_columns`: change that, then `make sync`.
 """
@@ -32,19 +32,19 @@ class ConsumerColumns(Consuming):
         columns: Sequence[str] | None = None,
         **priority: Unpack[PriorityFields],
     ) -> FetchedBatches:
-        """Pull once, into Arrow record batches, which pandas, polars and DuckDB take.
+        """Pull once, into Arrow record batches, which pandas, polars and DuckDB accept.
 
-        It pulls over a connection of its own. `ack` of what it returns acknowledges all that was handed out. Needs the
-        `arrow` extra.
+        It pulls over a connection of its own. `ack` of the returned object acknowledges all returned messages. Needs
+        the `arrow` extra.
 
         Parameters
         ----------
         max_messages, max_bytes, expires, idle_heartbeat, group, min_pending, min_ack_pending, priority
             As for `fetch`.
         no_wait
-            Take only what is there.
+            Take only messages that are available now.
         columns
-            Of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None gives all.
+            Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
 
         Raises
         ------

@@ -34,38 +34,38 @@ class Consuming(StartConsume, Blocking):
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
     ) -> Batch[Msg]:
-        """Pull once, and wait until so many messages came or the time is up.
+        """Pull once, and wait until `max_messages` or `max_bytes` came or `expires` has passed.
 
         Parameters
         ----------
         max_messages
             Most messages.
         max_bytes
-            Most bytes of all of them, as the server counts: subject, ack subject, headers and payload.
+            Most bytes in total, as the server counts them: subject, ack subject, headers and payload.
         expires
-            Seconds that the server keeps the pull open. None waits without a limit, by one pull after the other.
+            Seconds that the server keeps the pull open. None waits without a limit, with one pull after the other.
         idle_heartbeat
-            Seconds of silence after which the server sends a heartbeat, at most half of `expires`; the fetch ends when
-            none comes in twice that time. By default 5 for an `expires` above 30, and none for the rest (FET-03).
+            Seconds of silence after which the server sends a heartbeat, at most half of `expires`. The fetch ends if no
+            heartbeat comes within twice that time. Default: 5 if `expires` is above 30, otherwise none (FET-03).
         group, min_pending, min_ack_pending, priority
-            Priority group, and the place within it (ADR-42).
+            Priority group, and the priority within it (ADR-42).
 
         Returns
         -------
         Batch
-            The messages. Empty when none came; with `error`, and raising it behind the last message, where the fetch
-            ended early but not empty-handed.
+            The messages; empty if none came. If the fetch ended early with messages, `error` is set, and the iteration
+            raises it after the last message.
 
         Raises
         ------
         ConfigError
             Neither `max_messages` nor `max_bytes` is given, or the server would refuse a value.
         ConsumerDeletedError, ConsumerIsPushError
-            It cannot be pulled from.
+            The consumer is deleted, or is a push consumer.
         NoConsumerResponseError
             Nobody answers: the consumer is gone, or has no leader now.
         MissedHeartbeatError, DisconnectedError, LeadershipChangeError, PullLimitExceededError, StatusError
-            The pull came to nothing.
+            The pull has failed.
         ConnectionClosedError
             The connection is closed.
         """
@@ -86,7 +86,7 @@ class Consuming(StartConsume, Blocking):
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
     ) -> Batch[Msg]:
-        """As `fetch`, limited by bytes alone (FET-02). A next message that is larger ends it, also an empty one."""
+        """As `fetch`, limited by bytes only (FET-02). A next message that does not fit ends it, even if it is empty."""
         return cast(
             "Batch[Msg]",
             self._call(self._inner.fetch_bytes(max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)),
@@ -95,32 +95,32 @@ class Consuming(StartConsume, Blocking):
     def fetch_no_wait(
         self, max_messages: int | None = None, *, max_bytes: int | None = None, **priority: Unpack[PriorityFields]
     ) -> Batch[Msg]:
-        """As `fetch`, for what is there now (FET-08)."""
+        """As `fetch`, for messages that are available now (FET-08)."""
         return cast("Batch[Msg]", self._call(self._inner.fetch_no_wait(max_messages, max_bytes=max_bytes, **priority)))
 
     def next(
         self, timeout: float | None = 30.0, *, idle_heartbeat: float | None = None, **priority: Unpack[PriorityFields]
     ) -> Msg:
-        """The next message; the pull for it goes out now (FET-09).
+        """Return the next message; its pull is sent now (FET-09).
 
         Parameters
         ----------
         timeout
-            Seconds; None waits without a limit.
+            Seconds; None means no limit.
 
         Raises
         ------
         NoMessageError
-            None came in time.
+            No message came in time.
         Error
-            As `fetch`.
+            As for `fetch`.
         """
         return cast("Msg", self._call(self._inner.next(timeout, idle_heartbeat=idle_heartbeat, **priority)))
 
     def ack_all(self, messages: Iterable[Msg]) -> None:
-        """Acknowledge many messages at once, as the consumer's ack policy allows it.
+        """Acknowledge many messages, as the consumer's ack policy allows.
 
-        With policy `all` one acknowledgement goes out, for the last of them in the stream, and covers those before it;
-        with `explicit` one for each, in one piece; with `none` nothing. Errors are those of `Msg.ack`.
+        With policy `all` one acknowledgement is sent, for the message with the highest sequence; it covers the earlier
+        ones. With `explicit` one is sent for each message; with `none` nothing. Errors are those of `Msg.ack`.
         """
         self._call(self._inner.ack_all(cast(Any, messages)))

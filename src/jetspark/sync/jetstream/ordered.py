@@ -20,10 +20,10 @@ __all__ = ["OrderedConsumer"]
 
 
 class OrderedConsumer(StartOrderedConsume, Blocking):
-    """Reads a stream once and in order. Made by `ordered_consumer` of a stream or a context.
+    """Reads a stream once and in order. Created by `ordered_consumer` of a stream or a context.
 
-    It has a consumer on the server only while it reads, and makes the next one where the last one stopped. Messages
-    need no acknowledgement. One call at a time: fetch, next and consume exclude each other (ORD-12).
+    It has a consumer on the server only while it reads; the next one starts where the last one stopped. Messages need
+    no acknowledgement. Only one call at a time: fetch, next and consume exclude each other (ORD-12).
     """
 
     _inner: aio.OrderedConsumer
@@ -40,40 +40,40 @@ class OrderedConsumer(StartOrderedConsume, Blocking):
 
     @property
     def cached_info(self) -> ConsumerInfo | None:
-        """The present consumer as it was made; None when there is none."""
+        """Info of the present consumer from its creation; None if there is no consumer."""
         return self._inner.cached_info
 
     def info(self, *, timeout: float | None = None) -> ConsumerInfo:
-        """Configuration and state of the present consumer.
+        """Return configuration and state of the present consumer.
 
         Raises
         ------
         ConsumerResettingError
-            There is none now: it is between two of them, or nothing is read (ORD-09).
+            There is no consumer now: it is between two consumers, or nothing is read (ORD-09).
         """
         return self._call(self._inner.info(timeout=timeout))
 
     def fetch(
         self, max_messages: int | None = None, *, max_bytes: int | None = None, expires: float | None = 30.0
     ) -> Batch[Msg]:
-        """The next messages, by a new consumer behind the last one. A gap ends it early; the next call goes on there.
+        """Return the next messages, from a new consumer. A gap ends the fetch early; the next call continues there.
 
         Parameters
         ----------
         max_messages, max_bytes, expires
-            As of `Consumer.fetch`.
+            As for `Consumer.fetch`.
 
         Raises
         ------
         ConsumerBusyError
-            Another call is under way.
+            Another call is in progress.
         StreamNotFoundError, APIError, RequestTimeoutError
-            The consumer could not be made.
+            The consumer could not be created.
         Error
-            As `Consumer.fetch`.
+            As for `Consumer.fetch`.
         """
         return cast("Batch[Msg]", self._call(self._inner.fetch(max_messages, max_bytes=max_bytes, expires=expires)))
 
     def next(self, timeout: float | None = 30.0) -> Msg:
-        """The next message. Errors are those of `fetch`, and NoMessageError when none came in time."""
+        """Return the next message. Errors are those of `fetch`, and NoMessageError if none came in time."""
         return cast("Msg", self._call(self._inner.next(timeout)))

@@ -1,9 +1,9 @@
-"""The short way of the blocking `publish_async`: the caller's thread does all but the sending.
+"""The short path of the blocking `publish_async`: the caller's thread does everything except sending.
 
-It encodes the message, registers it in the window and leaves the frame for the event loop, without waiting for that.
-The loop reads the acknowledgements into the same window. What must not come apart is done under the connection's lock:
-a publish is in the window if, and only if, its frame is staged, handed over or sent. So when the loop cuts a publish
-off, it finds the frame, and that is not sent any more.
+It encodes the message, registers it in the window and stages the frame for the event loop, without waiting. The loop
+reads the acknowledgements into the same window. Steps that belong together run under the connection's lock: a publish
+is in the window if, and only if, its frame is staged, queued or sent. So when the loop fails a publish, it finds the
+frame and does not send it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["BatchAdd", "PubAckFuture", "PublishAsync", "Publisher"]
 
 T = TypeVar("T")
-_events: Final = threading.Lock()  # the first of several waiters makes the event for all
+_events: Final = threading.Lock()  # so that several waiters use one event
 
 
 class PubAckFuture(PendingPublish, gc=False, eq=False):
-    """What `publish_async` returns: ask it for the result, as often as wanted, in any thread."""
+    """The result of `publish_async`: call `result` any number of times, in any thread."""
 
     def result(self, timeout: float | None = None) -> PubAck:
         """Wait for the acknowledgement.
@@ -42,20 +42,20 @@ class PubAckFuture(PendingPublish, gc=False, eq=False):
         Parameters
         ----------
         timeout
-            Seconds; None waits for as long as it takes, which `ack_timeout` bounds.
+            Seconds; None means no limit (`ack_timeout` limits each publish).
 
         Raises
         ------
         PublishTimeoutError
-            It has not come in time. The publish stays under way, unless it is `ack_timeout` that has passed.
+            It has not come in time. The publish stays open, unless `ack_timeout` has passed.
         APIError, NoStreamResponseError, DisconnectedError
-            Why the publish failed.
+            The publish has failed for that reason.
         """
         self._wait(timeout)
         return self._outcome()
 
     def exception(self, timeout: float | None = None) -> Error | None:
-        """Wait until it is settled; returns why the publish failed, None if it did not."""
+        """Wait until the publish is settled; return why it failed, None if it did not."""
         self._wait(timeout)
         return self._failure()
 
@@ -73,7 +73,7 @@ class PubAckFuture(PendingPublish, gc=False, eq=False):
 
 
 class Publisher(aio.Publisher):
-    """The window of a context, used by other threads than the loop's. It is made on the loop."""
+    """The window of a context for threads other than the loop's. It is created on the loop."""
 
     future_type = PubAckFuture
 
@@ -82,7 +82,7 @@ class Publisher(aio.Publisher):
         super().__init__(front._inner, settings)
 
     def stage(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
-        """Send, once there is room; in the caller's thread."""
+        """Send a message once there is room; runs in the caller's thread."""
         window = self._window
         if len(window.pending) >= window.limit:
             self._front._call(self.wait_for_room())
@@ -90,11 +90,11 @@ class Publisher(aio.Publisher):
             token = window.token()
             frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
             self._front._put(frame)
-            # Not the loop's clock: some loops read theirs once a turn, and this is another thread.
+            # Not the loop's clock: some loops read it once in each turn, and this is another thread.
             future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
         if self._timer is None:
             self._front._soon(self._look_after)
-        if self._route.ended:  # meanwhile, and so the loop may have looked before this one was there
+        if self._route.ended:  # it ended meanwhile, perhaps before the loop could see this publish
             self._front._soon(self._ended)
         self._front._settle()
         return future
@@ -114,7 +114,7 @@ class Publisher(aio.Publisher):
 
 
 class PublishAsync(Blocking):
-    """The part of `Publishing` that is written by hand."""
+    """The hand-written part of `Publishing`."""
 
     _inner: Publishing
 
@@ -126,15 +126,15 @@ class PublishAsync(Blocking):
         headers: HeadersLike | None = None,
         **fields: Unpack[PublishFields],
     ) -> PubAckFuture:
-        """Publish a message; its acknowledgement comes to the future that this returns (PUB-10).
+        """Publish a message; the returned future gets its acknowledgement (PUB-10).
 
             acks = [js.publish_async("orders.new", order) for order in orders]
             js.publish_async_completed()
             sequences = [ack.result().seq for ack in acks]
 
-        It waits while `max_pending` publishes are under way, or the server takes nothing. When the session is lost, all
-        that are under way fail (PUB-13), and what was not sent by then is not sent any more. It may be called from
-        several threads at once.
+        It waits while `max_pending` publishes are open, or while the server accepts no data. When the session is lost,
+        all open publishes fail (PUB-13); those not sent by then are never sent. It may be called from several threads
+        at once.
 
         Parameters
         ----------
@@ -144,11 +144,11 @@ class PublishAsync(Blocking):
         Raises
         ------
         TooManyStalledError
-            `max_pending` publishes were under way, and none was acknowledged within `stall_wait` (PUB-11).
+            `max_pending` publishes were open, and none was acknowledged within `stall_wait` (PUB-11).
         OutboundBufferLimitError, ConnectionClosedError
-            There is no session, and no more may wait for one.
+            There is no session and the buffer is full, or the connection is closed.
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
-            It cannot be sent; nothing was.
+            The message cannot be sent. Nothing was sent.
         """
         publisher = self._inner._publisher
         if publisher is None or publisher.over:
@@ -164,13 +164,13 @@ class PublishAsync(Blocking):
 
 
 class BatchAdd(Blocking):
-    """The part of `BatchPublisher` that is written by hand: messages that are not answered take the short way, too."""
+    """The hand-written part of `BatchPublisher`: messages without an answer use the short path, too."""
 
     _inner: BatchPublisher
 
     def __init__(self, connection: Connection, inner: BatchPublisher) -> None:
         super().__init__(connection, inner)
-        self._turn = threading.Lock()  # messages are numbered, so one goes behind the other, and the end behind all
+        self._turn = threading.Lock()  # messages are numbered, so they are sent one after the other, and the end last
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         with self._turn:
@@ -186,17 +186,17 @@ class BatchAdd(Blocking):
         timeout: float | None = None,
         **fields: Unpack[PublishFields],
     ) -> None:
-        """Add a message. The first one waits until the stream has opened the batch, the others do not wait.
+        """Add a message. The first call waits until the stream has opened the batch; later calls do not wait.
 
         Parameters
         ----------
         headers, fields
-            As for `publish`. `expected_last_sequence` may stand in the first message only, `expected_last_msg_id` in
+            As for `publish`. `expected_last_sequence` is allowed in the first message only, `expected_last_msg_id` in
             none.
         confirm
-            Wait until the stream has this message, though it does not check it before the commit.
+            Wait until the stream has this message. The stream checks it only at the commit.
         timeout
-            Seconds where it waits; None takes that of the batch.
+            Seconds, if it waits; None takes the timeout of the batch.
 
         Raises
         ------
@@ -205,13 +205,13 @@ class BatchAdd(Blocking):
         TooManyRequestsError
             The stream, or the server, has too many open batches (10210).
         IncompleteBatchError
-            The stream does not know the batch any more: a message was lost, or ten seconds passed (10176).
+            The stream has dropped the batch: a message was lost, or ten seconds passed (10176).
         ConfigError
-            A thousand messages are in it, or the stream would refuse the message for sure; nothing was sent.
+            The batch has a thousand messages, or the stream would certainly refuse the message. Nothing was sent.
         BatchClosedError
-            The batch is committed, discarded or has failed.
+            The batch is committed or discarded, or it has failed.
         NoStreamResponseError, PublishTimeoutError, DisconnectedError
-            As for `publish`; the batch has failed then, and stores nothing.
+            As for `publish`. The batch has failed and stores nothing.
         """
         state = self._inner._state
         with self._turn:

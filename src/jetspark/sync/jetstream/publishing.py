@@ -1,4 +1,4 @@
-"""Publishing into streams: one message and its acknowledgement, or many under way at a time (PUB-01 to PUB-13).
+"""Publishing into streams: one message and its acknowledgement, or many at a time (PUB-01 to PUB-13).
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.publishing`: change that, then `make sync`.
 """
@@ -21,11 +21,11 @@ __all__ = ["Publishing"]
 
 
 class Publishing(PublishAsync, JetStreamAPI):
-    """What a context does to publish.
+    """The publishing calls of a context.
 
-    What JetStream shall do with a message is said by keywords, those of `jetspark.jetstream.PublishOptions`: `msg_id`,
-    `expected_stream`, `expected_last_sequence`, `expected_last_subject_sequence`, `ttl`, `rollup`, `increment`,
-    `schedule` and so on. They become headers, in place of the caller's own of the same name.
+    Keyword arguments set the JetStream options of a message, the fields of `jetspark.jetstream.PublishOptions`:
+    `msg_id`, `expected_stream`, `expected_last_sequence`, `expected_last_subject_sequence`, `ttl`, `rollup`,
+    `increment`, `schedule` and so on. They become headers, and replace headers of the same name.
     """
 
     _inner: aio.Publishing
@@ -43,35 +43,35 @@ class Publishing(PublishAsync, JetStreamAPI):
     ) -> PubAck:
         """Publish a message and wait until a stream has stored it.
 
-        For more than a few messages, `publish_async` is many times as fast: it does not wait for each answer.
+        For more than a few messages, `publish_async` is many times faster: it does not wait for each answer.
 
         Parameters
         ----------
         headers
-            They are sent along, and left as they are.
+            Headers to send; the object is not changed.
         timeout
             Seconds for all of it; None takes `timeout` of the context.
         retry_attempts, retry_wait
-            When no stream takes the subject, try so often again (twice by default), after so many seconds each time
-            (0.25; PUB-03).
+            Number of retries while no stream takes the subject (default 2), and seconds before each (default 0.25;
+            PUB-03).
         fields
             See the class.
 
         Raises
         ------
         NoStreamResponseError
-            No stream takes the subject, retries included; nothing was stored.
+            No stream takes the subject, also after the retries; nothing was stored.
         WrongLastSequenceError, WrongStreamError, StreamStoreFailedError, APIError
             The stream refuses the message.
         PublishTimeoutError
-            No acknowledgement in time. Whether the message is stored is not known; it is not sent any more. Publish it
-            again with the same `msg_id`, and it is stored once.
+            No acknowledgement came in time. Whether the message is stored is not known; it is not sent again. Publish
+            it again with the same `msg_id` to store it only once.
         DisconnectedError
-            The session was lost meanwhile; as for a time-out.
+            The session was lost meanwhile; the same holds as for a timeout.
         InvalidAckError
-            Somebody answered, but no stream.
+            The answer did not come from a stream.
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
-            It cannot be sent; nothing was.
+            The message cannot be sent. Nothing was sent.
         """
         return self._call(
             self._inner.publish(
@@ -87,12 +87,12 @@ class Publishing(PublishAsync, JetStreamAPI):
 
     @property
     def publish_async_pending(self) -> int:
-        """How many publishes of `publish_async` are not answered yet."""
+        """Number of publishes of `publish_async` that are not answered yet."""
         return self._inner.publish_async_pending
 
     @property
     def publish_async_stats(self) -> PublishStats:
-        """What became of the publishes of `publish_async` so far."""
+        """Counts of the outcomes of `publish_async` so far."""
         return self._inner.publish_async_stats
 
     def publish_async_completed(self, timeout: float | None = None) -> None:
@@ -101,22 +101,22 @@ class Publishing(PublishAsync, JetStreamAPI):
         Parameters
         ----------
         timeout
-            Seconds; None waits for as long as it takes, which `ack_timeout` bounds.
+            Seconds; None means no limit (`ack_timeout` limits each publish).
 
         Raises
         ------
         PublishTimeoutError
-            Some are still under way, and stay so.
+            Some publishes are still open, and stay open.
         """
         self._call(self._inner.publish_async_completed(timeout))
 
     def batch(self, batch_id: str | None = None, *, timeout: float | None = None) -> BatchPublisher:
-        """Begin an atomic batch, of up to a thousand messages for one stream that sets `allow_atomic` (ADR-50).
+        """Return a new atomic batch, of up to a thousand messages for one stream with `allow_atomic` (ADR-50).
 
         Parameters
         ----------
         batch_id
-            Up to 64 characters; a fresh one by default.
+            Up to 64 characters; generated by default.
         timeout
             Seconds to wait for each answer; None takes `timeout` of the context.
 

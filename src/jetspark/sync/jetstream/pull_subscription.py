@@ -1,4 +1,4 @@
-"""A pull subscription: asks a consumer for messages when it is asked for some (ADR-13).
+"""A pull subscription: pulls from a consumer when `fetch` is called (ADR-13).
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.pull_subscription`: change that, then `make sync`.
 """
@@ -18,12 +18,12 @@ __all__ = ["PullSubscription"]
 
 
 class PullSubscription(PullDraining, Blocking):
-    """Made by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
+    """A pull subscription. Created by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
 
         for message in subscription.fetch(10, timeout=1):
             message.ack()
 
-    A context manager unsubscribes at its end.
+    As a context manager it unsubscribes at the end.
     """
 
     _inner: aio.PullSubscription
@@ -40,7 +40,7 @@ class PullSubscription(PullDraining, Blocking):
 
     @property
     def created(self) -> bool:
-        """The consumer was made by this subscription, and is deleted with it."""
+        """Whether this subscription created the consumer; then it deletes the consumer at its end."""
         return self._inner.created
 
     @property
@@ -50,12 +50,12 @@ class PullSubscription(PullDraining, Blocking):
 
     @property
     def closed(self) -> bool:
-        """It has ended; nothing more is pulled."""
+        """Whether it has ended; nothing more is pulled."""
         return self._inner.closed
 
     @property
     def pending_msgs(self) -> int:
-        """Messages that came too late for their fetch, and wait for the next one."""
+        """Messages that came too late for their fetch; the next fetch returns them."""
         return self._inner.pending_msgs
 
     @property
@@ -65,7 +65,7 @@ class PullSubscription(PullDraining, Blocking):
 
     @property
     def delivered(self) -> int:
-        """Messages handed out so far."""
+        """Messages returned so far."""
         return self._inner.delivered
 
     def __enter__(self) -> Self:
@@ -78,77 +78,77 @@ class PullSubscription(PullDraining, Blocking):
         self._call(self._inner.__aexit__(kind, error, trace))
 
     def fetch(self, batch: int = 1, timeout: float | None = 5.0, heartbeat: float | None = None) -> list[Msg]:
-        """Fetch messages: what is there already, or else wait for something (ADR-13).
+        """Fetch messages that are available, or else wait for a first one (ADR-13).
 
-        It returns as soon as it has anything, so mostly not the whole batch. Calls may run side by side.
+        It returns as soon as it has a message, so often fewer than `batch`. Calls may run concurrently.
 
         Parameters
         ----------
         batch
             Most messages.
         timeout
-            Seconds to wait for the first one; None waits for ever, by one pull after the other.
+            Seconds to wait for the first message; None means no limit, with one pull after the other.
         heartbeat
-            Let the server give a sign of life after so many seconds of silence; less than half of `timeout`. Then a
-            server, or consumer, that is gone is noticed after two of them.
+            Seconds of silence after which the server sends a heartbeat; less than half of `timeout`. If none came for
+            two intervals, the server or the consumer is considered gone.
 
         Raises
         ------
         ConfigError
-            The arguments make no sense; nothing was sent.
+            The arguments are not valid. Nothing was sent.
         NoMessageError
-            No message in time.
+            No message came in time.
         StatusError
-            The consumer is gone (ConsumerDeletedError, NoConsumerResponseError), pushes (ConsumerIsPushError), or
-            allows less than that (PullLimitExceededError, which names the limit). An error that came behind messages
-            is raised by the next call.
+            The consumer is gone (ConsumerDeletedError, NoConsumerResponseError), is a push consumer
+            (ConsumerIsPushError), or allows less than that (PullLimitExceededError, which names the limit). If an error
+            comes after messages, the next call raises it.
         MissedHeartbeatError
             Neither a message nor a heartbeat came.
         DisconnectedError
             The session was lost before a message came.
         SubscriptionClosedError, ConnectionClosedError
-            It has ended.
+            The subscription or the connection is closed.
         """
         return cast("list[Msg]", self._call(self._inner.fetch(batch, timeout, heartbeat)))
 
     def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:
-        """Configuration and state of the consumer.
+        """Return configuration and state of the consumer.
 
         Raises
         ------
         ConsumerNotFoundError
-            It is gone (10014).
+            The consumer does not exist any more (10014).
         """
         return self._call(self._inner.consumer_info(timeout=timeout))
 
     def unsubscribe(self) -> None:
-        """End the subscription now. A consumer that it made is deleted (UNS-01). Open fetches return what they have.
+        """End the subscription now. A consumer that it created is deleted (UNS-01). Open fetches return what they have.
 
         Raises
         ------
         SubscriptionClosedError
-            It has ended before.
+            The subscription has already ended.
         ConsumerNotFoundError, APIError, RequestTimeoutError
-            The consumer could not be deleted. The subscription has ended all the same.
+            The consumer could not be deleted. The subscription has ended anyway.
         """
         self._call(self._inner.unsubscribe())
 
     def drain(self, timeout: float | None = None) -> None:
-        """Pull no more, and end when the messages that wait were fetched. A consumer that it made is deleted then.
+        """Pull no more, and end when the waiting messages were fetched. Then a consumer that it created is deleted.
 
-        Should that fail, it is told as an event (UNS-04). Open fetches return what they have.
+        If the deletion fails, an event reports that (UNS-04). Open fetches return what they have.
 
         Parameters
         ----------
         timeout
-            Seconds until all must be fetched; None is the connection's `drain_timeout`.
+            Seconds until all must be fetched; None takes the connection's `drain_timeout`.
 
         Raises
         ------
         SubscriptionClosedError
-            It has ended before.
+            The subscription has already ended.
         DrainTimeoutError
-            The rest was dropped.
+            It took too long; the remaining messages were dropped.
         """
         self._call(self._inner.drain(timeout))
 

@@ -1,4 +1,4 @@
-"""A push subscription: a consumer sends its messages, this hands them out (ADR-15).
+"""A push subscription: returns the messages that a consumer pushes (ADR-15).
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.push_subscription`: change that, then `make sync`.
 """
@@ -18,17 +18,17 @@ from jetspark.sync.push import PushReading
 __all__ = ["PushCallback", "PushSubscription"]
 
 PushCallback = Callable[[Msg], None]
-"""Takes each message. They run one after the other, in order."""
+"""Called with each message, in order and one at a time."""
 
 
 class PushSubscription(PushReading, Blocking):
-    """Made by `JetStream.subscribe` and `subscribe_bind`.
+    """A push subscription. Created by `JetStream.subscribe` and `subscribe_bind`.
 
         for message in subscription:
             message.ack()
 
-    Heartbeats, flow control, gaps and other statuses are taken care of; what the user should know of them is told as an
-    event of the connection. A context manager unsubscribes at its end.
+    Heartbeats, flow control, gaps and other statuses are handled here. Problems are reported as events of the
+    connection. As a context manager it unsubscribes at the end.
     """
 
     _inner: aio.PushSubscription
@@ -40,12 +40,12 @@ class PushSubscription(PushReading, Blocking):
 
     @property
     def consumer(self) -> str:
-        """Name of the consumer; of an ordered subscription, of the present one."""
+        """Name of the consumer; for an ordered subscription, of the present one."""
         return self._inner.consumer
 
     @property
     def created(self) -> bool:
-        """The consumer was made by this subscription, and is deleted with it."""
+        """Whether this subscription created the consumer; then it deletes the consumer at its end."""
         return self._inner.created
 
     @property
@@ -55,7 +55,7 @@ class PushSubscription(PushReading, Blocking):
 
     @property
     def sid(self) -> int:
-        """Its id on the connection; an ordered subscription gets another one with each consumer."""
+        """Subscription id on the connection; an ordered subscription gets a new one with each consumer."""
         return self._inner.sid
 
     @property
@@ -70,7 +70,7 @@ class PushSubscription(PushReading, Blocking):
 
     @property
     def delivered(self) -> int:
-        """Messages that came so far. Statuses are none, and messages that an ordered subscription skipped neither."""
+        """Messages received so far, without statuses and without messages that an ordered subscription dropped."""
         return self._inner.delivered
 
     def __enter__(self) -> Self:
@@ -83,30 +83,30 @@ class PushSubscription(PushReading, Blocking):
         self._call(self._inner.__aexit__(kind, error, trace))
 
     def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:
-        """Configuration and state of the consumer.
+        """Return configuration and state of the consumer.
 
         Raises
         ------
         ConsumerNotFoundError
-            It is gone (10014).
+            The consumer does not exist any more (10014).
         ConsumerResettingError
-            The ordered subscription is between two consumers; ask again.
+            The ordered subscription is between two consumers; call it again.
         """
         return self._call(self._inner.consumer_info(timeout=timeout))
 
     def unsubscribe(self, max_msgs: int = 0) -> None:
-        """End the subscription now and drop what waits. A consumer that it made is deleted (UNS-01).
+        """End the subscription now and drop waiting messages. A consumer that it created is deleted (UNS-01).
 
         Parameters
         ----------
         max_msgs
-            End after that many messages in all instead. The consumer then stays, until its `inactive_threshold`.
+            End after that many messages in total instead. The consumer then stays until its `inactive_threshold`.
 
         Raises
         ------
         SubscriptionClosedError
-            It has ended before.
+            The subscription has already ended.
         ConsumerNotFoundError, APIError, RequestTimeoutError
-            The consumer could not be deleted. The subscription has ended all the same.
+            The consumer could not be deleted. The subscription has ended anyway.
         """
         self._call(self._inner.unsubscribe(max_msgs))

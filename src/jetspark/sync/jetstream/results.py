@@ -1,6 +1,6 @@
-"""What the server answers in pages, to the user one sequence; as the asyncio one, only blocking.
+"""Paged answers of the server as one sequence; as in the asyncio front, but blocking.
 
-Written by hand: each page crosses from the event loop at once, and its entries are handed out here.
+Written by hand: each page is fetched from the event loop in one call, and its entries are returned here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Results(Blocking, Generic[T]):
-    """An iterable of what comes in pages. Each iteration asks anew, page by page, as far as it is read.
+    """An iterable of entries that come in pages. Each iteration requests the pages again, as far as it is read.
 
     for name in js.stream_names():
         ...
@@ -27,7 +27,7 @@ class Results(Blocking, Generic[T]):
     _inner: aio.Results[T]
 
     def pages(self) -> Iterator[list[T]]:
-        """The entries, one list a page; a page may be empty."""
+        """Return an iterator of the pages, a list each; a page may be empty."""
         return blocking_iterator(self._connection, self._inner.pages(), list)
 
     def __iter__(self) -> Iterator[T]:
@@ -35,12 +35,12 @@ class Results(Blocking, Generic[T]):
             yield from page
 
     def all(self) -> list[T]:
-        """Everything, in one list."""
+        """Return all entries in one list."""
         return self._call(self._inner.all())
 
 
 class Listing(Results[T]):
-    """A list of the JetStream API. In a cluster entries can be missing, which `missing` and `offline` tell."""
+    """A list of the JetStream API. In a cluster entries can be missing; see `missing` and `offline`."""
 
     _inner: aio.Listing[T]
 

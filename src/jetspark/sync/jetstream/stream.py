@@ -13,55 +13,55 @@ __all__ = ["Stream"]
 
 
 class Stream(StreamColumns):
-    """A stream by its name. Made by `create_stream`, `stream` and their like, on a context."""
+    """The handle of a stream. Created by `create_stream`, `stream` and similar calls of a context."""
 
     _inner: aio.Stream
 
     @property
     def cached_info(self) -> StreamInfo:
-        """Configuration and state as last told; `info` asks anew."""
+        """Configuration and state from the last answer; `info` asks the server."""
         return self._inner.cached_info
 
     def info(
         self, *, deleted_details: bool = False, subjects_filter: str | None = None, timeout: float | None = None
     ) -> StreamInfo:
-        """Ask for configuration and state (STM-02).
+        """Ask the server for configuration and state (STM-02).
 
         Parameters
         ----------
         deleted_details
-            Tell in `state.deleted` which sequences are gone.
+            Set `state.deleted` to the deleted sequences.
         subjects_filter
-            Tell in `state.subjects` how many messages each subject has that matches; `>` for all. There may be any
-            number of them: the server tells 100,000 at a time, and all pages are asked for.
+            Set `state.subjects` to the number of messages of each matching subject; `>` for all. The number of subjects
+            is not limited: the server returns 100,000 at a time, and all pages are requested.
         timeout
             Seconds, for each page; None takes `timeout` of the context.
 
         Raises
         ------
         StreamNotFoundError
-            It is gone (10059).
+            The stream does not exist any more (10059).
         """
         return self._call(
             self._inner.info(deleted_details=deleted_details, subjects_filter=subjects_filter, timeout=timeout)
         )
 
     def update(self, *, timeout: float | None = None, **changes: object) -> StreamInfo:
-        """Change some fields of the configuration and keep the others, those of a newer server included.
+        """Change some fields of the configuration and keep the others, also fields of a newer server.
 
             stream.update(max_age=timedelta(days=7))
 
-        The configuration is read, changed and written; somebody else's change between the two is overwritten.
+        The configuration is read, changed and written. A change by somebody else between read and write is overwritten.
 
         Raises
         ------
         StreamNotFoundError
-            It is gone (10059).
+            The stream does not exist any more (10059).
         StreamConfigError, APIError
             The change is not possible.
         """
         return self._call(self._inner.update(timeout=timeout, **changes))
 
     def delete(self, *, timeout: float | None = None) -> None:
-        """Delete it with its messages and consumers. Errors are those of `info`."""
+        """Delete the stream with its messages and consumers. Errors are those of `info`."""
         self._call(self._inner.delete(timeout=timeout))

@@ -21,38 +21,38 @@ __all__ = ["StreamConsumers"]
 
 
 class StreamConsumers(StreamMessages):
-    """What a stream does with its consumers. Parameters and errors are those of the same calls of the context."""
+    """The calls of a stream for its consumers. Parameters and errors are those of the same calls of the context."""
 
     _inner: aio.StreamConsumers
 
     def create_consumer(
         self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
     ) -> Consumer:
-        """Make a consumer; see `JetStream.create_consumer`."""
+        """Create a consumer; see `JetStream.create_consumer`."""
         return Consumer(self._connection, self._call(self._inner.create_consumer(config, timeout=timeout, **fields)))
 
     def update_consumer(
         self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
     ) -> Consumer:
-        """Give a consumer a new configuration; see `JetStream.update_consumer`."""
+        """Replace the configuration of a consumer; see `JetStream.update_consumer`."""
         return Consumer(self._connection, self._call(self._inner.update_consumer(config, timeout=timeout, **fields)))
 
     def create_or_update_consumer(
         self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
     ) -> Consumer:
-        """Make a consumer, or change the one of that name; see `JetStream.create_or_update_consumer`."""
+        """Create a consumer, or update the one of that name; see `JetStream.create_or_update_consumer`."""
         return Consumer(
             self._connection, self._call(self._inner.create_or_update_consumer(config, timeout=timeout, **fields))
         )
 
     def consumer(self, name: str, *, timeout: float | None = None) -> Consumer:
-        """The handle of a pull consumer that exists; see `JetStream.consumer`."""
+        """Return the handle of a pull consumer that exists; see `JetStream.consumer`."""
         return Consumer(self._connection, self._call(self._inner.consumer(name, timeout=timeout)))
 
     def ordered_consumer(
         self, *, name_prefix: str | None = None, max_reset_attempts: int | None = None, **fields: Unpack[OrderedFields]
     ) -> OrderedConsumer:
-        """Read the stream once and in order; see `JetStream.ordered_consumer`."""
+        """Return an ordered consumer of the stream; see `JetStream.ordered_consumer`."""
         return OrderedConsumer(
             self._connection,
             self._run(
@@ -63,7 +63,7 @@ class StreamConsumers(StreamMessages):
         )
 
     def consumer_info(self, name: str, *, timeout: float | None = None) -> ConsumerInfo:
-        """Configuration and state of a consumer of either kind."""
+        """Return configuration and state of a pull or push consumer."""
         return self._call(self._inner.consumer_info(name, timeout=timeout))
 
     def delete_consumer(self, name: str, *, timeout: float | None = None) -> None:
@@ -71,11 +71,11 @@ class StreamConsumers(StreamMessages):
         self._call(self._inner.delete_consumer(name, timeout=timeout))
 
     def pause_consumer(self, name: str, until: datetime, *, timeout: float | None = None) -> ConsumerPause:
-        """Let a consumer deliver nothing until a time; see `JetStream.pause_consumer`."""
+        """Pause the delivery of a consumer until a time; see `JetStream.pause_consumer`."""
         return self._call(self._inner.pause_consumer(name, until, timeout=timeout))
 
     def resume_consumer(self, name: str, *, timeout: float | None = None) -> ConsumerPause:
-        """Let a paused consumer go on."""
+        """Resume the delivery of a paused consumer."""
         return self._call(self._inner.resume_consumer(name, timeout=timeout))
 
     def unpin_consumer(self, name: str, group: str, *, timeout: float | None = None) -> None:
@@ -83,13 +83,13 @@ class StreamConsumers(StreamMessages):
         self._call(self._inner.unpin_consumer(name, group, timeout=timeout))
 
     def reset_consumer(self, name: str, seq: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
-        """Set a consumer back, or forward, to a sequence; see `JetStream.reset_consumer`."""
+        """Move a consumer to a sequence of the stream; see `JetStream.reset_consumer`."""
         return self._call(self._inner.reset_consumer(name, seq, timeout=timeout))
 
     def consumers(self, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
-        """Configuration and state of its consumers, in pages of 256; `timeout` is for each page."""
+        """List configuration and state of its consumers, in pages of 256; `timeout` is for each page."""
         return Listing(self._connection, self._run(lambda: self._inner.consumers(timeout=timeout)))
 
     def consumer_names(self, *, timeout: float | None = None) -> Listing[str]:
-        """Names of its consumers, in pages of 1,024; `timeout` is for each page."""
+        """List the names of its consumers, in pages of 1,024; `timeout` is for each page."""
         return Listing(self._connection, self._run(lambda: self._inner.consumer_names(timeout=timeout)))

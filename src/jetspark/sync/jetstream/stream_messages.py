@@ -1,4 +1,4 @@
-"""The messages of a stream, read and deleted one by one or in numbers, without a consumer.
+"""The messages of a stream, read and deleted one by one or in batches, without a consumer.
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.stream_messages`: change that, then `make sync`.
 """
@@ -18,13 +18,13 @@ __all__ = ["StreamMessages"]
 
 
 class StreamMessages(Blocking):
-    """What a stream does with its messages."""
+    """The calls of a stream for its messages."""
 
     _inner: aio.StreamMessages
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the stream."""
         return self._inner.name
 
     def get_msg(
@@ -42,7 +42,7 @@ class StreamMessages(Blocking):
         Parameters
         ----------
         seq
-            Its sequence; with `next_by_subject` the first one that is looked at.
+            Sequence of the message; with `next_by_subject`, the first sequence to search.
         last_by_subject
             The last message of that subject; wildcards are allowed.
         next_by_subject
@@ -50,8 +50,8 @@ class StreamMessages(Blocking):
         start_time
             The first message from that time on.
         direct
-            Take it from any replica, which may lag behind the last write, instead of the leader. None does so where
-            the stream has `allow_direct`.
+            Take it from any replica, which may lag behind the last write, instead of the leader. None does so if the
+            stream has `allow_direct`.
         timeout
             Seconds; None takes `timeout` of the context.
 
@@ -60,7 +60,7 @@ class StreamMessages(Blocking):
         MessageNotFoundError
             There is no such message (10037).
         ConfigError
-            The choice is not one of those above.
+            The parameters are none of the combinations above.
         NoDirectGetError
             With `direct=True`: the stream does not allow it, or is gone.
         StreamNotFoundError
@@ -96,28 +96,28 @@ class StreamMessages(Blocking):
             for message in stream.get_batch(1000, subject="orders.eu.>"):
                 ...
 
-        Requests of 1,000 messages and `max_bytes` at most follow one another as the messages are read, so that memory
-        is bounded whatever the stream holds. Any replica may answer; what was stored last may be missing.
+        Requests of at most 1,000 messages and `max_bytes` are sent one after the other as the messages are read, so
+        memory is bounded for a stream of any size. Any replica may answer; the last stored messages may be missing.
 
         Parameters
         ----------
         batch
-            Most messages in all; None takes what there is.
+            Most messages in total; None reads to the end.
         seq, start_time
-            Where to begin, at one of the two; by default at the first message.
+            First sequence or time, one of the two; default is the first message.
         subject
             Only messages of that subject; wildcards are allowed.
         max_bytes
-            Bytes that one request brings; may be exceeded by one message.
+            Most bytes of one answer; one message may exceed it.
         timeout
-            Seconds of silence after which an answer counts as lost; None takes `timeout` of the context.
+            Seconds of silence after which an answer is considered lost; None takes `timeout` of the context.
 
         Raises
         ------
         NoDirectGetError
             The stream does not allow direct get, or is gone.
         RequestTimeoutError
-            The answer stopped, and stopped again when asked anew: what came is not all.
+            The answer stopped, and stopped again after a repeated request: the result is not complete.
         """
         return Results(
             self._connection,
@@ -140,19 +140,19 @@ class StreamMessages(Blocking):
     ) -> Results[StoredMessage]:
         """Read the last message of each of many subjects, as they were at one moment (DIR-08). Needs `allow_direct`.
 
-        They come in the order of their sequences. All pages are of the moment of the first one, whatever is written
-        meanwhile (DIR-09). The server refuses when more than 1,024 subjects match.
+        They come in the order of their sequences. All pages are of the moment of the first one, also if messages are
+        written meanwhile (DIR-09). The server refuses the request if more than 1,024 subjects match.
 
         Parameters
         ----------
         subjects
             Subjects; wildcards are allowed.
         up_to_seq, up_to_time
-            The moment, as one of the two; now by default.
+            The moment, one of the two; default is now.
         batch, max_bytes
-            Messages and bytes that one request brings; the bytes may be exceeded by one message.
+            Most messages and bytes of one answer; one message may exceed the bytes.
         timeout
-            Seconds of silence after which an answer counts as lost; None takes `timeout` of the context.
+            Seconds of silence after which an answer is considered lost; None takes `timeout` of the context.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class StreamMessages(Blocking):
         keep: int | None = None,
         timeout: float | None = None,
     ) -> int:
-        """Delete messages, all of them or some; returns how many (STM-03).
+        """Delete all or some messages; returns the number of deleted messages (STM-03).
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class StreamMessages(Blocking):
         seq
             Only messages before that sequence.
         keep
-            Leave so many of the newest. Not together with `seq`.
+            Number of the newest messages to keep. Not together with `seq`.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class StreamMessages(Blocking):
         return self._call(self._inner.purge(subject=subject, seq=seq, keep=keep, timeout=timeout))
 
     def delete_msg(self, seq: int, *, timeout: float | None = None) -> None:
-        """Delete a message; its bytes stay in the store until they are written over.
+        """Delete a message; its bytes stay in the store until they are overwritten.
 
         Raises
         ------
@@ -216,5 +216,5 @@ class StreamMessages(Blocking):
         self._call(self._inner.delete_msg(seq, timeout=timeout))
 
     def secure_delete_msg(self, seq: int, *, timeout: float | None = None) -> None:
-        """Delete a message and write random bytes over it. Slower; errors are those of `delete_msg`."""
+        """Delete a message and overwrite it with random bytes. Slower; errors are those of `delete_msg`."""
         self._call(self._inner.secure_delete_msg(seq, timeout=timeout))
