@@ -16,9 +16,9 @@ from jetspark.jetstream.api import (
     ConsumerInfoRequest,
 )
 from jetspark.server import NatsServer
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.schema import read_schema
-from jetspark.spark.stream_options import stream_read_options
-from jetspark.spark.stream_reader import JetStreamStreamReader
 
 __all__ = [
     "FOLLOW",

@@ -16,9 +16,9 @@ from tests.spark.support import Nats
 from jetspark import bulk
 from jetspark.errors import StreamNotFoundError
 from jetspark.jetstream.api import StreamPurgeRequest
-from jetspark.spark.progress import TaskName
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
+from jetspark.spark.options.stream_write import stream_write_options
+from jetspark.spark.write.ledger import TaskName
+from jetspark.spark.write.stream_writer import JetStreamStreamWriter, plan_stream_write
 
 __all__ = [
     "PROGRESS",

@@ -156,11 +156,11 @@ def test_a_child_process_makes_its_own_connection(nats: Nats) -> None:
 
 
 def test_nothing_connects_before_it_is_needed(nats: Nats) -> None:
-    from jetspark.spark.options import read_options, write_options
-    from jetspark.spark.reader import JetStreamReader
+    from jetspark.spark.options.batch import read_options, write_options
+    from jetspark.spark.read.batch_reader import JetStreamReader
     from jetspark.spark.schema import read_schema, write_columns
     from jetspark.spark.source import JetStreamDataSource
-    from jetspark.spark.writer import JetStreamWriter
+    from jetspark.spark.write.batch_writer import JetStreamWriter
 
     given = {"servers": "nats://127.0.0.1:1", "stream": "S"}
     source = JetStreamDataSource(given)

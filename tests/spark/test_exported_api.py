@@ -15,9 +15,9 @@ from jetspark import bulk
 from jetspark.errors import DataLossError, RequestTimeoutError
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.names import api_prefix
-from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import read_offset
-from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.streams.offsets import read_offset
+from jetspark.spark.streams.state import StreamHeads
 
 PREFIX = "JS.API"
 READING = ("STREAM.INFO.*", "CONSUMER.CREATE.>", "CONSUMER.INFO.>", "CONSUMER.MSG.NEXT.>", "CONSUMER.DELETE.>")

@@ -17,7 +17,8 @@ from pyspark.sql.streaming.datasource import (
     ReadMinRows,
 )
 
-from jetspark.spark.limits import Backlog, IdlePoll, Pace, TriggerLimits, default_read_limit, grant, obeyed
+from jetspark.spark.options.stream_read import TriggerLimits
+from jetspark.spark.read.admission import Backlog, IdlePoll, Pace, default_read_limit, grant, obeyed
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.spark.support import Nats
 from jetspark.errors import BadSubjectError, ConfigError
 from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress
 from jetspark.spark.listener import progress_of
-from jetspark.spark.stream_offsets import StreamOffset, write_offset
+from jetspark.spark.streams.offsets import StreamOffset, write_offset
 
 QUERY = "5f2d5c1e-0000-4000-8000-000000000001"
 RUN = "5f2d5c1e-0000-4000-8000-000000000002"

@@ -13,7 +13,7 @@ from jetspark.errors import ConfigError, PermissionsViolationError
 from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import StreamPurgeRequest
 from jetspark.jetstream.config import DiscardPolicy, PersistMode, StorageType
-from jetspark.spark.progress import BatchIsOverError, TaskName
+from jetspark.spark.write.ledger import BatchIsOverError, TaskName
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,12 @@ from jetspark.jetstream.api import (
     ConsumerDeleteRequest,
 )
 from jetspark.server import NatsCluster
-from jetspark.spark.checkpoint import committed_offset
-from jetspark.spark.follower import check_version
-from jetspark.spark.release import Releaser, purges
-from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import StreamOffset, read_offset, write_offset
-from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.commit.checkpoint import committed_offset
+from jetspark.spark.commit.commit_consumer import check_version
+from jetspark.spark.commit.releaser import Releaser, purges
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.streams.offsets import StreamOffset, read_offset, write_offset
+from jetspark.spark.streams.state import StreamHeads
 
 
 def test_a_purge_takes_what_was_committed_and_no_more(nats: Nats) -> None:

@@ -15,12 +15,12 @@ from tests.spark.micro_batches import Offset, latest, nexts, reader
 from tests.spark.support import Nats
 
 from jetspark.errors import DataLossError
-from jetspark.spark.planning import StreamPartition
-from jetspark.spark.progress import TaskName
-from jetspark.spark.stream_offsets import read_offset
-from jetspark.spark.stream_reader import JetStreamStreamReader
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import plan_stream_write
+from jetspark.spark.options.stream_write import stream_write_options
+from jetspark.spark.read.partitions import StreamPartition
+from jetspark.spark.read.stream_reader import JetStreamStreamReader
+from jetspark.spark.streams.offsets import read_offset
+from jetspark.spark.write.ledger import TaskName
+from jetspark.spark.write.stream_writer import plan_stream_write
 
 ROWS = StructType().add("subject", "string").add("data", "binary")
 

@@ -25,7 +25,7 @@ from tests.spark.sink import (
 from tests.spark.support import Nats
 
 from jetspark.jetstream import RetentionPolicy
-from jetspark.spark.progress import BatchIsOverError
+from jetspark.spark.write.ledger import BatchIsOverError
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -17,10 +17,10 @@ from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import MessageDeleteRequest
 from jetspark.jetstream.config import StorageType
 from jetspark.server import NatsCluster
-from jetspark.spark.release import Releaser
-from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import read_offset
-from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.commit.releaser import Releaser
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.streams.offsets import read_offset
+from jetspark.spark.streams.state import StreamHeads
 
 GONE = "sequences 6 to {} are gone: an older state of the stream was restored and filled again: message {}, which"
 

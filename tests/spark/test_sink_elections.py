@@ -12,9 +12,9 @@ from tests.bulk.streams import Streams, read
 from jetspark import bulk
 from jetspark.jetstream import StreamConfig
 from jetspark.server import NatsCluster
-from jetspark.spark.progress import TaskName
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
+from jetspark.spark.options.stream_write import stream_write_options
+from jetspark.spark.write.ledger import TaskName
+from jetspark.spark.write.stream_writer import JetStreamStreamWriter, plan_stream_write
 
 pytestmark = pytest.mark.matrix
 

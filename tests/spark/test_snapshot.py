@@ -11,10 +11,10 @@ from tests.spark.support import Nats
 
 from jetspark import bulk
 from jetspark.errors import ConfigError, StreamNotFoundError
-from jetspark.spark.options import read_options
+from jetspark.spark.options.batch import read_options
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.read.snapshot_reader import FilteringSnapshotReader, SnapshotReader
 from jetspark.spark.schema import read_schema
-from jetspark.spark.snapshot import FilteringSnapshotReader, SnapshotReader
-from jetspark.spark.stream_options import stream_read_options
 
 MODE = {"mode": "lastPerSubject"}
 

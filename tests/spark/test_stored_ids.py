@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetspark.spark.stored_ids import StoredIds
+from jetspark.spark.write.id_set import StoredIds
 
 ids = st.lists(st.text(max_size=3), max_size=30)
 

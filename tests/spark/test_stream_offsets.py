@@ -9,8 +9,8 @@ import pytest
 
 from jetspark.errors import ConfigError
 from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo, StreamState, Timestamp
-from jetspark.spark.option_values import Position, PositionKind
-from jetspark.spark.stream_offsets import (
+from jetspark.spark.options.values import Position, PositionKind
+from jetspark.spark.streams.offsets import (
     Held,
     Rewound,
     StreamOffset,

@@ -13,9 +13,9 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 from tests.spark.support import Nats
 
-from jetspark.spark.published import total
 from jetspark.spark.source import JetStreamDataSource
-from jetspark.spark.stream_writer import JetStreamStreamWriter
+from jetspark.spark.write.commit_message import total
+from jetspark.spark.write.stream_writer import JetStreamStreamWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

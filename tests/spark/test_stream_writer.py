@@ -35,9 +35,9 @@ from jetspark.errors import (
     ProtocolError,
     WrongStreamError,
 )
-from jetspark.spark.published import PublishedRows, StreamRows
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import plan_stream_write
+from jetspark.spark.options.stream_write import stream_write_options
+from jetspark.spark.write.commit_message import PublishedRows, StreamRows
+from jetspark.spark.write.stream_writer import plan_stream_write
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -292,6 +292,6 @@ def test_spark_without_the_properties_is_told(monkeypatch: pytest.MonkeyPatch, n
         def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
             return None
 
-    monkeypatch.setattr("jetspark.spark.stream_writer.TaskContext", Context)
+    monkeypatch.setattr("jetspark.spark.write.stream_writer.TaskContext", Context)
     with pytest.raises(ProtocolError, match="Spark does not say which micro-batch this is"):
         writer(nats).write(iter([]))

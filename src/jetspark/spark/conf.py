@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from jetspark.spark.interpreter import choose_interpreter, is_remote
-from jetspark.spark.option_table import OPTIONS
+from jetspark.spark.options.table import OPTIONS
 
 __all__ = ["configure", "recommended_conf"]
 

@@ -16,8 +16,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.spark.connections import close_idle, lend
-from jetspark.spark.given import Sealed
-from jetspark.spark.server_options import ServerOptions, server_options
+from jetspark.spark.options.parsed import Sealed
+from jetspark.spark.options.server import ServerOptions, server_options
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (

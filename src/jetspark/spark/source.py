@@ -5,23 +5,23 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from jetspark.spark.given import Sealed
-from jetspark.spark.options import either_read_options, read_options, write_options
+from jetspark.spark.options.batch import either_read_options, read_options, write_options
+from jetspark.spark.options.parsed import Sealed
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.options.stream_write import stream_write_options
 from jetspark.spark.push_down import takes_filters
-from jetspark.spark.reader import FilteringReader, JetStreamReader
+from jetspark.spark.read.batch_reader import FilteringReader, JetStreamReader
+from jetspark.spark.read.snapshot_reader import FilteringSnapshotReader, SnapshotReader
+from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.schema import read_schema
-from jetspark.spark.snapshot import FilteringSnapshotReader, SnapshotReader
-from jetspark.spark.stream_options import stream_read_options
-from jetspark.spark.stream_reader import JetStreamStreamReader
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
-from jetspark.spark.writer import JetStreamWriter, plan_write
+from jetspark.spark.write.batch_writer import JetStreamWriter, plan_write
+from jetspark.spark.write.stream_writer import JetStreamStreamWriter, plan_stream_write
 
 __all__ = ["JetStreamDataSource"]
 
 
 class JetStreamDataSource(DataSource):
-    """Streams of NATS JetStream as tables, batch and streaming. Options: `jetspark.spark.option_table`."""
+    """Streams of NATS JetStream as tables, batch and streaming. Options: `jetspark.spark.options.table`."""
 
     @classmethod
     def name(cls) -> str:

@@ -15,12 +15,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.commit.releaser import Releaser
 from jetspark.spark.connections import close_idle
-from jetspark.spark.given import Sealed
-from jetspark.spark.release import Releaser
-from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import StreamOffset, read_offset
-from jetspark.spark.stream_options import CommitMode, stream_read_options
+from jetspark.spark.options.parsed import Sealed
+from jetspark.spark.options.stream_read import CommitMode, stream_read_options
+from jetspark.spark.streams.offsets import StreamOffset, read_offset
+from jetspark.spark.streams.state import StreamHeads
 
 __all__ = ["committed_offset", "release"]
 

@@ -16,8 +16,8 @@ from jetspark.flow.ranges import is_passing
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.times import format_go_duration
-from jetspark.spark.published import PublishedRows
-from jetspark.spark.stream_write_options import StreamWriteOptions
+from jetspark.spark.options.stream_write import StreamWriteOptions
+from jetspark.spark.write.commit_message import PublishedRows
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection

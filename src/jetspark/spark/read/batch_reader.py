@@ -15,12 +15,12 @@ from pyspark.sql.types import StructType
 from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.spark.connections import lend
-from jetspark.spark.filters import Bounds, Pushdown, push_filters
-from jetspark.spark.offsets import StreamRange, resolve_range
-from jetspark.spark.options import ReadOptions
-from jetspark.spark.planning import StreamPartition, plan_partitions
-from jetspark.spark.range_reader import RangeReader, tell_loss
-from jetspark.spark.stream_offsets import Held
+from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.read.filters import Pushdown, push_filters
+from jetspark.spark.read.partitions import StreamPartition, plan_partitions
+from jetspark.spark.read.range_reader import RangeReader, tell_loss
+from jetspark.spark.streams.offsets import Held
+from jetspark.spark.streams.ranges import Bounds, StreamRange, resolve_range
 
 if TYPE_CHECKING:
     import pyarrow as pa

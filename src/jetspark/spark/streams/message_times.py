@@ -13,7 +13,7 @@ from jetspark.flow.ranges import is_passing
 from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
 from jetspark.jetstream.errors import Error, MessageNotFoundError, StreamNotFoundError
 from jetspark.spark.connections import asking
-from jetspark.spark.server_options import ServerOptions
+from jetspark.spark.options.server import ServerOptions
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection

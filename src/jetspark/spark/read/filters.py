@@ -32,8 +32,9 @@ from pyspark.sql.datasource import (
 from jetspark.jetstream.errors import BadSubjectError
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.jetstream.subject_filters import EVERYTHING, common_filters
+from jetspark.spark.streams.ranges import Bounds
 
-__all__ = ["Bounds", "Pushdown", "push_filters"]
+__all__ = ["Pushdown", "push_filters"]
 
 MAX_SUBJECTS: Final = 256
 """Most subject filters that are sent; the server compares each with each."""
@@ -41,26 +42,6 @@ MAX_SUBJECTS: Final = 256
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NEVER_NULL: Final = frozenset({"subject", "data", "stream", "sequence", "timestamp", "timestamp_ns"})
-
-
-@dataclass(slots=True)
-class Bounds:
-    """Whole numbers from `low` (included) to `high` (excluded); None is no bound."""
-
-    low: int | None = None
-    high: int | None = None
-
-    @property
-    def empty(self) -> bool:
-        """Whether no number is within."""
-        return self.low is not None and self.high is not None and self.low >= self.high
-
-    def narrow(self, low: int | None = None, high: int | None = None) -> None:
-        """Keep what lies within these bounds too."""
-        if low is not None:
-            self.low = low if self.low is None else max(self.low, low)
-        if high is not None:
-            self.high = high if self.high is None else min(self.high, high)
 
 
 @dataclass(slots=True)

@@ -14,11 +14,11 @@ from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
 from jetspark.jetstream.times import format_rfc3339
-from jetspark.spark import option_table as table
-from jetspark.spark.given import Given, Naming, contradiction
-from jetspark.spark.option_table import Option, Use
-from jetspark.spark.option_values import Position, PositionKind
-from jetspark.spark.server_options import ServerOptions, make_server_options
+from jetspark.spark.options import table
+from jetspark.spark.options.parsed import Given, Naming, contradiction
+from jetspark.spark.options.server import ServerOptions, make_server_options
+from jetspark.spark.options.table import Option, Use
+from jetspark.spark.options.values import Position, PositionKind
 
 __all__ = [
     "EARLIEST",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jetspark.spark.options import WriteOptions
+from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.schema import WriteColumns
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def written_rows(
     """
     import pyarrow as pa
 
-    from jetspark.spark.message_ids import add_message_ids
+    from jetspark.spark.write.message_ids import add_message_ids
 
     names = list(columns.positions)
     row = 0

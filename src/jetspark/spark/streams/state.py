@@ -14,9 +14,9 @@ from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import asking
-from jetspark.spark.stored_times import StoredTimes
-from jetspark.spark.stream_offsets import Held, Rewound, StreamOffset, has_replicas
-from jetspark.spark.stream_options import StreamReadOptions
+from jetspark.spark.options.stream_read import StreamReadOptions
+from jetspark.spark.streams.message_times import StoredTimes
+from jetspark.spark.streams.offsets import Held, Rewound, StreamOffset, has_replicas
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection

@@ -6,7 +6,7 @@ id: query, micro-batch, partition and row number, which come from the task's own
 for plans that give rows in another order the second time (see `message_ids`). The stream drops what it has.
 
 It does so within its duplicate window only. Where a micro-batch may be run again later than that, a warning says so,
-or a stream of progress records sees to it (`progress`, `replay`).
+or a stream of progress records sees to it (`ledger`, `unstored`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pyspark.sql.types import StructType
 
 from jetspark.jetstream.errors import ConfigError, ProtocolError
 from jetspark.spark.connections import lend
-from jetspark.spark.duplicate_window import short_windows, warn_once
-from jetspark.spark.progress import ProgressStream, TaskName, TaskRecord
-from jetspark.spark.published import PublishedRows, told, total
-from jetspark.spark.publishing import publish_rows, written_rows
+from jetspark.spark.options.stream_write import StreamWriteOptions
 from jetspark.spark.schema import WriteColumns, write_columns
-from jetspark.spark.stream_write_options import StreamWriteOptions
 from jetspark.spark.task_log import log_counts
+from jetspark.spark.write.commit_message import PublishedRows, told, total
+from jetspark.spark.write.duplicate_window import short_windows, warn_once
+from jetspark.spark.write.ledger import ProgressStream, TaskName, TaskRecord
+from jetspark.spark.write.rows import publish_rows, written_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
     def _publish_recorded(
         self, connection: Connection, record: TaskRecord, task: TaskName, rows: Iterator[pa.RecordBatch]
     ) -> PublishedRows:
-        from jetspark.spark.replay import Replay
+        from jetspark.spark.write.unstored import Replay
 
         write = self._options.write
         record.begin(connection)

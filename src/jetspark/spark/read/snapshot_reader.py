@@ -14,8 +14,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from jetspark.spark.connections import lend
-from jetspark.spark.filters import Pushdown, push_filters
-from jetspark.spark.options import ReadOptions
+from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.read.filters import Pushdown, push_filters
 from jetspark.spark.schema import project
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class SnapshotReader(DataSourceReader):
 
 
 class FilteringSnapshotReader(SnapshotReader):
-    """One that Spark may hand filters to; see `jetspark.spark.reader.FilteringReader`."""
+    """One that Spark may hand filters to; see `jetspark.spark.read.batch_reader.FilteringReader`."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take the filters on subject and stream. Those on sequence and time choose among the newest, so Spark does."""

@@ -16,13 +16,13 @@ from jetspark.jetstream import ConsumerConfig
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import ConsumerNotFoundError, DataLossError, StreamNotFoundError
 from jetspark.jetstream.times import time_ns
+from jetspark.spark.commit.commit_consumer import let_go
 from jetspark.spark.connections import lend
-from jetspark.spark.follower import let_go
-from jetspark.spark.offsets import Loss
-from jetspark.spark.options import ReadOptions
-from jetspark.spark.planning import StreamPartition
+from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.read.partitions import StreamPartition
 from jetspark.spark.schema import project
-from jetspark.spark.stream_offsets import StreamOffset
+from jetspark.spark.streams.offsets import StreamOffset
+from jetspark.spark.streams.ranges import Loss
 from jetspark.spark.task_log import log_counts
 
 if TYPE_CHECKING:

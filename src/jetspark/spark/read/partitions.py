@@ -14,9 +14,9 @@ from typing import Final
 from pyspark.sql.datasource import InputPartition
 
 from jetspark.jetstream.errors import ConfigError
-from jetspark.spark.offsets import StreamRange
-from jetspark.spark.options import ReadOptions
-from jetspark.spark.stream_offsets import Held
+from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.streams.offsets import Held
+from jetspark.spark.streams.ranges import StreamRange
 
 __all__ = ["StreamPartition", "plan_partitions", "shares", "split_ranges"]
 

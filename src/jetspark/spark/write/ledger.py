@@ -4,7 +4,7 @@ A stream recognises a repeated message id only within its duplicate window. A mi
 that, because the query was down for longer, would store its rows twice. The record closes that hole. A task begins by
 reading it, and writes down that it has begun; when all its rows are stored, it writes down that it is done, with a
 digest of the ids of each record batch. So a task that finds that an earlier run has begun knows from when on rows of
-its own may be there (`replay` looks for them), and where the earlier run was done, it sees which rows need no look.
+its own may be there (`unstored` looks for them), and where the earlier run was done, it sees which rows need no look.
 
 Records are written with the sequence that they replace, so that two attempts of one task cannot overwrite one another
 unseen. A record of a later micro-batch means that this task's batch is over: such an attempt, which Spark has given up,
@@ -34,7 +34,7 @@ from jetspark.jetstream.errors import (
     WrongLastSequenceError,
 )
 from jetspark.jetstream.names import subject_matches
-from jetspark.spark.server_options import ServerOptions
+from jetspark.spark.options.server import ServerOptions
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jetspark.jetstream import StreamState
-from jetspark.spark.filters import Bounds
-from jetspark.spark.option_values import Position, PositionKind
+from jetspark.spark.options.values import Position, PositionKind
 
-__all__ = ["Loss", "StreamRange", "resolve_range"]
+__all__ = ["Bounds", "Loss", "StreamRange", "resolve_range"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,26 @@ class StreamRange:
     def size(self) -> int:
         """How many sequences that are; some may be deleted or filtered away."""
         return self.end - self.start
+
+
+@dataclass(slots=True)
+class Bounds:
+    """Whole numbers from `low` (included) to `high` (excluded); None is no bound."""
+
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether no number is within."""
+        return self.low is not None and self.high is not None and self.low >= self.high
+
+    def narrow(self, low: int | None = None, high: int | None = None) -> None:
+        """Keep what lies within these bounds too."""
+        if low is not None:
+            self.low = low if self.low is None else max(self.low, low)
+        if high is not None:
+            self.high = high if self.high is None else min(self.high, high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jetspark.jetstream.errors import ConfigError
-from jetspark.spark import option_table as table
-from jetspark.spark.given import Given
-from jetspark.spark.limits import TriggerLimits
-from jetspark.spark.option_table import Option, Use
-from jetspark.spark.options import EARLIEST, ENDS, LATEST, STARTS, ReadOptions, make_read_options
+from jetspark.spark.options import table
+from jetspark.spark.options.batch import EARLIEST, ENDS, LATEST, STARTS, ReadOptions, make_read_options
+from jetspark.spark.options.parsed import Given
+from jetspark.spark.options.table import Option, Use
 
-__all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "stream_read_options"]
+__all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "TriggerLimits", "stream_read_options"]
 
 
 class CommitMode(Enum):
@@ -47,6 +46,28 @@ class ReleaseOptions:
     mode: CommitMode
     consumer: str
     allow_purge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerLimits:
+    """Size of a micro-batch.
+
+    Attributes
+    ----------
+    max_offsets
+        Most sequences.
+    max_bytes
+        About the most bytes.
+    min_offsets
+        Sequences below which no micro-batch is made before `max_delay` seconds are over.
+    max_delay
+        See there.
+    """
+
+    max_offsets: int | None = None
+    max_bytes: int | None = None
+    min_offsets: int | None = None
+    max_delay: float = 900.0
 
 
 @dataclass(frozen=True, slots=True)

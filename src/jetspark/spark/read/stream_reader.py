@@ -18,16 +18,16 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from jetspark.spark.commit.releaser import Releaser
 from jetspark.spark.connections import close_idle
-from jetspark.spark.limits import Backlog, IdlePoll, Pace, default_read_limit, grant, obeyed
-from jetspark.spark.offsets import Loss, StreamRange
-from jetspark.spark.option_values import PositionKind
-from jetspark.spark.planning import StreamPartition, plan_partitions
-from jetspark.spark.range_reader import RangeReader, tell_loss
-from jetspark.spark.release import Releaser
-from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import Held, Rewound, StreamOffset, read_offset, resume, start_offset, write_offset
-from jetspark.spark.stream_options import StreamReadOptions
+from jetspark.spark.options.stream_read import StreamReadOptions
+from jetspark.spark.options.values import PositionKind
+from jetspark.spark.read.admission import Backlog, IdlePoll, Pace, default_read_limit, grant, obeyed
+from jetspark.spark.read.partitions import StreamPartition, plan_partitions
+from jetspark.spark.read.range_reader import RangeReader, tell_loss
+from jetspark.spark.streams.offsets import Held, Rewound, StreamOffset, read_offset, resume, start_offset, write_offset
+from jetspark.spark.streams.ranges import Loss, StreamRange
+from jetspark.spark.streams.state import StreamHeads
 
 if TYPE_CHECKING:
     import pyarrow as pa

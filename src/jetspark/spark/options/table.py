@@ -1,7 +1,7 @@
 """The options of `format("jetstream")`: one table, from which they are read, checked and documented.
 
 Names are in camel case and those of Spark's Kafka source where the meaning is the same. Spark ignores the case of
-options. What an option needs besides others is said in `jetspark.spark.options`.
+options. What an option needs besides others is said in `jetspark.spark.options.batch`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from jetspark.jetstream.names import check_consumer_name, check_publish_subject, check_stream_name
-from jetspark.spark.option_values import (
+from jetspark.spark.options.values import (
     Position,
     PositionKind,
     at_least,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import api_prefix
-from jetspark.spark import option_table as table
-from jetspark.spark.given import Given, Naming, contradiction
-from jetspark.spark.option_table import Use
-from jetspark.spark.option_values import read_texts
+from jetspark.spark.options import table
+from jetspark.spark.options.parsed import Given, Naming, contradiction
+from jetspark.spark.options.table import Use
+from jetspark.spark.options.values import read_texts
 from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import MSG_ID
 from jetspark.jetstream.names import subject_matches
 from jetspark.spark.connections import lend
-from jetspark.spark.message_ids import effective_ids
-from jetspark.spark.options import WriteOptions
-from jetspark.spark.stored_ids import StoredIds
+from jetspark.spark.options.batch import WriteOptions
+from jetspark.spark.write.id_set import StoredIds
+from jetspark.spark.write.message_ids import effective_ids
 
 __all__ = ["Replay", "mark_of"]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeVar, cast
 
 from jetspark.jetstream.errors import ConfigError
-from jetspark.spark import option_table as table
-from jetspark.spark.option_table import OPTIONS, Option, Use
+from jetspark.spark.options import table
+from jetspark.spark.options.table import OPTIONS, Option, Use
 
 __all__ = ["Given", "Naming", "Sealed", "contradiction"]
 

@@ -25,8 +25,7 @@ from jetspark.jetstream.api import (
 )
 from jetspark.jetstream.errors import ConfigError, ConsumerNotFoundError, Error
 from jetspark.jetstream.times import time_ns
-from jetspark.spark.connections import asking
-from jetspark.spark.follower import (
+from jetspark.spark.commit.commit_consumer import (
     check_follower,
     check_version,
     follower_config,
@@ -34,10 +33,11 @@ from jetspark.spark.follower import (
     may_be_gone,
     whole_since,
 )
-from jetspark.spark.offsets import Loss
-from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import Held, StreamOffset
-from jetspark.spark.stream_options import CommitMode, ReleaseOptions, StreamReadOptions
+from jetspark.spark.connections import asking
+from jetspark.spark.options.stream_read import CommitMode, ReleaseOptions, StreamReadOptions
+from jetspark.spark.streams.offsets import Held, StreamOffset
+from jetspark.spark.streams.ranges import Loss
+from jetspark.spark.streams.state import StreamHeads
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jetspark.jetstream.errors import ConfigError
-from jetspark.spark import option_table as table
-from jetspark.spark.given import Given, contradiction
-from jetspark.spark.option_table import Use
-from jetspark.spark.options import WriteOptions, make_write_options
+from jetspark.spark.options import table
+from jetspark.spark.options.batch import WriteOptions, make_write_options
+from jetspark.spark.options.parsed import Given, contradiction
+from jetspark.spark.options.table import Use
 
 __all__ = ["StreamWriteOptions", "stream_write_options"]
 

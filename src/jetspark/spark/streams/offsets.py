@@ -22,8 +22,8 @@ from typing import Any, Final
 from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, parse_rfc3339, time_ns
-from jetspark.spark.offsets import Loss
-from jetspark.spark.option_values import Position, PositionKind
+from jetspark.spark.options.values import Position, PositionKind
+from jetspark.spark.streams.ranges import Loss
 
 __all__ = [
     "Held",

@@ -20,11 +20,11 @@ from pyspark.sql.types import StructType
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.connections import lend
-from jetspark.spark.options import WriteOptions
-from jetspark.spark.published import PublishedRows, told, total
-from jetspark.spark.publishing import publish_rows, written_rows
+from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.schema import WriteColumns, write_columns
 from jetspark.spark.task_log import log_counts
+from jetspark.spark.write.commit_message import PublishedRows, told, total
+from jetspark.spark.write.rows import publish_rows, written_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from typing import Final
 
 from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, StreamState
 from jetspark.jetstream.errors import ConfigError
-from jetspark.spark.offsets import Loss
+from jetspark.spark.streams.ranges import Loss
 
 __all__ = [
     "check_follower",

@@ -12,36 +12,15 @@ from typing import Final
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
-from jetspark.spark.planning import shares
+from jetspark.spark.options.stream_read import TriggerLimits
+from jetspark.spark.read.partitions import shares
 
-__all__ = ["Backlog", "IdlePoll", "Pace", "TriggerLimits", "default_read_limit", "grant", "obeyed"]
+__all__ = ["Backlog", "IdlePoll", "Pace", "default_read_limit", "grant", "obeyed"]
 
 _FIRST_WAIT: Final = 0.01
 _SHARE: Final = 0.2
 _SPARKS_PAUSE: Final = 0.1
 """Seconds after which Spark is back with its next question at the latest, when it has nothing else to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerLimits:
-    """Size of a micro-batch.
-
-    Attributes
-    ----------
-    max_offsets
-        Most sequences.
-    max_bytes
-        About the most bytes.
-    min_offsets
-        Sequences below which no micro-batch is made before `max_delay` seconds are over.
-    max_delay
-        See there.
-    """
-
-    max_offsets: int | None = None
-    max_bytes: int | None = None
-    min_offsets: int | None = None
-    max_delay: float = 900.0
 
 
 @dataclass(frozen=True, slots=True)
