@@ -80,7 +80,7 @@ def stream_write(run: Run) -> float:
 @figure("stream_write_recorded", group="streaming", reference="stream_write")
 def stream_write_recorded(run: Run) -> float:
     """The same with a record of each task, so that a late repetition is stored once as well."""
-    return rate_of_copy(run, progressStream="BENCH_PROGRESS")
+    return rate_of_copy(run, ledgerStream="BENCH_PROGRESS")
 
 
 def rate_of_copy(run: Run, **options: str) -> float:

@@ -3,7 +3,7 @@
     python -m tests.chaos.campaign            50 faults over 1,000,000 messages; prints faults, lost, duplicated
 
 Legs: a limits stream, an interest stream with `commitMode` = `consumer` and a work queue with `purge`, each into
-Parquet; the limits stream once more with a filter, and into three streams by the sink: with a `progressStream`, without
+Parquet; the limits stream once more with a filter, and into three streams by the sink: with a `ledgerStream`, without
 one, and in atomic batches. Faults: SIGKILL to the driver, to a driver whose executors go on beside the next one, to an
 executor, to the server or the leader; a leader that steps down; connections that are cut. Only what was done counts.
 """
@@ -187,7 +187,7 @@ def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
         fields: dict[str, object] = {} if name == "sink" else {"duplicate_window": WINDOW}
         world.create(TARGETS[name], allow_atomic=name == "atomic", **fields)
         sink = {"servers": servers, "subject": f"{TARGETS[name]}.number", "ackTimeout": "30s"}
-        sink |= {"progressStream": "PROGRESS"} if name == "sink" else {"maxReplayDelay": "30m"}
+        sink |= {"ledgerStream": "PROGRESS"} if name == "sink" else {"maxReplayDelay": "30m"}
         sink |= {"atomic": "true"} if name == "atomic" else {}
     return Leg(
         name=name,

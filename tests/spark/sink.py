@@ -108,7 +108,7 @@ def forget(nats: Nats, stream: str) -> None:
 
 
 def recorded(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStreamStreamWriter:
-    return writer(nats, schema, progressStream=PROGRESS, **options)
+    return writer(nats, schema, ledgerStream=PROGRESS, **options)
 
 
 def forget_records(nats: Nats) -> None:

@@ -17,7 +17,7 @@ from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.names import api_prefix
 from jetspark.spark.options.stream_read import stream_read_options
 from jetspark.spark.streams.offsets import read_offset
-from jetspark.spark.streams.state import StreamHeads
+from jetspark.spark.streams.state import StreamStates
 
 PREFIX = "JS.API"
 READING = ("STREAM.INFO.*", "CONSUMER.CREATE.>", "CONSUMER.INFO.>", "CONSUMER.MSG.NEXT.>", "CONSUMER.DELETE.>")
@@ -124,8 +124,8 @@ def test_a_server_that_falls_silent_during_the_last_question_is_not_taken_for_on
     with exported(*READING) as nats, listening(nats) as ear:
         stream = nats.filled(10)
         reached = read_offset(of_another_time(nats, stream), [stream])[stream]
-        heads = StreamHeads(stream_read_options({"servers": nats.url, "stream": stream, **SILENT}))
-        held = heads.look()[stream]
+        states = StreamStates(stream_read_options({"servers": nats.url, "stream": stream, **SILENT}))
+        extent = states.refresh()[stream]
 
         def fall_silent() -> None:
             left = TRIES
@@ -139,10 +139,10 @@ def test_a_server_that_falls_silent_during_the_last_question_is_not_taken_for_on
         falling.start()
         try:
             with pytest.raises(RequestTimeoutError):
-                heads.rewound(held, reached)
+                states.truncation(extent, reached)
         finally:
             falling.join(30.0)
             nats.server.resume()
         assert "cannot be told" not in caplog.text
-        assert heads.rewound(held, reached) is None
+        assert states.truncation(extent, reached) is None
         assert caplog.text.count(cannot_be_told(stream)) == 1

@@ -18,7 +18,14 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from jetspark.spark.options.stream_read import TriggerLimits
-from jetspark.spark.read.admission import Backlog, IdlePoll, Pace, default_read_limit, grant, obeyed
+from jetspark.spark.read.admission import (
+    Backlog,
+    IdlePoll,
+    TriggerPacer,
+    allocate,
+    default_read_limit,
+    effective_limits,
+)
 
 
 @pytest.mark.parametrize(
@@ -32,23 +39,26 @@ from jetspark.spark.read.admission import Backlog, IdlePoll, Pace, default_read_
 )
 def test_spark_is_told_of_one_limit_and_gives_it_back(limits: TriggerLimits, limit: ReadLimit) -> None:
     assert default_read_limit(limits) == limit
-    assert obeyed(limits, limit) == limits
+    assert effective_limits(limits, limit) == limits
 
 
 def test_the_number_that_spark_asks_with_goes_before_the_option() -> None:
     limits = TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2)
-    assert obeyed(limits, ReadMaxRows(3)).max_offsets == 3
-    assert obeyed(limits, ReadMaxBytes(3)).max_bytes == 3
-    assert obeyed(limits, ReadMinRows(3)).min_offsets == 3
-    assert obeyed(limits, ReadMaxFiles(1)) == limits
+    assert effective_limits(limits, ReadMaxRows(3)).max_offsets == 3
+    assert effective_limits(limits, ReadMaxBytes(3)).max_bytes == 3
+    assert effective_limits(limits, ReadMinRows(3)).min_offsets == 3
+    assert effective_limits(limits, ReadMaxFiles(1)) == limits
 
 
 def test_no_limit_holds_where_spark_asks_for_everything() -> None:
-    assert obeyed(TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2), ReadAllAvailable()) == TriggerLimits()
+    assert (
+        effective_limits(TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2), ReadAllAvailable())
+        == TriggerLimits()
+    )
 
 
 @pytest.mark.parametrize(
-    ("sizes", "limits", "granted"),
+    ("sizes", "limits", "allocated"),
     [
         ([10, 20], TriggerLimits(), [10, 20]),
         ([0, 0], TriggerLimits(max_offsets=5), [0, 0]),
@@ -67,8 +77,8 @@ def test_no_limit_holds_where_spark_asks_for_everything() -> None:
         ([100], TriggerLimits(max_offsets=5, max_bytes=1000), [5]),
     ],
 )
-def test_streams_share_what_is_granted(sizes: list[int], limits: TriggerLimits, granted: list[int]) -> None:
-    assert grant([Backlog(size, 100) for size in sizes], limits) == granted
+def test_streams_share_what_is_granted(sizes: list[int], limits: TriggerLimits, allocated: list[int]) -> None:
+    assert allocate([Backlog(size, 100) for size in sizes], limits) == allocated
 
 
 @given(
@@ -80,23 +90,23 @@ def test_every_stream_gets_something_and_none_more_than_it_has(
     streams: list[tuple[int, int]], most: int | None, most_bytes: int | None
 ) -> None:
     backlogs = [Backlog(*each) for each in streams]
-    granted = grant(backlogs, TriggerLimits(max_offsets=most, max_bytes=most_bytes))
-    for each, count in zip(backlogs, granted, strict=True):
+    allocated = allocate(backlogs, TriggerLimits(max_offsets=most, max_bytes=most_bytes))
+    for each, count in zip(backlogs, allocated, strict=True):
         assert min(each.size, 1) <= count <= each.size
     if most is not None:
-        assert sum(granted) <= max(most, len(granted))
+        assert sum(allocated) <= max(most, len(allocated))
 
 
 def test_a_micro_batch_waits_for_enough_or_for_long_enough() -> None:
-    pace, limits = Pace(), TriggerLimits(min_offsets=10, max_delay=60.0)
-    assert not pace.due(0, limits, 0.0)
-    assert pace.due(1, limits, 0.0)  # the first one
-    pace.made(0.0)
-    assert not pace.due(9, limits, 59.9)
-    assert pace.due(10, limits, 1.0)
-    assert pace.due(1, limits, 60.0)
-    assert not pace.due(0, limits, 60.0)
-    assert pace.due(1, TriggerLimits(), 0.1)
+    pacer, limits = TriggerPacer(), TriggerLimits(min_offsets=10, max_delay=60.0)
+    assert not pacer.due(0, limits, 0.0)
+    assert pacer.due(1, limits, 0.0)  # the first one
+    pacer.made(0.0)
+    assert not pacer.due(9, limits, 59.9)
+    assert pacer.due(10, limits, 1.0)
+    assert pacer.due(1, limits, 60.0)
+    assert not pacer.due(0, limits, 60.0)
+    assert pacer.due(1, TriggerLimits(), 0.1)
 
 
 def asked_at(poll: IdlePoll, until: float, pause: float = 0.011) -> list[float]:

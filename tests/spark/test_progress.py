@@ -44,7 +44,7 @@ def test_a_stream_that_may_lose_a_record_is_refused(
     with pytest.raises(
         ConfigError, match=rf"stream {made} is there already and does not fit: it must have {lacks}, so"
     ):
-        writer(nats, progressStream=made)
+        writer(nats, ledgerStream=made)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_stream_of_ones_own_that_keeps_each_record_is_taken(nats: Nats, name: 
     made = nats.stream(name, subjects=[f"$JETSPARK.{name}.>"], max_msgs_per_subject=1, **config)
     target = nats.stream()
     for _ in range(2):
-        writer(nats, progressStream=made).publish(task(), iter(batches(target, range(10))))
+        writer(nats, ledgerStream=made).publish(task(), iter(batches(target, range(10))))
     assert data(nats, target) == list(range(10))
     assert nats.info(made).state.messages == 1
 
@@ -98,7 +98,7 @@ def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest
         nats.stream("TARGET")
 
         def write(user: str, batch: int) -> None:
-            made = writer(nats, user=user, password="p", progressStream="RECORDS")
+            made = writer(nats, user=user, password="p", ledgerStream="RECORDS")
             made.publish(task(batch), iter(batches("TARGET", range(10))))
 
         with pytest.raises(PermissionsViolationError, match=rf"publish to '\{CREATE}'"):
@@ -112,7 +112,7 @@ def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest
                 write(right, 1 + number)
         assert data(nats, "TARGET") == list(range(10))
         assert not caplog.records
-        blind = writer(nats, user=NAMES, password="p", progressStream="RECORDS")
+        blind = writer(nats, user=NAMES, password="p", ledgerStream="RECORDS")
         blind.publish(task(), iter(batches("TARGET", range(10), size=7)))
         assert "what an earlier run has stored of TARGET.0 cannot be looked up" in caplog.text
         assert f"permission to publish to '{NAMES}'" in caplog.text
@@ -120,7 +120,7 @@ def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest
 
 def test_records_of_a_query_that_is_over_go_by_themselves_and_those_of_a_running_one_are_renewed(nats: Nats) -> None:
     target = nats.stream()
-    options = {"progressStream": "AGEING", "progressRetention": "5s", "maxReplayDelay": "1s"}
+    options = {"ledgerStream": "AGEING", "ledgerRetention": "5s", "maxReplayDelay": "1s"}
     over, runs = TaskName("over", 0, 0), [TaskName("runs", number, 0) for number in range(1000)]
     writer(nats, **options).publish(over, iter(batches(target, range(10))))
     deadline = time.monotonic() + 60.0
@@ -141,6 +141,6 @@ def test_records_of_a_query_that_is_over_go_by_themselves_and_those_of_a_running
 def test_a_stream_of_records_that_takes_no_times_to_live_keeps_them(nats: Nats) -> None:
     made = nats.stream("LASTING", subjects=["$JETSPARK.LASTING.>"], max_msgs_per_subject=1)
     target = nats.stream()
-    writer(nats, progressStream=made, progressRetention="1h").publish(task(), iter(batches(target, range(3))))
+    writer(nats, ledgerStream=made, ledgerRetention="1h").publish(task(), iter(batches(target, range(3))))
     (record,) = nats.rows(made, "headers")
     assert "Nats-TTL" not in dict(record["headers"])  # type: ignore[call-overload]  # a list of pairs

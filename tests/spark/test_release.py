@@ -33,7 +33,7 @@ from jetspark.spark.commit.commit_consumer import check_version
 from jetspark.spark.commit.releaser import Releaser, purges
 from jetspark.spark.options.stream_read import stream_read_options
 from jetspark.spark.streams.offsets import StreamOffset, read_offset, write_offset
-from jetspark.spark.streams.state import StreamHeads
+from jetspark.spark.streams.state import StreamStates
 
 
 def test_a_purge_takes_what_was_committed_and_no_more(nats: Nats) -> None:
@@ -127,7 +127,7 @@ def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_pla
             assert requests.count() == 1
         assert caplog.text.count(f"stream {stream} was deleted and made again") == count
     read = stream_read_options({"servers": nats.url, "stream": stream, **options})
-    releaser = Releaser(read, StreamHeads(read))
+    releaser = Releaser(read, StreamStates(read))
     for _ in range(2):
         assert releaser.release(read_offset(two, [stream]), strict=True) == {stream}
     assert kept(nats, stream) == list(range(1, 10))
@@ -275,7 +275,7 @@ def test_a_release_that_fails_for_the_moment_is_made_up_for_by_the_next(caplog: 
 
 def test_nothing_is_told_unless_it_is_asked_for() -> None:
     options = stream_read_options({"servers": "nats://127.0.0.1:1", "stream": "S"})
-    releaser = Releaser(options, StreamHeads(options))
+    releaser = Releaser(options, StreamStates(options))
     releaser.release({"S": StreamOffset(1, 2)})  # asks nobody
     releaser.start_at({"S": StreamOffset(1, 2)})
 

@@ -157,7 +157,7 @@ def test_what_is_left_of_a_partition_is_what_it_has_between_two_sequences(
 def test_a_bucket_that_is_copied_again_behind_the_window_stores_what_is_left_once(nats: Nats) -> None:
     bucket = nats.filled(1000, [f"{key}" for key in range(1000)], max_msgs_per_subject=1)
     target = nats.stream(duplicate_window=timedelta(milliseconds=100))
-    sink = {"servers": nats.url, "subject": f"{target}.x", "progressStream": "REPEATED", "expectedStream": target}
+    sink = {"servers": nats.url, "subject": f"{target}.x", "ledgerStream": "REPEATED", "expectedStream": target}
 
     def run(made: JetStreamStreamReader) -> int:
         skipped = 0

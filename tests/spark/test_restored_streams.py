@@ -20,7 +20,7 @@ from jetspark.server import NatsCluster
 from jetspark.spark.commit.releaser import Releaser
 from jetspark.spark.options.stream_read import stream_read_options
 from jetspark.spark.streams.offsets import read_offset
-from jetspark.spark.streams.state import StreamHeads
+from jetspark.spark.streams.state import StreamStates
 
 GONE = "sequences 6 to {} are gone: an older state of the stream was restored and filled again: message {}, which"
 
@@ -188,7 +188,7 @@ def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before
 
     read = stream_read_options({"servers": own.url, "stream": stream, **options})
     committed = read_offset(end, [stream])
-    assert Releaser(read, StreamHeads(read)).release(committed, strict=True) == {stream}  # of a query that has ended
+    assert Releaser(read, StreamStates(read)).release(committed, strict=True) == {stream}  # of a query that has ended
     assert kept(own, stream) == [1, 2, 3, 4, 5, *new]
     made.commit(back)
     assert kept(own, stream) == []
@@ -246,18 +246,18 @@ def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was
     stream, end = restored(own, 8)
     short = {"requestTimeout": "2s", "connectTimeout": "2s", "retryTimeout": "1ms"}  # long enough for one that is there
     options = stream_read_options({"servers": own.url, "stream": stream, **short})
-    heads, reached = StreamHeads(options), read_offset(end, [stream])[stream]
-    held = heads.look()[stream]
+    states, reached = StreamStates(options), read_offset(end, [stream])[stream]
+    extent = states.refresh()[stream]
     own.server.pause()
     try:
         with pytest.raises((RequestTimeoutError, ConnectError)):
-            heads.rewound(held, reached)
+            states.truncation(extent, reached)
     finally:
         own.server.resume()
     own.info(stream)  # it has begun to answer again
-    rewound = heads.rewound(held, reached)
-    assert rewound is not None
-    assert rewound.since == 6
+    truncation = states.truncation(extent, reached)
+    assert truncation is not None
+    assert truncation.first_lost == 6
     assert "cannot be told" not in caplog.text
 
 

@@ -43,7 +43,7 @@ def test_leaders_that_are_killed_while_a_task_writes_cost_nothing() -> None:
                 numbers = range(first, first + 500)
                 yield pa.record_batch({"subject": [f"{stream}.x"] * 500, "data": [b"%d" % each for each in numbers]})
 
-        writer(cluster, progressStream="PROGRESS").publish(TaskName("query", 0, 0), rows("PLAIN"))
+        writer(cluster, ledgerStream="PROGRESS").publish(TaskName("query", 0, 0), rows("PLAIN"))
         writer(cluster, atomic="true").publish(TaskName("query", 0, 1), rows("ATOMIC"))
         if own.closed:
             own.reconnect()

@@ -17,7 +17,7 @@ Spark finds the format by itself once this distribution is installed (`pyspark_j
 """
 
 try:
-    from jetspark.spark.commit.checkpoint import release
+    from jetspark.spark.commit.checkpoint import release_committed
     from jetspark.spark.conf import configure, recommended_conf
     from jetspark.spark.listener import JetStreamListener, QueryProgress, StreamProgress
     from jetspark.spark.registration import register
@@ -36,5 +36,5 @@ __all__ = [
     "configure",
     "recommended_conf",
     "register",
-    "release",
+    "release_committed",
 ]

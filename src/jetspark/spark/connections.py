@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jetspark.bulk import Connection
     from jetspark.wire.options import ConnectOptions
 
-__all__ = ["asking", "close_idle", "lend"]
+__all__ = ["asking", "borrow_connection", "close_idle"]
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ _lock: Final = threading.Lock()  # in the driver a listener's thread comes besid
 
 
 @contextmanager
-def lend(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connection]:
+def borrow_connection(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connection]:
     """Give a connection for the time of a `with`; it is closed when that ends with an exception.
 
     Parameters
@@ -69,7 +69,7 @@ def asking(options: ConnectOptions, ask: Callable[[Connection], T], retry_timeou
     """Return what a question gives that may be repeated; it is, on new connections, for so many seconds."""
     from jetspark.bulk.patience import patiently
 
-    with lend(options, retry_timeout) as connection:
+    with borrow_connection(options, retry_timeout) as connection:
         return patiently(connection, lambda: ask(connection), retry_timeout)
 
 

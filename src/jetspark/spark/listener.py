@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from jetspark.jetstream.names import check_publish_subject
-from jetspark.spark.connections import close_idle, lend
-from jetspark.spark.options.parsed import Sealed
+from jetspark.spark.connections import borrow_connection, close_idle
+from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.server import ServerOptions, server_options
 
 if TYPE_CHECKING:
@@ -43,15 +43,15 @@ class StreamProgress:
     start, end
         Sequences that the batch read, from `start` (included) to `end` (excluded). Of the first batch of a query, Spark
         does not tell the start: None.
-    behind
-        Sequence behind the last one of the stream when the batch was planned.
+    latest
+        End of the stream (excluded) when the batch was planned: one above its last sequence.
     lag
         Sequences that were left.
     """
 
     start: int | None
     end: int
-    behind: int
+    latest: int
     lag: int
 
 
@@ -158,7 +158,7 @@ class JetStreamListener(StreamingQueryListener):
         self._on_progress = on_progress
         self._logs = log
         self._subject = None if subject is None else check_publish_subject(subject)
-        self._server: ServerOptions | None = None if subject is None else server_options(Sealed(options or {}))
+        self._server: ServerOptions | None = None if subject is None else server_options(RedactedOptions(options or {}))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing to tell yet."""
@@ -195,7 +195,7 @@ class JetStreamListener(StreamingQueryListener):
 
     def _publish(self, subject: str, progress: QueryProgress) -> None:
         assert self._server is not None
-        with lend(self._server.connect) as connection:
+        with borrow_connection(self._server.connect) as connection:
             connection.publish(subject, json.dumps(asdict(progress)).encode())
 
 
@@ -204,7 +204,7 @@ def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
     start, end, latest = (_nexts(text) for text in (source.startOffset, source.endOffset, source.latestOffset))
     return {
         stream: StreamProgress(
-            start=start.get(stream), end=at, behind=latest.get(stream, at), lag=max(latest.get(stream, at) - at, 0)
+            start=start.get(stream), end=at, latest=latest.get(stream, at), lag=max(latest.get(stream, at) - at, 0)
         )
         for stream, at in end.items()
     }

@@ -17,18 +17,18 @@ from pyspark.sql import SparkSession
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.commit.releaser import Releaser
 from jetspark.spark.connections import close_idle
-from jetspark.spark.options.parsed import Sealed
+from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.stream_read import CommitMode, stream_read_options
 from jetspark.spark.streams.offsets import StreamOffset, read_offset
-from jetspark.spark.streams.state import StreamHeads
+from jetspark.spark.streams.state import StreamStates
 
-__all__ = ["committed_offset", "release"]
+__all__ = ["committed_offset", "release_committed"]
 
 _COMMITS: Final = "commits"
 _OFFSETS: Final = "offsets"
 
 
-def release(
+def release_committed(
     checkpoint_location: str, options: Mapping[str, str], spark: SparkSession | None = None
 ) -> dict[str, int] | None:
     """Let the streams of a query that has ended release everything up to its last commit.
@@ -56,7 +56,7 @@ def release(
     Error
         The server cannot be reached or refuses.
     """
-    read = stream_read_options(Sealed(options))
+    read = stream_read_options(RedactedOptions(options))
     if read.release.mode is CommitMode.NONE:
         raise ConfigError("option commitMode = none: there is nothing to release; say consumer or purge")
     session = spark or SparkSession.active()
@@ -65,15 +65,15 @@ def release(
         return None
     lines = _text(session, f"{checkpoint_location}/{_OFFSETS}/{batch}").splitlines()
     offsets = committed_offset(lines, read.read.streams, checkpoint_location)
-    heads = StreamHeads(read)
-    releaser = Releaser(read, heads)
+    states = StreamStates(read)
+    releaser = Releaser(read, states)
     try:
-        heads.look(offsets)
-        releaser.prepare(heads.infos)
-        others = releaser.release(offsets, strict=True)
+        states.refresh(offsets)
+        releaser.prepare(states.infos)
+        mismatched = releaser.release(offsets, strict=True)
     finally:
         close_idle(read.read.server.connect)
-    first = {stream: max(heads.infos[stream].state.first_seq, 1) for stream in others}  # 0 where nothing ever came
+    first = {stream: max(states.infos[stream].state.first_seq, 1) for stream in mismatched}  # 0 where nothing ever came
     return {stream: first.get(stream, offset.next) for stream, offset in offsets.items()}
 
 

@@ -14,13 +14,13 @@ from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.streams.ranges import Loss
 
 __all__ = [
-    "check_follower",
+    "check_commit_consumer",
     "check_version",
-    "follower_config",
-    "holds_since",
-    "let_go",
-    "may_be_gone",
-    "whole_since",
+    "commit_consumer_config",
+    "complete_from",
+    "losses_if_deleted",
+    "possible_losses",
+    "retained_from",
 ]
 
 _MARK: Final = "jetspark.follows"
@@ -29,7 +29,7 @@ _RESET_SINCE: Final = (2, 14)
 """First server that moves a consumer to a sequence (CONSUMER.RESET)."""
 
 
-def follower_config(name: str, subjects: tuple[str, ...], since: int | None = None) -> ConsumerConfig:
+def commit_consumer_config(name: str, subjects: tuple[str, ...], since: int | None = None) -> ConsumerConfig:
     """Return the configuration of a follower that holds everything from a sequence on; None does not say it yet."""
     return ConsumerConfig(
         durable_name=name,
@@ -42,7 +42,7 @@ def follower_config(name: str, subjects: tuple[str, ...], since: int | None = No
     )
 
 
-def check_follower(found: ConsumerConfig, wanted: ConsumerConfig, stream: str) -> None:
+def check_commit_consumer(found: ConsumerConfig, wanted: ConsumerConfig, stream: str) -> None:
     """See that a consumer under the follower's name is one. Raises ConfigError for another, and for other filters."""
     where = f"option commitConsumer: consumer {wanted.durable_name} of stream {stream}"
     if _MARK not in (found.metadata or {}):
@@ -71,18 +71,18 @@ def check_version(version: str, name: str) -> None:
         )
 
 
-def holds_since(config: ConsumerConfig) -> int | None:
+def retained_from(config: ConsumerConfig) -> int | None:
     """Return the sequence from which a follower holds everything; None where its maker did not come to say so."""
     text = (config.metadata or {}).get(_SINCE, "")
     return int(text) if text.isdecimal() else None
 
 
-def whole_since(state: StreamState) -> int:
+def complete_from(state: StreamState) -> int:
     """Return the sequence from which a stream lacks nothing, as far as its state tells: from its first one, or none."""
     return max(state.first_seq if not state.num_deleted else state.last_seq + 1, 1)
 
 
-def may_be_gone(stream: str, name: str, at: int, since: int) -> list[Loss]:
+def possible_losses(stream: str, name: str, at: int, since: int) -> list[Loss]:
     """What of a stream of interest may be missing at a place, for a follower that holds from another place on."""
     if since <= at:
         return []
@@ -93,7 +93,7 @@ def may_be_gone(stream: str, name: str, at: int, since: int) -> list[Loss]:
     return [Loss(stream, None, None, reason)]
 
 
-def let_go(stream: str, name: str, first: int, last: int, found: ConsumerConfig | None) -> list[Loss]:
+def losses_if_deleted(stream: str, name: str, first: int, last: int, found: ConsumerConfig | None) -> list[Loss]:
     """What of a range that was just read the stream may have dropped before, by the follower that is there afterwards.
 
     Parameters
@@ -105,7 +105,7 @@ def let_go(stream: str, name: str, first: int, last: int, found: ConsumerConfig 
     found
         That consumer's configuration, None when it is gone.
     """
-    since = None if found is None else holds_since(found)
+    since = None if found is None else retained_from(found)
     if since is not None and since <= first:
         return []
     reason = (

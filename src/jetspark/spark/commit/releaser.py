@@ -26,18 +26,18 @@ from jetspark.jetstream.api import (
 from jetspark.jetstream.errors import ConfigError, ConsumerNotFoundError, Error
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.commit.commit_consumer import (
-    check_follower,
+    check_commit_consumer,
     check_version,
-    follower_config,
-    holds_since,
-    may_be_gone,
-    whole_since,
+    commit_consumer_config,
+    complete_from,
+    possible_losses,
+    retained_from,
 )
 from jetspark.spark.connections import asking
 from jetspark.spark.options.stream_read import CommitMode, ReleaseOptions, StreamReadOptions
-from jetspark.spark.streams.offsets import Held, StreamOffset
+from jetspark.spark.streams.offsets import StreamExtent, StreamOffset
 from jetspark.spark.streams.ranges import Loss
-from jetspark.spark.streams.state import StreamHeads
+from jetspark.spark.streams.state import StreamStates
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
@@ -83,16 +83,20 @@ def purges(stream: str, subjects: tuple[str, ...], committed: StreamOffset) -> l
 class Releaser:
     """Tells the streams of a query what Spark has committed; does nothing with `commitMode` = `none`."""
 
-    def __init__(self, options: StreamReadOptions, heads: StreamHeads) -> None:
+    def __init__(self, options: StreamReadOptions, states: StreamStates) -> None:
         self._options = options
         self._server = options.read.server
-        self._heads = heads
+        self._states = states
         self._release = options.release
-        self._done: dict[str, StreamOffset] = {}  # by stream, the last place of which nothing more is to be told
-        self._kept: dict[str, StreamOffset] = {}  # by stream, the place up to which nothing is released: it is not held
-        self._since: dict[str, int | None] = {}  # by stream, from where on its follower holds all; None: not said yet
+        # By stream: the last offset that is settled, so that the server is not asked again for it.
+        self._released: dict[str, StreamOffset] = {}
+        # By stream: the offset for which nothing is released, because the stream does not hold what was read.
+        self._withheld: dict[str, StreamOffset] = {}
+        # By stream: the sequence from which its commit consumer retains everything; None while that is not known.
+        self._retained_from: dict[str, int | None] = {}
         self._interest: frozenset[str] = frozenset()
-        self._starts: dict[str, StreamOffset] = {}  # of a new query, where its followers have not begun yet
+        # Of a new query: where its commit consumers are to begin. Empty after they have begun.
+        self._starts: dict[str, StreamOffset] = {}
 
     def prepare(self, infos: Mapping[str, StreamInfo]) -> None:
         """Refuse what does not go with a stream, and make the followers, so that an interest stream keeps what comes.
@@ -100,14 +104,14 @@ class Releaser:
         Raises
         ------
         ConfigError
-            See `check_release`, `check_version` and `check_follower`.
+            See `check_release`, `check_version` and `check_commit_consumer`.
         """
         retentions = {stream: info.config.retention for stream, info in infos.items()}
         self._interest = frozenset(stream for stream in infos if retentions[stream] is RetentionPolicy.INTEREST)
         for stream, info in infos.items():
             check_release(info, self._release)
             if self._release.mode is CommitMode.CONSUMER:
-                self._ask(partial(self._follower, stream))
+                self._ask(partial(self._commit_consumer, stream))
 
     def start_at(self, start: Mapping[str, StreamOffset]) -> None:
         """Note where a query begins.
@@ -124,17 +128,17 @@ class Releaser:
             self._ask(partial(self._begin, stream, offset))
         self._starts = {}
 
-    def may_be_gone(self, stream: str, at: StreamOffset) -> list[Loss]:
+    def possible_losses(self, stream: str, at: StreamOffset) -> list[Loss]:
         """What an interest stream may have dropped at a place, because the follower was not there."""
         if self._release.mode is not CommitMode.CONSUMER or stream not in self._interest:
             return []
-        if self._since[stream] is None:  # the query has begun in an earlier run, and its follower is gone
+        if self._retained_from[stream] is None:  # the query has begun in an earlier run, and its follower is gone
             self._ask(partial(self._settle, stream))
-        return may_be_gone(stream, self._release.consumer, at.next, self._since[stream] or 0)
+        return possible_losses(stream, self._release.consumer, at.next, self._retained_from[stream] or 0)
 
-    def holder(self, stream: str, sequence: int) -> str | None:
+    def retaining_consumer(self, stream: str, sequence: int) -> str | None:
         """Name of the follower that keeps a stream of interest whole from a sequence on; None where none does."""
-        since = self._since.get(stream)  # nothing where there are no followers
+        since = self._retained_from.get(stream)  # nothing where there are no followers
         return self._release.consumer if stream in self._interest and since is not None and since <= sequence else None
 
     def release(self, committed: Mapping[str, StreamOffset], strict: bool = False) -> set[str]:
@@ -152,34 +156,34 @@ class Releaser:
         PermissionsViolationError, APIError, ...
             The server refuses.
         """
-        others: set[str] = set()
+        mismatched: set[str] = set()
         if self._release.mode is CommitMode.NONE:
-            return others
+            return mismatched
         for stream, offset in committed.items():
             place = replace(offset, start=None)  # where the micro-batch began that ended there makes no difference
-            if self._done.get(stream) != place:
+            if self._released.get(stream) != place:
                 try:
-                    self._tell(stream, place)
+                    self._release_stream(stream, place)
                 except Error as error:
                     if strict or not is_passing(error):
                         raise
                     _log.warning("stream %s: not released up to %d yet: %s", stream, offset.next - 1, error)
-            if self._kept.get(stream) == place:
-                others.add(stream)
-        return others
+            if self._withheld.get(stream) == place:
+                mismatched.add(stream)
+        return mismatched
 
-    def _tell(self, stream: str, committed: StreamOffset) -> None:
+    def _release_stream(self, stream: str, committed: StreamOffset) -> None:
         """Tell a stream, if it holds what was committed."""
         info = self._ask(partial(self._info, stream))
         check_release(info, self._release)
         if time_ns(info.created) != committed.created_ns:
-            self._keep(stream, committed, "was deleted and made again; nothing of the new one is released")
-            self._done[stream] = committed  # it is not asked for again before there is another place
+            self._withhold(stream, committed, "was deleted and made again; nothing of the new one is released")
+            self._released[stream] = committed  # it is not asked for again before there is another place
             return
-        if self._heads.rewound(Held.of(info, self._options.read.subjects), committed) is not None:
+        if self._states.truncation(StreamExtent.of(info, self._options.read.subjects), committed) is not None:
             # Spark tells of the last end when the planning has gone back already, to what replaced the lost messages.
             # It is asked again with the next commit: a leader that was just elected may know of it by then.
-            self._keep(
+            self._withhold(
                 stream,
                 committed,
                 f"does not hold what was read up to {committed.next - 1} (an older state was restored, or its leader "
@@ -187,15 +191,15 @@ class Releaser:
             )
             return
         self._ask(
-            partial(self._follow if self._release.mode is CommitMode.CONSUMER else self._purge, stream, committed)
+            partial(self._advance if self._release.mode is CommitMode.CONSUMER else self._purge, stream, committed)
         )
-        self._kept.pop(stream, None)
-        self._done[stream] = committed
+        self._withheld.pop(stream, None)
+        self._released[stream] = committed
 
-    def _keep(self, stream: str, committed: StreamOffset, why: str) -> None:
+    def _withhold(self, stream: str, committed: StreamOffset, why: str) -> None:
         """Release nothing of a stream, and say so once for each place."""
-        if self._kept.get(stream) != committed:
-            self._kept[stream] = committed
+        if self._withheld.get(stream) != committed:
+            self._withheld[stream] = committed
             _log.warning("stream %s %s", stream, why)
 
     def _purge(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
@@ -205,43 +209,43 @@ class Releaser:
 
     def _begin(self, stream: str, start: StreamOffset, connection: Connection) -> None:
         """Let a new follower begin at a place; one that has begun stays where it is."""
-        info = self._follower(stream, connection)
-        if self._since[stream] is None:
-            self._move(stream, info, start, connection)
+        info = self._commit_consumer(stream, connection)
+        if self._retained_from[stream] is None:
+            self._set_ack_floor(stream, info, start, connection)
             self._mark(stream, start.next, connection)
 
-    def _follow(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
+    def _advance(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
         """Set the follower's ack floor; make it if it is not there."""
-        info = self._follower(stream, connection)
-        if self._since[stream] is None:
+        info = self._commit_consumer(stream, connection)
+        if self._retained_from[stream] is None:
             self._settle(stream, connection)
-        self._move(stream, info, committed, connection)
+        self._set_ack_floor(stream, info, committed, connection)
 
-    def _move(self, stream: str, info: ConsumerInfo, to: StreamOffset, connection: Connection) -> None:
+    def _set_ack_floor(self, stream: str, info: ConsumerInfo, to: StreamOffset, connection: Connection) -> None:
         """Set the follower's ack floor, never back."""
         if info.ack_floor.stream_seq + 1 < to.next:
             name = self._release.consumer
             self._server.request(connection, ConsumerResetRequest(stream, name, seq=to.next))
             _log.info("stream %s: consumer %s follows up to %d", stream, name, to.next - 1)
 
-    def _follower(self, stream: str, connection: Connection) -> ConsumerInfo:
+    def _commit_consumer(self, stream: str, connection: Connection) -> ConsumerInfo:
         name = self._release.consumer
         check_version(connection.server_info.version, name)
         config = self._config()
         try:
             info = self._server.request(connection, ConsumerInfoRequest(stream, name))
         except ConsumerNotFoundError:
-            if stream in self._since:
+            if stream in self._retained_from:
                 _log.warning("stream %s: consumer %s was deleted and is made again", stream, name)
             info = self._server.request(connection, ConsumerCreateRequest(stream, config))
         else:
-            check_follower(info.config, config, stream)
-        self._since[stream] = holds_since(info.config)
+            check_commit_consumer(info.config, config, stream)
+        self._retained_from[stream] = retained_from(info.config)
         return info
 
     def _settle(self, stream: str, connection: Connection) -> None:
         """Note from where on the stream lacks nothing, now that the follower is there and nothing is dropped."""
-        self._mark(stream, whole_since(self._info(stream, connection).state), connection)
+        self._mark(stream, complete_from(self._info(stream, connection).state), connection)
 
     def _info(self, stream: str, connection: Connection) -> StreamInfo:
         return self._server.request(connection, StreamInfoRequest(stream))
@@ -249,10 +253,10 @@ class Releaser:
     def _mark(self, stream: str, since: int, connection: Connection) -> None:
         request = ConsumerCreateRequest(stream, self._config(since), ConsumerAction.UPDATE)
         self._server.request(connection, request)
-        self._since[stream] = since
+        self._retained_from[stream] = since
 
     def _config(self, since: int | None = None) -> ConsumerConfig:
-        return follower_config(self._release.consumer, self._options.read.subjects, since)
+        return commit_consumer_config(self._release.consumer, self._options.read.subjects, since)
 
     def _ask(self, ask: Callable[[Connection], T]) -> T:
         return asking(self._server.connect, ask, self._options.read.retry_timeout)

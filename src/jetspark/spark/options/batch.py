@@ -15,7 +15,7 @@ from jetspark.jetstream.names import check_publish_subject
 from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
 from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark.options import table
-from jetspark.spark.options.parsed import Given, Naming, contradiction
+from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.spark.options.server import ServerOptions, make_server_options
 from jetspark.spark.options.table import Option, Use
 from jetspark.spark.options.values import Position, PositionKind
@@ -132,82 +132,82 @@ class WriteOptions:
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Check the options of a batch read. Raises ConfigError."""
-    return make_read_options(Given(options, Use.READ), EARLIEST)
+    return make_read_options(ParsedOptions(options, Use.READ), EARLIEST)
 
 
 def either_read_options(options: Mapping[str, str]) -> ReadOptions:
     """Check what holds for the options of a batch read and of a streaming one. Raises ConfigError."""
-    return make_read_options(Given(options, Use.READ_STREAM), EARLIEST)
+    return make_read_options(ParsedOptions(options, Use.READ_STREAM), EARLIEST)
 
 
-def make_read_options(given: Given, start: Position) -> ReadOptions:
+def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
     """Check the options of a read, which begins at `start` unless they say otherwise. Raises ConfigError."""
-    streams = given[table.STREAM]
+    streams = parsed[table.STREAM]
     if not streams:
         raise ConfigError("option stream must be given: the name of the stream to read, or several with commas between")
-    subjects = reduce_filters(given[table.SUBJECT])
+    subjects = reduce_filters(parsed[table.SUBJECT])
     starts = _positions(
-        given, streams, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
+        parsed, streams, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
     )
-    ends = _positions(given, streams, LATEST, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
-    if given.use is Use.READ:
+    ends = _positions(parsed, streams, LATEST, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
+    if parsed.use is Use.READ:
         for stream in streams:
             _check_order(stream, *starts[stream], *ends[stream])
     return ReadOptions(
-        server=make_server_options(given),
+        server=make_server_options(parsed),
         streams=streams,
         subjects=() if subjects == (EVERYTHING,) else subjects,
         starts={stream: starts[stream][1] for stream in streams},
         ends={stream: ends[stream][1] for stream in streams},
-        min_partitions=given[table.MIN_PARTITIONS],
-        max_records_per_partition=given[table.MAX_RECORDS_PER_PARTITION],
-        push_down_predicate=given[table.PUSH_DOWN_PREDICATE],
-        include_headers=given[table.INCLUDE_HEADERS],
-        fail_on_data_loss=given[table.FAIL_ON_DATA_LOSS],
-        batch_rows=given[table.ARROW_BATCH_ROWS],
-        batch_bytes=given[table.ARROW_BATCH_BYTES],
-        bytes_in_flight=given[table.MAX_BYTES_IN_FLIGHT],
-        retry_timeout=given[table.RETRY_TIMEOUT],
-        last_per_subject=_is_last_per_subject(given),
+        min_partitions=parsed[table.MIN_PARTITIONS],
+        max_records_per_partition=parsed[table.MAX_RECORDS_PER_PARTITION],
+        push_down_predicate=parsed[table.PUSH_DOWN_PREDICATE],
+        include_headers=parsed[table.INCLUDE_HEADERS],
+        fail_on_data_loss=parsed[table.FAIL_ON_DATA_LOSS],
+        batch_rows=parsed[table.ARROW_BATCH_ROWS],
+        batch_bytes=parsed[table.ARROW_BATCH_BYTES],
+        bytes_in_flight=parsed[table.MAX_BYTES_IN_FLIGHT],
+        retry_timeout=parsed[table.RETRY_TIMEOUT],
+        last_per_subject=_is_last_per_subject(parsed),
     )
 
 
-def _is_last_per_subject(given: Given) -> bool:
+def _is_last_per_subject(parsed: ParsedOptions) -> bool:
     """Whether a read is a snapshot, for which there is neither a range nor a way to split it."""
-    if given[table.MODE] == "all":
+    if parsed[table.READ_MODE] == "all":
         return False
     for option in _OF_A_RANGE:
-        if option in given:
-            raise contradiction(option, table.MODE, f" = {given[table.MODE]}")
+        if option in parsed:
+            raise conflicting_options(option, table.READ_MODE, f" = {parsed[table.READ_MODE]}")
     return True
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """Check the options of a batch write. Raises ConfigError."""
-    return make_write_options(Given(options, Use.WRITE))
+    return make_write_options(ParsedOptions(options, Use.WRITE))
 
 
-def make_write_options(given: Given) -> WriteOptions:
+def make_write_options(parsed: ParsedOptions) -> WriteOptions:
     """Check the options of a write. Raises ConfigError."""
-    subjects = given[table.SUBJECT]
+    subjects = parsed[table.SUBJECT]
     if len(subjects) > 1:
         raise ConfigError(f"option subject names {len(subjects)} subjects; all rows can be published to one only")
-    with Naming(table.SUBJECT):
+    with option_errors(table.SUBJECT):
         subject = check_publish_subject(subjects[0]) if subjects else None
     return WriteOptions(
-        server=make_server_options(given),
+        server=make_server_options(parsed),
         subject=subject,
-        dedup=given[table.DEDUP] == "auto",
-        max_pending=given[table.MAX_PENDING_ACKS],
-        ack_timeout=given[table.ACK_TIMEOUT],
-        retry_timeout=given[table.RETRY_TIMEOUT],
-        expected_stream=given[table.EXPECTED_STREAM],
-        atomic=given[table.ATOMIC],
+        dedup=parsed[table.DEDUP] == "auto",
+        max_pending=parsed[table.MAX_PENDING_ACKS],
+        ack_timeout=parsed[table.ACK_TIMEOUT],
+        retry_timeout=parsed[table.RETRY_TIMEOUT],
+        expected_stream=parsed[table.EXPECTED_STREAM],
+        atomic=parsed[table.ATOMIC],
     )
 
 
 def _positions(
-    given: Given,
+    parsed: ParsedOptions,
     streams: tuple[str, ...],
     default: Position,
     timestamp: Option[int | None],
@@ -215,8 +215,8 @@ def _positions(
     offsets: Option[Position | dict[str, Position]],
 ) -> dict[str, tuple[Option[object], Position]]:
     """For each stream the option that decides and the position; a time goes before a sequence, as in Kafka's source."""
-    time, times, position = given[timestamp], given[by_timestamp], given[offsets]
-    if offsets not in given:
+    time, times, position = parsed[timestamp], parsed[by_timestamp], parsed[offsets]
+    if offsets not in parsed:
         position = default
     if time is not None:
         return {stream: (timestamp, Position(PositionKind.TIME, time)) for stream in streams}

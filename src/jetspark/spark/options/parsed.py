@@ -1,20 +1,22 @@
-"""The options that Spark hands over, each read by its row of the table; what is wrong is said by the option's name.
+"""Parses the options that Spark hands over, each by its row of the table. An error names the option.
 
-An option that does not exist is told with the nearest that does. Options for another use may be there, so that a table
-that is read and written has one set of them. Values of secret options are in no message and in no `repr`.
+For an option that does not exist, the error names the nearest one that does. Options for another use are allowed, so
+that a table that is read and written has one set of options. No message and no `repr` shows the value of a secret
+option.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, TypeVar, cast
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options import table
 from jetspark.spark.options.table import OPTIONS, Option, Use
 
-__all__ = ["Given", "Naming", "Sealed", "contradiction"]
+__all__ = ["ParsedOptions", "RedactedOptions", "conflicting_options", "option_errors"]
 
 T = TypeVar("T")
 
@@ -38,7 +40,7 @@ _SPARKS_OWN: Final = frozenset(
 """What Spark reads of the options of `writeStream`, and hands over with ours."""
 
 
-class Sealed(Mapping[str, str]):
+class RedactedOptions(Mapping[str, str]):
     """Options that show neither names nor values, wherever they are printed."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -57,22 +59,17 @@ class Sealed(Mapping[str, str]):
         return len(self._options)
 
 
-class Naming:
-    """Put an option's name before what a check inside says."""
-
-    def __init__(self, option: Option[object]) -> None:
-        self._option = option
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ValueError):
-            raise ConfigError(f"option {self._option.name}: {error}") from None
+@contextmanager
+def option_errors(option: Option[object]) -> Iterator[None]:
+    """Raise a ValueError of the `with` block as a ConfigError that names the option."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(f"option {option.name}: {error}") from None
 
 
-class Given:
-    """The options that were given, all of them read; those that were not have their defaults.
+class ParsedOptions:
+    """The parsed values of the given options. The other options have their defaults.
 
     Parameters
     ----------
@@ -123,6 +120,6 @@ def _unknown(name: str, use: Use) -> str:
     return f"there is no option {name!r}; did you mean {nearest.name}? The options for a {use.value} are: {names}"
 
 
-def contradiction(one: Option[object], other: Option[object], value: str = "") -> ConfigError:
+def conflicting_options(one: Option[object], other: Option[object], value: str = "") -> ConfigError:
     """Return the error that names two options of which only one can be given."""
     return ConfigError(f"options {one.name} and {other.name}{value} contradict each other; give one of them")

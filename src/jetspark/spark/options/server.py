@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import api_prefix
 from jetspark.spark.options import table
-from jetspark.spark.options.parsed import Given, Naming, contradiction
+from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.spark.options.table import Use
 from jetspark.spark.options.values import read_texts
 from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address
@@ -68,70 +68,70 @@ class ServerOptions:
 
 def server_options(options: Mapping[str, str]) -> ServerOptions:
     """Check the options that say how to reach JetStream. Raises ConfigError."""
-    return make_server_options(Given(options, Use.BOTH))
+    return make_server_options(ParsedOptions(options, Use.BOTH))
 
 
-def make_server_options(given: Given) -> ServerOptions:
+def make_server_options(parsed: ParsedOptions) -> ServerOptions:
     """Check them. Raises ConfigError."""
-    _check_login(given)
-    _check_tls(given)
-    if table.DOMAIN in given and table.API_PREFIX in given:
-        raise contradiction(table.DOMAIN, table.API_PREFIX)
-    with Naming(table.DOMAIN if table.DOMAIN in given else table.API_PREFIX):
-        api = api_prefix(given[table.DOMAIN], given[table.API_PREFIX])
-    servers = given[table.SERVERS]
+    _check_login(parsed)
+    _check_tls(parsed)
+    if table.DOMAIN in parsed and table.API_PREFIX in parsed:
+        raise conflicting_options(table.DOMAIN, table.API_PREFIX)
+    with option_errors(table.DOMAIN if table.DOMAIN in parsed else table.API_PREFIX):
+        api = api_prefix(parsed[table.DOMAIN], parsed[table.API_PREFIX])
+    servers = parsed[table.SERVERS]
     option = "option servers" if servers else f"environment variable {SERVERS_VARIABLE}"
     servers = servers or read_texts(os.environ.get(SERVERS_VARIABLE) or _DEFAULT_SERVERS)
     try:
         addresses = [parse_address(url) for url in servers]
     except ConfigError as error:
         raise ConfigError(f"{option}: {error}") from None
-    login = next((login for login in _LOGINS if login in given), None)
+    login = next((login for login in _LOGINS if login in parsed), None)
     if login is not None and any(address.user or address.token for address in addresses):
-        if table.SERVERS in given:
+        if table.SERVERS in parsed:
             raise ConfigError(f"options servers and {login.name} contradict each other: both hold a login")
         servers = tuple(str(address) for address in addresses)  # the option goes before the environment
     connect = ConnectOptions(
         servers=servers,
-        user=given[table.USER],
-        password=given[table.PASSWORD],
-        token=given[table.TOKEN],
-        credentials_file=given[table.CREDENTIALS],
-        credentials=given[table.CREDENTIALS_TEXT],
-        nkey_seed=given[table.NKEY_SEED],
-        tls=_tls_options(given) if any(option in given for option in _TLS) else None,
-        name=given[table.CONNECTION_NAME],
-        inbox_prefix=given[table.INBOX_PREFIX],
-        connect_timeout=given[table.CONNECT_TIMEOUT],
+        user=parsed[table.USER],
+        password=parsed[table.PASSWORD],
+        token=parsed[table.TOKEN],
+        credentials_file=parsed[table.CREDENTIALS],
+        credentials=parsed[table.CREDENTIALS_TEXT],
+        nkey_seed=parsed[table.NKEY_SEED],
+        tls=_tls_options(parsed) if any(option in parsed for option in _TLS) else None,
+        name=parsed[table.CONNECTION_NAME],
+        inbox_prefix=parsed[table.INBOX_PREFIX],
+        connect_timeout=parsed[table.CONNECT_TIMEOUT],
     )
-    return ServerOptions(connect, api, given[table.REQUEST_TIMEOUT])
+    return ServerOptions(connect, api, parsed[table.REQUEST_TIMEOUT])
 
 
-def _check_login(given: Given) -> None:
-    logins = [option for option in _LOGINS if option in given]
+def _check_login(parsed: ParsedOptions) -> None:
+    logins = [option for option in _LOGINS if option in parsed]
     if len(logins) > 1:
-        raise contradiction(logins[0], logins[1])
-    if table.PASSWORD in given and table.USER not in given:
+        raise conflicting_options(logins[0], logins[1])
+    if table.PASSWORD in parsed and table.USER not in parsed:
         raise ConfigError("option password needs option user beside it")
 
 
-def _check_tls(given: Given) -> None:
+def _check_tls(parsed: ParsedOptions) -> None:
     for option, needed in ((table.TLS_KEY, table.TLS_CERT), (table.TLS_KEY_PASSWORD, table.TLS_CERT)):
-        if option in given and needed not in given:
+        if option in parsed and needed not in parsed:
             raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
-    if not given[table.TLS_VERIFY]:
+    if not parsed[table.TLS_VERIFY]:
         for option in (table.TLS_CA, table.TLS_HOSTNAME):
-            if option in given:
-                raise contradiction(option, table.TLS_VERIFY, " = false")
+            if option in parsed:
+                raise conflicting_options(option, table.TLS_VERIFY, " = false")
 
 
-def _tls_options(given: Given) -> TLSOptions:
+def _tls_options(parsed: ParsedOptions) -> TLSOptions:
     return TLSOptions(
-        ca_file=given[table.TLS_CA],
-        cert_file=given[table.TLS_CERT],
-        key_file=given[table.TLS_KEY],
-        key_password=given[table.TLS_KEY_PASSWORD],
-        server_hostname=given[table.TLS_HOSTNAME],
-        verify=given[table.TLS_VERIFY],
-        handshake_first=given[table.TLS_FIRST],
+        ca_file=parsed[table.TLS_CA],
+        cert_file=parsed[table.TLS_CERT],
+        key_file=parsed[table.TLS_KEY],
+        key_password=parsed[table.TLS_KEY_PASSWORD],
+        server_hostname=parsed[table.TLS_HOSTNAME],
+        verify=parsed[table.TLS_VERIFY],
+        handshake_first=parsed[table.TLS_FIRST],
     )

@@ -12,7 +12,7 @@ from enum import Enum
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options import table
 from jetspark.spark.options.batch import EARLIEST, ENDS, LATEST, STARTS, ReadOptions, make_read_options
-from jetspark.spark.options.parsed import Given
+from jetspark.spark.options.parsed import ParsedOptions
 from jetspark.spark.options.table import Option, Use
 
 __all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "TriggerLimits", "stream_read_options"]
@@ -94,70 +94,70 @@ class StreamReadOptions:
 
 def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
     """Check the options of a streaming read. Raises ConfigError."""
-    given = Given(options, Use.READ_STREAM)
+    parsed = ParsedOptions(options, Use.READ_STREAM)
     for option in ENDS:
-        if option in given:
+        if option in parsed:
             raise ConfigError(
                 f"option {option.name} is for batch reads: a streaming query has no end; leave it out "
                 "(Trigger.AvailableNow stops at what is there when the query starts)"
             )
-    if given[table.MODE] != "all":
+    if parsed[table.READ_MODE] != "all":
         raise ConfigError(
-            f"option {table.MODE.name} = {given[table.MODE]} is for batch reads; a stream is joined with a snapshot by "
-            "reading that in foreachBatch, or once before the query starts"
+            f"option {table.READ_MODE.name} = {parsed[table.READ_MODE]} is for batch reads; a stream is joined with a "
+            "snapshot by reading that in foreachBatch, or once before the query starts"
         )
-    release = _release_options(given)
+    release = _release_options(parsed)
     purging = release.mode is CommitMode.PURGE
     return StreamReadOptions(
-        read=make_read_options(given, EARLIEST if purging else LATEST),
-        limits=_limits(given),
-        poll_interval=given[table.POLL_INTERVAL],
+        read=make_read_options(parsed, EARLIEST if purging else LATEST),
+        limits=_limits(parsed),
+        poll_interval=parsed[table.POLL_INTERVAL],
         release=release,
     )
 
 
-def _limits(given: Given) -> TriggerLimits:
-    most, least = given[table.MAX_OFFSETS_PER_TRIGGER], given[table.MIN_OFFSETS_PER_TRIGGER]
+def _limits(parsed: ParsedOptions) -> TriggerLimits:
+    most, least = parsed[table.MAX_OFFSETS_PER_TRIGGER], parsed[table.MIN_OFFSETS_PER_TRIGGER]
     if most is not None and least is not None and least > most:
         raise ConfigError(
             f"options {table.MIN_OFFSETS_PER_TRIGGER.name} ({least}) and {table.MAX_OFFSETS_PER_TRIGGER.name} ({most}) "
             "contradict each other: the least is more than the most"
         )
-    _check_beside(given, table.MAX_TRIGGER_DELAY, table.MIN_OFFSETS_PER_TRIGGER)
-    return TriggerLimits(most, given[table.MAX_BYTES_PER_TRIGGER], least, given[table.MAX_TRIGGER_DELAY])
+    _check_beside(parsed, table.MAX_TRIGGER_DELAY, table.MIN_OFFSETS_PER_TRIGGER)
+    return TriggerLimits(most, parsed[table.MAX_BYTES_PER_TRIGGER], least, parsed[table.MAX_TRIGGER_DELAY])
 
 
-def _release_options(given: Given) -> ReleaseOptions:
-    mode = CommitMode(given[table.COMMIT_MODE])
-    consumer = given[table.COMMIT_CONSUMER]
+def _release_options(parsed: ParsedOptions) -> ReleaseOptions:
+    mode = CommitMode(parsed[table.COMMIT_MODE])
+    consumer = parsed[table.COMMIT_CONSUMER]
     if mode is CommitMode.CONSUMER and consumer is None:
         raise ConfigError(
             f"option {table.COMMIT_MODE.name} = {mode.value} needs option {table.COMMIT_CONSUMER.name} beside it: the "
             "name of a durable consumer that belongs to this query"
         )
-    if mode is not CommitMode.CONSUMER and table.COMMIT_CONSUMER in given:
-        raise _mode_contradiction(table.COMMIT_CONSUMER, mode)
-    if mode is not CommitMode.PURGE and given[table.ALLOW_PURGE]:
-        raise _mode_contradiction(table.ALLOW_PURGE, mode)
+    if mode is not CommitMode.CONSUMER and table.COMMIT_CONSUMER in parsed:
+        raise _mode_conflict(table.COMMIT_CONSUMER, mode)
+    if mode is not CommitMode.PURGE and parsed[table.ALLOW_PURGE]:
+        raise _mode_conflict(table.ALLOW_PURGE, mode)
     if mode is CommitMode.PURGE:
-        _check_purged_start(given)
-    return ReleaseOptions(mode, consumer or "", given[table.ALLOW_PURGE])
+        _check_purged_start(parsed)
+    return ReleaseOptions(mode, consumer or "", parsed[table.ALLOW_PURGE])
 
 
-def _check_purged_start(given: Given) -> None:
+def _check_purged_start(parsed: ParsedOptions) -> None:
     """A purge reaches back to the first message, so what lies before the start would go without having been read."""
     for option in STARTS:
-        if option in given and given[option] != EARLIEST:
+        if option in parsed and parsed[option] != EARLIEST:
             raise ConfigError(
                 f"options {table.COMMIT_MODE.name} = purge and {option.name} contradict each other: what lies before "
                 "the start would be purged without having been read; start at the earliest message"
             )
 
 
-def _check_beside(given: Given, option: Option[object], needed: Option[object]) -> None:
-    if option in given and needed not in given:
+def _check_beside(parsed: ParsedOptions, option: Option[object], needed: Option[object]) -> None:
+    if option in parsed and needed not in parsed:
         raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
 
 
-def _mode_contradiction(option: Option[object], mode: CommitMode) -> ConfigError:
+def _mode_conflict(option: Option[object], mode: CommitMode) -> ConfigError:
     return ConfigError(f"options {option.name} and {table.COMMIT_MODE.name} = {mode.value} contradict each other")

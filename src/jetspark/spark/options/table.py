@@ -165,8 +165,8 @@ SUBJECT: Final = Option[tuple[str, ...]](
     "Reading: only messages whose subject matches one of these (`*` one token, `>` the rest), selected by the server. "
     "Writing: the subject of all rows, instead of the column `subject`.", kafka="topic",
 )
-MODE: Final = Option[str](
-    "mode", "`all` or `lastPerSubject`", one_of("all", "lastPerSubject"), "all", "`all`",
+READ_MODE: Final = Option[str](
+    "readMode", "`all` or `lastPerSubject`", one_of("all", "lastPerSubject"), "all", "`all`",
     "`lastPerSubject`: a batch read gives the last message of every subject, at one moment, and no others.", Use.READ,
 )
 STARTING_OFFSETS: Final = Option[Position | dict[str, Position]](
@@ -303,34 +303,34 @@ ATOMIC: Final = Option[bool](
     "Publish the rows of a task in atomic batches of 1,000, each of which is stored as a whole or not at all. The "
     "stream must allow them.", Use.WRITE, "kafka.transactional.id",
 )
-PROGRESS_STREAM: Final = Option[str | None](
-    "progressStream", "name", check_stream_name, None, NONE,
-    "Stream that holds how far each task has come, made when it is not there. With it a micro-batch that is run again "
-    "stores no row twice, also behind the stream's duplicate window.", Use.WRITE_STREAM,
+LEDGER_STREAM: Final = Option[str | None](
+    "ledgerStream", "name", check_stream_name, None, NONE,
+    "Stream that records the progress of each task. It is made when it is not there. With it a micro-batch that is run "
+    "again stores no row twice, also after the stream's duplicate window.", Use.WRITE_STREAM,
 )
-PROGRESS_RETENTION: Final = Option[float](
-    "progressRetention", "duration", at_least(1.0, read_duration), 90 * 86400.0, "90d",
-    "How long a record in `progressStream` stays after it was written last: longer than a query is ever down. Records "
-    "of queries that are over go by themselves then.", Use.WRITE_STREAM,
+LEDGER_RETENTION: Final = Option[float](
+    "ledgerRetention", "duration", at_least(1.0, read_duration), 90 * 86400.0, "90d",
+    "How long a record in `ledgerStream` stays after it was written last: longer than a query is ever down. The "
+    "records of queries that are over expire by themselves.", Use.WRITE_STREAM,
 )
 MAX_REPLAY_DELAY: Final = Option[float](
     "maxReplayDelay", "duration", read_duration, 3600.0, "1h",
     "How late a micro-batch may be run again: the longest time that the query is down. A stream that recognises "
-    "repeats for less is warned of, unless there is a `progressStream`.", Use.WRITE_STREAM,
+    "repeats for less gets a warning, unless there is a `ledgerStream`.", Use.WRITE_STREAM,
 )
 
 OPTIONS: Final[tuple[Option[object], ...]] = (
     SERVERS, USER, PASSWORD, TOKEN, CREDENTIALS, CREDENTIALS_TEXT, NKEY_SEED,
     TLS_CA, TLS_CERT, TLS_KEY, TLS_KEY_PASSWORD, TLS_HOSTNAME, TLS_VERIFY, TLS_FIRST,
     DOMAIN, API_PREFIX, INBOX_PREFIX, CONNECTION_NAME, CONNECT_TIMEOUT, REQUEST_TIMEOUT,
-    STREAM, SUBJECT, MODE, STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
+    STREAM, SUBJECT, READ_MODE, STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
     ENDING_OFFSETS, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, MIN_PARTITIONS, MAX_RECORDS_PER_PARTITION,
     PUSH_DOWN_PREDICATE, INCLUDE_HEADERS, FAIL_ON_DATA_LOSS,
     ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
     COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
     DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, ATOMIC,
-    PROGRESS_STREAM, PROGRESS_RETENTION, MAX_REPLAY_DELAY,
+    LEDGER_STREAM, LEDGER_RETENTION, MAX_REPLAY_DELAY,
 )
 """All options, in the order of the documentation."""
 # fmt: on

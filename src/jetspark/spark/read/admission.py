@@ -1,7 +1,7 @@
 """How much of a stream goes into a micro-batch. Nothing here asks a server or a clock.
 
 Spark hands a Python source one limit at a time, so what it has no words for (two limits at once, a delay) is done here.
-A limit that Spark leaves away, as `Trigger.Once` does, is not obeyed.
+A limit that Spark leaves out, as `Trigger.Once` does, has no effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from jetspark.spark.options.stream_read import TriggerLimits
 from jetspark.spark.read.partitions import shares
 
-__all__ = ["Backlog", "IdlePoll", "Pace", "default_read_limit", "grant", "obeyed"]
+__all__ = ["Backlog", "IdlePoll", "TriggerPacer", "allocate", "default_read_limit", "effective_limits"]
 
 _FIRST_WAIT: Final = 0.01
 _SHARE: Final = 0.2
@@ -50,7 +50,7 @@ def default_read_limit(limits: TriggerLimits) -> ReadLimit:
     return ReadAllAvailable()
 
 
-def obeyed(limits: TriggerLimits, limit: ReadLimit) -> TriggerLimits:
+def effective_limits(limits: TriggerLimits, limit: ReadLimit) -> TriggerLimits:
     """Return the limits that hold when Spark asks with this one: its own number, and of ours those beside it."""
     if isinstance(limit, ReadAllAvailable):
         return TriggerLimits()
@@ -63,7 +63,7 @@ def obeyed(limits: TriggerLimits, limit: ReadLimit) -> TriggerLimits:
     return limits
 
 
-def grant(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
+def allocate(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
     """Return how many sequences of each stream go into the next micro-batch.
 
     In proportion to what there is, so that all streams are through at the same time; each that has any gets one at
@@ -77,14 +77,14 @@ def grant(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
         total = sum(each.size * each.message_bytes for each in backlogs)
         if total > limits.max_bytes:
             wanted = min(wanted, sum(sizes) * limits.max_bytes // total)
-    granted = shares(sizes, wanted)
+    allocated = shares(sizes, wanted)
     # What small streams get at least may be more than their share: it is taken from those that have the most.
-    for _ in range(sum(granted) - max(wanted, sum(map(bool, sizes)))):
-        granted[granted.index(max(granted))] -= 1
-    return granted
+    for _ in range(sum(allocated) - max(wanted, sum(map(bool, sizes)))):
+        allocated[allocated.index(max(allocated))] -= 1
+    return allocated
 
 
-class Pace:
+class TriggerPacer:
     """Whether a micro-batch is due, with `min_offsets` and `max_delay`. Time is passed in.
 
     The first one is due as soon as there is anything, as in Spark's Kafka source.

@@ -14,12 +14,12 @@ from pyspark.sql.types import StructType
 
 from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
-from jetspark.spark.connections import lend
+from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.read.filters import Pushdown, push_filters
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions
-from jetspark.spark.read.range_reader import RangeReader, tell_loss
-from jetspark.spark.streams.offsets import Held
+from jetspark.spark.read.range_reader import RangeReader, report_loss
+from jetspark.spark.streams.offsets import StreamExtent
 from jetspark.spark.streams.ranges import Bounds, StreamRange, resolve_range
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ class JetStreamReader(DataSourceReader):
         if self._push.empty:
             return []
         ranges: list[StreamRange] = []
-        held: dict[str, Held] = {}
-        with lend(self._options.server.connect) as connection:
+        extents: dict[str, StreamExtent] = {}
+        with borrow_connection(self._options.server.connect) as connection:
             for stream in self._options.streams:
                 if self._push.streams is None or stream in self._push.streams:
-                    each, held[stream] = self._plan_stream(connection, stream)
+                    each, extents[stream] = self._plan_stream(connection, stream)
                     ranges.append(each)
-        return list(plan_partitions(ranges, held, self._options))
+        return list(plan_partitions(ranges, extents, self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a partition.
@@ -70,7 +70,7 @@ class JetStreamReader(DataSourceReader):
         if isinstance(partition, StreamPartition):  # Spark makes an empty one of its own when there is none
             yield from self._ranges.read(partition)
 
-    def _plan_stream(self, connection: Connection, stream: str) -> tuple[StreamRange, Held]:
+    def _plan_stream(self, connection: Connection, stream: str) -> tuple[StreamRange, StreamExtent]:
         from jetspark.bulk.patience import patiently
 
         server, options = self._options.server, self._options
@@ -93,8 +93,8 @@ class JetStreamReader(DataSourceReader):
             stream, info.state, options.starts[stream], options.ends[stream], bounds, sequence_at
         )
         for loss in losses:
-            tell_loss(loss, options)
-        return each, Held.of(info, self._push.subjects)
+            report_loss(loss, options)
+        return each, StreamExtent.of(info, self._push.subjects)
 
 
 class FilteringReader(JetStreamReader):

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import InputPartition
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options.batch import ReadOptions
-from jetspark.spark.streams.offsets import Held
+from jetspark.spark.streams.offsets import StreamExtent
 from jetspark.spark.streams.ranges import StreamRange
 
 __all__ = ["StreamPartition", "plan_partitions", "shares", "split_ranges"]
@@ -38,11 +38,11 @@ class StreamPartition(InputPartition):
         When it was made (nanoseconds since 1970): another stream of the same name has another time.
     start, end
         First sequence and the one to stop before; the same where all of it is gone.
-    thins
+    drops_single_messages
         Messages of the stream go one by one as a matter of course, so that a gap is no loss.
     replicated
         The stream has replicas, so that a leader that was just elected may not know of everything yet.
-    follower
+    commit_consumer
         Consumer that keeps the stream from dropping any of it while it is read; None where it needs none.
     """
 
@@ -50,14 +50,14 @@ class StreamPartition(InputPartition):
     created_ns: int
     start: int
     end: int
-    thins: bool = False
+    drops_single_messages: bool = False
     replicated: bool = False
-    follower: str | None = None
+    commit_consumer: str | None = None
 
-    def within(self, first: int, behind: int) -> StreamPartition:
+    def within(self, first: int, end: int) -> StreamPartition:
         """What of it lies between two sequences, the second one excluded; empty where nothing does."""
         start = min(max(self.start, first), self.end)
-        return replace(self, start=start, end=max(min(self.end, behind), start))
+        return replace(self, start=start, end=max(min(self.end, end), start))
 
 
 def split_ranges(
@@ -97,7 +97,7 @@ def split_ranges(
 
 
 def plan_partitions(
-    ranges: Sequence[StreamRange], held: Mapping[str, Held], options: ReadOptions
+    ranges: Sequence[StreamRange], extents: Mapping[str, StreamExtent], options: ReadOptions
 ) -> list[StreamPartition]:
     """Return the partitions of a read.
 
@@ -105,7 +105,7 @@ def plan_partitions(
     ----------
     ranges
         What to read of each stream.
-    held
+    extents
         By name, what is known of the streams.
     options
         Those of the read.
@@ -116,22 +116,24 @@ def plan_partitions(
         max_records=options.max_records_per_partition,
         cores=os.cpu_count() or 1,  # the driver's; executors cannot be asked from here
     )
-    return [_partition(each, held[each.stream]) for each in parts]
+    return [_partition(each, extents[each.stream]) for each in parts]
 
 
-def _partition(each: StreamRange, held: Held) -> StreamPartition:
-    return StreamPartition(each.stream, held.created_ns, each.start, each.end, held.thins, held.replicated)
+def _partition(each: StreamRange, extent: StreamExtent) -> StreamPartition:
+    return StreamPartition(
+        each.stream, extent.created_ns, each.start, each.end, extent.drops_single_messages, extent.replicated
+    )
 
 
 def shares(sizes: list[int], wanted: int) -> list[int]:
     """Share out a number in proportion to sizes: at most its size to each, and at least 1 where that is above 0."""
     total = sum(sizes)
-    given = [min(max(size * wanted // total, 1), size) for size in sizes] if total else [0] * len(sizes)
+    counts = [min(max(size * wanted // total, 1), size) for size in sizes] if total else [0] * len(sizes)
     # What rounding down left over goes to those with the most sequences a partition.
-    while sum(given) < min(wanted, total):
-        open_to_more = [at for at, size in enumerate(sizes) if given[at] < size]
-        given[max(open_to_more, key=lambda at: sizes[at] / given[at])] += 1
-    return given
+    while sum(counts) < min(wanted, total):
+        open_to_more = [at for at, size in enumerate(sizes) if counts[at] < size]
+        counts[max(open_to_more, key=lambda at: sizes[at] / counts[at])] += 1
+    return counts
 
 
 def _cut(whole: StreamRange, count: int) -> list[StreamRange]:

@@ -16,8 +16,8 @@ from jetspark.jetstream import ConsumerConfig
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import ConsumerNotFoundError, DataLossError, StreamNotFoundError
 from jetspark.jetstream.times import time_ns
-from jetspark.spark.commit.commit_consumer import let_go
-from jetspark.spark.connections import lend
+from jetspark.spark.commit.commit_consumer import losses_if_deleted
+from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.read.partitions import StreamPartition
 from jetspark.spark.schema import project
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from jetspark.bulk import Connection, Scan, ScanReport
     from jetspark.bulk.patience import Patience
 
-__all__ = ["RangeReader", "tell_loss"]
+__all__ = ["RangeReader", "report_loss"]
 
 _log: Final = logging.getLogger(__name__)
 
 
-def tell_loss(loss: Loss, options: ReadOptions) -> None:
+def report_loss(loss: Loss, options: ReadOptions) -> None:
     """Say what is gone, as the option `failOnDataLoss` wants it: by a DataLossError, or by a warning."""
     if options.fail_on_data_loss:
         raise DataLossError(
@@ -79,12 +79,12 @@ class RangeReader:
         from jetspark.bulk.patience import Patience
 
         patience = Patience(self.options.retry_timeout)
-        with lend(self.options.server.connect, self.options.retry_timeout) as connection:
+        with borrow_connection(self.options.server.connect, self.options.retry_timeout) as connection:
             done = False
             while not done:
                 done = yield from self._try(connection, part, patience)
-            if part.follower is not None:
-                self._was_held(connection, part, part.follower)
+            if part.commit_consumer is not None:
+                self._check_retained(connection, part, part.commit_consumer)
 
     def _try(
         self, connection: Connection, part: StreamPartition, patience: Patience
@@ -100,11 +100,11 @@ class RangeReader:
             except (StreamNotFoundError, _StreamReplacedError) as error:
                 last = batches.report.last_sequence
                 first = part.start if last is None else last + 1
-                tell_loss(Loss(part.stream, first, part.end - 1, str(error)), self.options)
-            _tell_counts(part, batches.report, time.monotonic() - begin)
+                report_loss(Loss(part.stream, first, part.end - 1, str(error)), self.options)
+            _log_counts(part, batches.report, time.monotonic() - begin)
         return True
 
-    def _was_held(self, connection: Connection, part: StreamPartition, follower: str) -> None:
+    def _check_retained(self, connection: Connection, part: StreamPartition, commit_consumer: str) -> None:
         """See that the stream kept the range to the end: before it was read, nobody else could have noticed."""
         from jetspark.bulk.patience import patiently
 
@@ -112,13 +112,13 @@ class RangeReader:
 
         def ask() -> ConsumerConfig | None:
             try:
-                return server.request(connection, ConsumerInfoRequest(part.stream, follower)).config
+                return server.request(connection, ConsumerInfoRequest(part.stream, commit_consumer)).config
             except ConsumerNotFoundError:
                 return None
 
         found = patiently(connection, ask, self.options.retry_timeout)
-        for loss in let_go(part.stream, follower, part.start, part.end - 1, found):
-            tell_loss(loss, self.options)
+        for loss in losses_if_deleted(part.stream, commit_consumer, part.start, part.end - 1, found):
+            report_loss(loss, self.options)
 
     def _scan(self, connection: Connection, part: StreamPartition) -> Scan:
         from jetspark.bulk import scan
@@ -146,27 +146,27 @@ class RangeReader:
         while batch is not None:
             yield self.projection.apply(batch)
             batch = _next(batches)
-        if batches.report.missing and not part.thins:
+        if batches.report.missing and not part.drops_single_messages:
             reason = (
                 f"{batches.report.missing} messages between sequences {part.start} and {part.end - 1} went while they "
                 "were read: purged, deleted or expired"
             )
-            tell_loss(Loss(part.stream, None, None, reason), self.options)
+            report_loss(Loss(part.stream, None, None, reason), self.options)
 
     def _is_planned_one(self, part: StreamPartition, report: ScanReport) -> bool:
         """See that the stream still holds the range; whether it is the one that the read was planned with."""
         if report.created is None or time_ns(report.created) != part.created_ns:
             reason = "the stream was deleted and made again since the read was planned"
-            tell_loss(Loss(part.stream, part.start, part.end - 1, reason), self.options)
+            report_loss(Loss(part.stream, part.start, part.end - 1, reason), self.options)
             return False
-        if report.stream_first_sequence > part.start and not part.thins:
+        if report.stream_first_sequence > part.start and not part.drops_single_messages:
             last = min(report.stream_first_sequence, part.end) - 1
             reason = f"the stream starts at {report.stream_first_sequence} now; they were purged, deleted or expired"
-            tell_loss(Loss(part.stream, part.start, last, reason), self.options)
+            report_loss(Loss(part.stream, part.start, last, reason), self.options)
         elif report.stream_last_sequence < part.end - 1:
             reason = f"the stream ends at {report.stream_last_sequence} now"
             first = max(report.stream_last_sequence + 1, part.start)
-            tell_loss(Loss(part.stream, first, part.end - 1, reason), self.options)
+            report_loss(Loss(part.stream, first, part.end - 1, reason), self.options)
         return True
 
 
@@ -186,10 +186,10 @@ def _lags(part: StreamPartition, report: ScanReport) -> bool:
     if report.created is None or not part.replicated:
         return False
     end = StreamOffset(part.created_ns, part.end)
-    return end.is_behind(time_ns(report.created), report.stream_last_sequence)
+    return end.is_past_end(time_ns(report.created), report.stream_last_sequence)
 
 
-def _tell_counts(part: StreamPartition, report: ScanReport, seconds: float) -> None:
+def _log_counts(part: StreamPartition, report: ScanReport, seconds: float) -> None:
     """Spark counts nothing of its own for a Python source, so the task's log has the numbers."""
     log_counts(
         _log,

@@ -1,4 +1,4 @@
-"""Batch reads with `mode` = `lastPerSubject`: the newest message of every subject, at one moment of each stream.
+"""Batch reads with `readMode` = `lastPerSubject`: the newest message of every subject, at one moment of each stream.
 
 One task reads a stream, because one moment cannot be had by several, and keeps a row for each subject in memory.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from jetspark.spark.connections import lend
+from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.read.filters import Pushdown, push_filters
 from jetspark.spark.schema import project
@@ -55,7 +55,7 @@ class SnapshotReader(DataSourceReader):
         if not isinstance(partition, SnapshotPartition):  # Spark makes an empty one of its own when there is none
             return
         options, server = self._options, self._options.server
-        with lend(server.connect, options.retry_timeout) as connection:
+        with borrow_connection(server.connect, options.retry_timeout) as connection:
             snapshot = last_per_subject(
                 connection,
                 partition.stream,

@@ -22,12 +22,27 @@ from jetspark.spark.commit.releaser import Releaser
 from jetspark.spark.connections import close_idle
 from jetspark.spark.options.stream_read import StreamReadOptions
 from jetspark.spark.options.values import PositionKind
-from jetspark.spark.read.admission import Backlog, IdlePoll, Pace, default_read_limit, grant, obeyed
+from jetspark.spark.read.admission import (
+    Backlog,
+    IdlePoll,
+    TriggerPacer,
+    allocate,
+    default_read_limit,
+    effective_limits,
+)
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions
-from jetspark.spark.read.range_reader import RangeReader, tell_loss
-from jetspark.spark.streams.offsets import Held, Rewound, StreamOffset, read_offset, resume, start_offset, write_offset
+from jetspark.spark.read.range_reader import RangeReader, report_loss
+from jetspark.spark.streams.offsets import (
+    StreamExtent,
+    StreamOffset,
+    Truncation,
+    read_offset,
+    resume,
+    start_offset,
+    write_offset,
+)
 from jetspark.spark.streams.ranges import Loss, StreamRange
-from jetspark.spark.streams.state import StreamHeads
+from jetspark.spark.streams.state import StreamStates
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["JetStreamStreamReader"]
 
 _LOSSES: Final = 2
-"""Most losses of a stream at one place: what it starts behind, and what its follower did not hold."""
+"""Most losses of a stream at one place: messages before its first one, and those that its consumer did not retain."""
 _SOURCE_PROCESS: Final = "pyspark.sql.streaming.python_streaming_source_runner"
 
 
@@ -45,21 +60,21 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def __init__(self, schema: StructType, options: StreamReadOptions) -> None:
         self._options = options
         self._ranges = RangeReader(schema, options.read)
-        self._heads = StreamHeads(options)
-        self._releaser = Releaser(options, self._heads)
+        self._states = StreamStates(options)
+        self._releaser = Releaser(options, self._states)
         self._poll = IdlePoll(options.poll_interval)
-        self._pace = Pace()
+        self._pacer = TriggerPacer()
         self._initial: dict[str, object] | None = None
         self._frozen: dict[str, StreamOffset] | None = None
-        self._told: dict[str, list[str]] = {}
-        self._held: dict[str, StreamOffset] = {}  # by stream, the last place up to which it held what was read
+        self._reported: dict[str, list[str]] = {}
+        self._verified: dict[str, StreamOffset] = {}  # by stream, the last place up to which it held what was read
         self._planned = False
 
     # -- what Spark asks for, in its order -----------------------------------------------------------------------
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Note where the streams end: this run reads up to there."""
-        self._frozen = _ends(self._look())
+        self._frozen = _ends(self._refresh())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit that Spark is to ask with."""
@@ -92,15 +107,15 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         begin = read_offset(start, self._options.read.streams)
         time.sleep(self._poll.wait(time.monotonic()))  # Spark asks again at once; the server is asked seldom
         self._planned = True
-        held = self._look(begin)
+        extents = self._refresh(begin)
         self._releaser.begin()
-        end = self._end_of_batch(begin, held, limit, time.monotonic())
+        end = self._end_of_batch(begin, extents, limit, time.monotonic())
         self._poll.asked(time.monotonic(), found=end != begin)
         return start if end == begin else write_offset(end)
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
         """Return where the streams end, as they were seen last: the progress of the query shows it."""
-        return write_offset(_ends(self._heads.seen or self._look()))
+        return write_offset(_ends(self._states.extents or self._refresh()))
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Split what lies between two offsets.
@@ -118,14 +133,16 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         streams = self._options.read.streams
         begins, ends = read_offset(start, streams), read_offset(end, streams)
         # A batch that is repeated after a restart comes without a look, or with one that did not wait for its end.
-        held = (self._heads.seen if self._planned else None) or self._look(ends)
+        extents = (self._states.extents if self._planned else None) or self._refresh(ends)
         ranges, there = [], {}
         for stream in streams:
             batch = _batch(begins[stream], ends[stream])
-            there[stream] = self._still_there(batch, ends[stream], held[stream])
+            there[stream] = self._still_there(batch, ends[stream], extents[stream])
             ranges.append(StreamRange(stream, batch.next, ends[stream].next))
-        parts = [part.within(*there[part.stream]) for part in plan_partitions(ranges, held, self._options.read)]
-        return [replace(part, follower=self._releaser.holder(part.stream, part.start)) for part in parts]
+        parts = [part.within(*there[part.stream]) for part in plan_partitions(ranges, extents, self._options.read)]
+        return [
+            replace(part, commit_consumer=self._releaser.retaining_consumer(part.stream, part.start)) for part in parts
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a partition; see `RangeReader.read`."""
@@ -143,103 +160,103 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     # -- how -----------------------------------------------------------------------------------------------------
 
-    def _look(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, Held]:
-        if self._heads.seen is None:
+    def _refresh(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, StreamExtent]:
+        if self._states.extents is None:
             _leave_on_sigterm()
-            self._heads.look()
-            self._releaser.prepare(self._heads.infos)  # before the look that counts: interest begins here
-        return self._heads.look(reached)
+            self._states.refresh()
+            self._releaser.prepare(self._states.infos)  # before the look that counts: interest begins here
+        return self._states.refresh(reached)
 
     def _begin(self) -> dict[str, StreamOffset]:
-        held = self._look()
+        extents = self._refresh()
         read = self._options.read
         begin = {}
         for stream in read.streams:
             position = read.starts[stream]
-            found = self._heads.sequence_at(stream, position.value) if position.kind is PositionKind.TIME else None
-            begin[stream], losses = start_offset(held[stream], position, found)
-            self._tell(losses)
+            found = self._states.sequence_at(stream, position.value) if position.kind is PositionKind.TIME else None
+            begin[stream], losses = start_offset(extents[stream], position, found)
+            self._report(losses)
         self._releaser.start_at(begin)
         return begin
 
-    def _still_there(self, batch: StreamOffset, end: StreamOffset, held: Held) -> tuple[int, int]:
-        """First sequence of a micro-batch that its stream still has, and the one behind the last."""
-        behind = end.next
+    def _still_there(self, batch: StreamOffset, end: StreamOffset, extent: StreamExtent) -> tuple[int, int]:
+        """The sequences of a micro-batch that its stream still has: the first one, and the one after the last."""
+        stop = end.next
         if not self._planned:  # it is repeated after a restart: what was planned may have been replaced since
-            rewound = self._heads.rewound(held, end)
-            if rewound is not None:
-                self._tell([rewound.loss(held, end)])
-                behind = rewound.since
-                if behind <= batch.next:
-                    return behind, behind
-        at = self._go_on(batch, held)
-        return (at.next if _same(at, batch) else behind), behind  # nothing is read of another stream
+            truncation = self._states.truncation(extent, end)
+            if truncation is not None:
+                self._report([truncation.loss(extent, end)])
+                stop = truncation.first_lost
+                if stop <= batch.next:
+                    return stop, stop
+        at = self._resume(batch, extent)
+        return (at.next if _same(at, batch) else stop), stop  # nothing is read of another stream
 
-    def _go_on(self, offset: StreamOffset, held: Held) -> StreamOffset:
-        at, losses = resume(offset, held, self._rewound(offset, held))
-        self._tell([*losses, *self._releaser.may_be_gone(held.stream, at)])
+    def _resume(self, offset: StreamOffset, extent: StreamExtent) -> StreamOffset:
+        at, losses = resume(offset, extent, self._truncation(offset, extent))
+        self._report([*losses, *self._releaser.possible_losses(extent.stream, at)])
         return at
 
-    def _rewound(self, offset: StreamOffset, held: Held) -> Rewound | None:
+    def _truncation(self, offset: StreamOffset, extent: StreamExtent) -> Truncation | None:
         """Ask whether the stream still holds what was read, where it may be that it does not."""
-        if held.behind == offset.next and self._held.get(held.stream) == offset:
+        if extent.end == offset.next and self._verified.get(extent.stream) == offset:
             return None  # it does as long as nothing is new
-        rewound = self._heads.rewound(held, offset)
-        if rewound is None and offset.time_ns is not None:
-            self._held[held.stream] = offset
-        return rewound
+        truncation = self._states.truncation(extent, offset)
+        if truncation is None and offset.time_ns is not None:
+            self._verified[extent.stream] = offset
+        return truncation
 
     def _end_of_batch(
-        self, begin: Mapping[str, StreamOffset], held: Mapping[str, Held], limit: ReadLimit, now: float
+        self, begin: Mapping[str, StreamOffset], extents: Mapping[str, StreamExtent], limit: ReadLimit, now: float
     ) -> Mapping[str, StreamOffset]:
-        places = {stream: self._place(begin[stream], held[stream]) for stream in self._options.read.streams}
+        places = {stream: self._place(begin[stream], extents[stream]) for stream in self._options.read.streams}
         backlogs = [
-            Backlog(self._readable(at, held[stream]), held[stream].message_bytes) for stream, at in places.items()
+            Backlog(self._readable(at, extents[stream]), extents[stream].message_bytes) for stream, at in places.items()
         ]
-        limits = obeyed(self._options.limits, limit)
+        limits = effective_limits(self._options.limits, limit)
         moves = any(_moves(at, begin[stream]) for stream, at in places.items())
-        due = self._pace.due(sum(backlog.size for backlog in backlogs), limits, now)
+        due = self._pacer.due(sum(backlog.size for backlog in backlogs), limits, now)
         if not (due or moves or self._frozen):
             return begin
-        granted = grant(backlogs, limits)
-        if any(granted):
-            self._pace.made(now)
+        allocated = allocate(backlogs, limits)
+        if any(allocated):
+            self._pacer.made(now)
         elif not moves:
             return begin
         return {
             stream: self._end(begin[stream], at, count, stream)
-            for (stream, at), count in zip(places.items(), granted, strict=True)
+            for (stream, at), count in zip(places.items(), allocated, strict=True)
         }
 
     def _end(self, begin: StreamOffset, at: StreamOffset, count: int, stream: str) -> StreamOffset:
         """The end of a micro-batch that reads so many sequences from a place on."""
         if not count and not _moves(at, begin):  # it stays where it is, also where messages before it went away
             return replace(begin, start=begin.next)
-        behind = at.next + count
-        self._held[stream] = StreamOffset(at.created_ns, behind, at.next, self._heads.time_before(stream, behind))
-        return self._held[stream]
+        end = at.next + count
+        self._verified[stream] = StreamOffset(at.created_ns, end, at.next, self._states.time_before(stream, end))
+        return self._verified[stream]
 
-    def _place(self, begin: StreamOffset, held: Held) -> StreamOffset:
+    def _place(self, begin: StreamOffset, extent: StreamExtent) -> StreamOffset:
         """Where reading goes on; in a run up to what was available, not in a stream that was made since."""
-        at = self._go_on(begin, held)
-        if self._frozen is not None and not _same(at, self._frozen[held.stream]):
+        at = self._resume(begin, extent)
+        if self._frozen is not None and not _same(at, self._frozen[extent.stream]):
             return begin
         return at
 
-    def _readable(self, at: StreamOffset, held: Held) -> int:
+    def _readable(self, at: StreamOffset, extent: StreamExtent) -> int:
         """Sequences from a place on, up to the end of the stream or of this run."""
-        if held.created_ns != at.created_ns:
+        if extent.created_ns != at.created_ns:
             return 0
-        behind = held.behind if self._frozen is None else min(held.behind, self._frozen[held.stream].next)
-        return max(behind - at.next, 0)
+        end = extent.end if self._frozen is None else min(extent.end, self._frozen[extent.stream].next)
+        return max(end - at.next, 0)
 
-    def _tell(self, losses: list[Loss]) -> None:
+    def _report(self, losses: list[Loss]) -> None:
         """Say each loss once; Spark asks again and again."""
         for loss in losses:
-            told = self._told.setdefault(loss.stream, [])
-            if str(loss) not in told:
-                told[:] = [*told[1 - _LOSSES :], str(loss)]
-                tell_loss(loss, self._options.read)
+            reported = self._reported.setdefault(loss.stream, [])
+            if str(loss) not in reported:
+                reported[:] = [*reported[1 - _LOSSES :], str(loss)]
+                report_loss(loss, self._options.read)
 
 
 def _same(one: StreamOffset, other: StreamOffset) -> bool:
@@ -256,8 +273,8 @@ def _batch(begin: StreamOffset, end: StreamOffset) -> StreamOffset:
     return StreamOffset(end.created_ns, min(begin.next, end.next) if end.start is None else end.start)
 
 
-def _ends(held: Mapping[str, Held]) -> dict[str, StreamOffset]:
-    return {stream: StreamOffset(each.created_ns, each.behind) for stream, each in held.items()}
+def _ends(extents: Mapping[str, StreamExtent]) -> dict[str, StreamOffset]:
+    return {stream: StreamOffset(each.created_ns, each.end) for stream, each in extents.items()}
 
 
 def _leave_on_sigterm() -> None:

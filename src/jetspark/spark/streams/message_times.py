@@ -18,7 +18,7 @@ from jetspark.spark.options.server import ServerOptions
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["StoredTimes"]
+__all__ = ["MessageTimes"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -27,12 +27,12 @@ class _UnreachableError(Error, PermissionError):
     """A subject at which nobody answers although the stream is there: no permission, no export, no import of it."""
 
 
-class StoredTimes:
+class MessageTimes:
     """See the module."""
 
     def __init__(self, server: ServerOptions) -> None:
         self._server = server
-        self._untold: set[str] = set()  # streams whose messages cannot be asked for
+        self._unavailable: set[str] = set()  # streams whose messages cannot be asked for
 
     def of(self, stream: str, sequence: int, patience: float) -> int | None:
         """Return the time in ns since the epoch; None when there is no such message, or it cannot be asked for.
@@ -50,14 +50,14 @@ class StoredTimes:
             The server is still away, or does not know the stream this time: not knowing the time, what replaced lost
             messages would be skipped for good.
         """
-        if sequence < 1 or stream in self._untold:
+        if sequence < 1 or stream in self._unavailable:
             return None
         try:
             return self._patiently(stream, sequence, patience)
         except Error as error:
             if is_passing(error) or isinstance(error, StreamNotFoundError):
                 raise
-            self._untold.add(stream)
+            self._unavailable.add(stream)
             _log.warning(
                 "stream %s: whether an older state of it was restored since it was read cannot be told: %s",
                 stream,

@@ -26,14 +26,14 @@ from jetspark.spark.options.values import Position, PositionKind
 from jetspark.spark.streams.ranges import Loss
 
 __all__ = [
-    "Held",
-    "Rewound",
+    "StreamExtent",
     "StreamOffset",
+    "Truncation",
+    "drops_single_messages",
     "has_replicas",
     "read_offset",
     "resume",
     "start_offset",
-    "thins_out",
     "write_offset",
 ]
 
@@ -62,7 +62,7 @@ class StreamOffset:
     start: int | None = None
     time_ns: int | None = None
 
-    def is_behind(self, created_ns: int, last: int) -> bool:
+    def is_past_end(self, created_ns: int, last: int) -> bool:
         """Whether a stream, which is this one, ends before this place.
 
         Of a stream with replicas that may be no loss: a leader that was just elected may not know of everything yet.
@@ -129,7 +129,7 @@ def _offset(entry: Mapping[str, Any]) -> StreamOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StreamExtent:
     """What a stream holds.
 
     Attributes
@@ -138,14 +138,14 @@ class Held:
         Its name.
     created_ns
         When it was made.
-    first, behind
-        Its first sequence and the one behind its last.
+    first, end
+        Its first sequence, and the sequence after its last one.
     message_bytes
         Bytes of a message, on average.
     dropped_by
         What its configuration may have dropped messages by, in words; empty when nothing.
-    thins
-        See `thins_out`.
+    drops_single_messages
+        See `drops_single_messages`.
     replicated
         See `has_replicas`.
     last_ns
@@ -155,15 +155,15 @@ class Held:
     stream: str
     created_ns: int
     first: int
-    behind: int
+    end: int
     message_bytes: int
     dropped_by: str = ""
-    thins: bool = False
+    drops_single_messages: bool = False
     replicated: bool = False
     last_ns: int | None = None
 
     @classmethod
-    def of(cls, info: StreamInfo, subjects: Sequence[str]) -> Held:
+    def of(cls, info: StreamInfo, subjects: Sequence[str]) -> StreamExtent:
         """Take over what the server says, for a read with these filters."""
         state = info.state
         first = max(state.first_seq, 1)
@@ -171,45 +171,43 @@ class Held:
             stream=info.config.name,
             created_ns=time_ns(info.created),
             first=first,
-            behind=max(state.last_seq + 1, first),
+            end=max(state.last_seq + 1, first),
             message_bytes=max(state.bytes // max(state.messages, 1), 1),
             dropped_by=_limits_in_words(info.config),
-            thins=thins_out(info.config, subjects),
+            drops_single_messages=drops_single_messages(info.config, subjects),
             replicated=has_replicas(info),
             last_ns=time_ns(state.last_ts) if state.messages and state.last_ts else None,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Rewound:
+class Truncation:
     """A stream that does not hold what was read of it: it lost its end, and may have been filled again.
 
     Attributes
     ----------
-    since
+    first_lost
         First sequence of what was lost, as far as the times of the messages tell.
     time_ns
         When the message was stored that is now in the place of the last one that was read; None where the stream ends
         before that place.
     """
 
-    since: int
+    first_lost: int
     time_ns: int | None
 
-    def loss(self, held: Held, reached: StreamOffset) -> Loss:
+    def loss(self, extent: StreamExtent, reached: StreamOffset) -> Loss:
         """Say what is gone of what was read, or was to be read, before a place."""
         last = reached.next - 1
         if self.time_ns is None or reached.time_ns is None:
-            what = (
-                f"the checkpoint is ahead of the stream, which ends at {held.behind - 1}: an older state was restored"
-            )
+            what = f"the checkpoint is ahead of the stream, which ends at {extent.end - 1}: an older state was restored"
         else:
             what = (
                 f"an older state of the stream was restored and filled again: message {last}, which the checkpoint is "
                 f"of, was stored at {format_rfc3339(reached.time_ns)}, and the one that the stream has now at "
                 f"{format_rfc3339(self.time_ns)}"
             )
-        return Loss(held.stream, self.since, last, f"{what}; others that get their sequences are read")
+        return Loss(extent.stream, self.first_lost, last, f"{what}; others that get their sequences are read")
 
 
 def has_replicas(info: StreamInfo) -> bool:
@@ -217,7 +215,7 @@ def has_replicas(info: StreamInfo) -> bool:
     return info.cluster is not None and bool(info.cluster.replicas)
 
 
-def thins_out(config: StreamConfig, subjects: Sequence[str]) -> bool:
+def drops_single_messages(config: StreamConfig, subjects: Sequence[str]) -> bool:
     """Whether messages of a stream go one by one as a matter of course, so that a gap is no loss.
 
     A stream that keeps the last messages of each subject drops older ones; messages with a time to live expire; and on
@@ -228,34 +226,36 @@ def thins_out(config: StreamConfig, subjects: Sequence[str]) -> bool:
     return by_subject or bool(config.allow_msg_ttl) or by_others
 
 
-def start_offset(held: Held, position: Position, found: int | None = None) -> tuple[StreamOffset, list[Loss]]:
+def start_offset(extent: StreamExtent, position: Position, found: int | None = None) -> tuple[StreamOffset, list[Loss]]:
     """Return where a new query begins in a stream, and what is gone of what was asked for by number.
 
     Parameters
     ----------
-    held
+    extent
         What the stream holds.
     position
         What the options say.
     found
         The sequence for a position that is a time.
     """
-    first, behind = held.first, held.behind
+    first, end = extent.first, extent.end
     losses = []
     if position.kind is PositionKind.LATEST:
-        wanted = behind
+        wanted = end
     elif position.kind is PositionKind.SEQUENCE:
         wanted = position.value
         if wanted < first:
-            losses.append(Loss(held.stream, wanted, first - 1, f"the stream starts at {first}"))
-        elif wanted > behind:
-            losses.append(Loss(held.stream, behind, wanted - 1, f"the stream ends at {behind - 1}"))
+            losses.append(Loss(extent.stream, wanted, first - 1, f"the stream starts at {first}"))
+        elif wanted > end:
+            losses.append(Loss(extent.stream, end, wanted - 1, f"the stream ends at {end - 1}"))
     else:
         wanted = first if found is None else found
-    return StreamOffset(held.created_ns, min(max(wanted, first), behind)), losses
+    return StreamOffset(extent.created_ns, min(max(wanted, first), end)), losses
 
 
-def resume(offset: StreamOffset, held: Held, rewound: Rewound | None = None) -> tuple[StreamOffset, list[Loss]]:
+def resume(
+    offset: StreamOffset, extent: StreamExtent, truncation: Truncation | None = None
+) -> tuple[StreamOffset, list[Loss]]:
     """Return where reading goes on, and what is gone of what would have come next.
 
     Of a stream that is another one, or that lost its end, that is a place before the one that was reached: what is
@@ -265,25 +265,27 @@ def resume(offset: StreamOffset, held: Held, rewound: Rewound | None = None) -> 
     ----------
     offset
         The place that was reached.
-    held
+    extent
         What the stream holds.
-    rewound
+    truncation
         What was found out about what was read of it; None when it is still there, as far as can be told.
     """
-    if held.created_ns != offset.created_ns:
+    if extent.created_ns != offset.created_ns:
         reason = (
             f"it was deleted and made again: the checkpoint is of the stream that was created at "
             f"{format_rfc3339(offset.created_ns)}, at sequence {offset.next}; the stream of that name was created at "
-            f"{format_rfc3339(held.created_ns)}, and is read from sequence {held.first}"
+            f"{format_rfc3339(extent.created_ns)}, and is read from sequence {extent.first}"
         )
-        return StreamOffset(held.created_ns, held.first), [Loss(held.stream, None, None, reason)]
-    if rewound is not None:
-        return StreamOffset(offset.created_ns, rewound.since), [rewound.loss(held, offset)]
-    if held.first <= offset.next:
+        return StreamOffset(extent.created_ns, extent.first), [Loss(extent.stream, None, None, reason)]
+    if truncation is not None:
+        return StreamOffset(offset.created_ns, truncation.first_lost), [truncation.loss(extent, offset)]
+    if extent.first <= offset.next:
         return offset, []
-    by = f"dropped by its limits ({held.dropped_by}), purged or deleted" if held.dropped_by else "purged or deleted"
-    loss = Loss(held.stream, offset.next, held.first - 1, f"the stream starts at {held.first} now; they were {by}")
-    return StreamOffset(offset.created_ns, held.first), [] if held.thins else [loss]
+    by = f"dropped by its limits ({extent.dropped_by}), purged or deleted" if extent.dropped_by else "purged or deleted"
+    loss = Loss(
+        extent.stream, offset.next, extent.first - 1, f"the stream starts at {extent.first} now; they were {by}"
+    )
+    return StreamOffset(offset.created_ns, extent.first), [] if extent.drops_single_messages else [loss]
 
 
 def _limits_in_words(config: StreamConfig) -> str:

@@ -100,19 +100,19 @@ def resolve_range(
         Gives the first sequence that was stored at or after a time in nanoseconds, one above the last if there is none.
     """
     first = max(state.first_seq, 1)
-    behind = max(state.last_seq + 1, first)
+    end_of_stream = max(state.last_seq + 1, first)
     wanted_start = _sequence(start, sequence_at)
     wanted_end = _sequence(end, sequence_at)
     if filters.low is not None:
         wanted_start = filters.low if wanted_start is None else max(wanted_start, filters.low)
     if filters.high is not None:
         wanted_end = filters.high if wanted_end is None else min(wanted_end, filters.high)
-    from_start = first if wanted_start is None else max(min(wanted_start, behind), first)
-    to_end = behind if wanted_end is None else min(wanted_end, behind)
+    from_start = first if wanted_start is None else max(min(wanted_start, end_of_stream), first)
+    to_end = end_of_stream if wanted_end is None else min(wanted_end, end_of_stream)
     losses = _losses(
         stream,
         first,
-        behind,
+        end_of_stream,
         wanted_start if start.kind is PositionKind.SEQUENCE else None,
         wanted_end if end.kind is PositionKind.SEQUENCE else None,
     )
@@ -125,7 +125,7 @@ def _sequence(position: Position, sequence_at: Callable[[int], int]) -> int | No
     return sequence_at(position.value) if position.kind is PositionKind.TIME else None
 
 
-def _losses(stream: str, first: int, behind: int, start: int | None, end: int | None) -> list[Loss]:
+def _losses(stream: str, first: int, end_of_stream: int, start: int | None, end: int | None) -> list[Loss]:
     """What of the sequences asked for by number lies outside of the stream."""
     if start is not None and end is not None and start >= end:
         return []
@@ -134,9 +134,9 @@ def _losses(stream: str, first: int, behind: int, start: int | None, end: int | 
     gone_to = first if end is None else min(first, end)
     if asked_from < gone_to and (start is not None or gone_to == end):
         losses.append(Loss(stream, asked_from, gone_to - 1, f"the stream starts at {first}"))
-    ends = f"the stream ends at {behind - 1}"
-    if end is not None and end > behind:
-        losses.append(Loss(stream, max(behind, asked_from), end - 1, ends))
-    elif start is not None and start > behind:
-        losses.append(Loss(stream, behind, start - 1, ends))
+    ends = f"the stream ends at {end_of_stream - 1}"
+    if end is not None and end > end_of_stream:
+        losses.append(Loss(stream, max(end_of_stream, asked_from), end - 1, ends))
+    elif start is not None and start > end_of_stream:
+        losses.append(Loss(stream, end_of_stream, start - 1, ends))
     return losses

@@ -15,35 +15,35 @@ from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import asking
 from jetspark.spark.options.stream_read import StreamReadOptions
-from jetspark.spark.streams.message_times import StoredTimes
-from jetspark.spark.streams.offsets import Held, Rewound, StreamOffset, has_replicas
+from jetspark.spark.streams.message_times import MessageTimes
+from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, Truncation, has_replicas
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["StreamHeads", "lags"]
+__all__ = ["StreamStates", "lags"]
 
 T = TypeVar("T")
 
 
-class StreamHeads:
+class StreamStates:
     """See the module.
 
     Attributes
     ----------
     infos
         What the server said last, by the stream's name; empty before the first look.
-    seen
+    extents
         What that means; None before the first look.
     """
 
     def __init__(self, options: StreamReadOptions) -> None:
         self._options = options
         self.infos: dict[str, StreamInfo] = {}
-        self.seen: dict[str, Held] | None = None
-        self._times = StoredTimes(options.read.server)
+        self.extents: dict[str, StreamExtent] | None = None
+        self._times = MessageTimes(options.read.server)
 
-    def look(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, Held]:
+    def refresh(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, StreamExtent]:
         """Ask the server. Raises StreamNotFoundError, ConnectError, ... as the server, or its absence, says.
 
         Parameters
@@ -57,8 +57,10 @@ class StreamHeads:
         self.infos = self._asking(self._ask)
         while any(lags(self.infos[stream], offset) for stream, offset in (reached or {}).items()) and patience.wait():
             self.infos = self._asking(self._ask)
-        self.seen = {stream: Held.of(info, self._options.read.subjects) for stream, info in self.infos.items()}
-        return self.seen
+        self.extents = {
+            stream: StreamExtent.of(info, self._options.read.subjects) for stream, info in self.infos.items()
+        }
+        return self.extents
 
     def sequence_at(self, stream: str, ns: int) -> int:
         """Return the first sequence stored at or after a time, one above the last if there is none."""
@@ -67,29 +69,29 @@ class StreamHeads:
 
     def time_before(self, stream: str, sequence: int) -> int | None:
         """Return when the message before a sequence was stored; None when there is none, or that cannot be asked."""
-        held = (self.seen or {}).get(stream)
-        if held is not None and held.behind == sequence:
-            return held.last_ns  # which came with the last look
+        extent = (self.extents or {}).get(stream)
+        if extent is not None and extent.end == sequence:
+            return extent.last_ns  # which came with the last look
         return self._times.of(stream, sequence - 1, self._patience)
 
-    def rewound(self, held: Held, reached: StreamOffset) -> Rewound | None:
+    def truncation(self, extent: StreamExtent, reached: StreamOffset) -> Truncation | None:
         """Find out whether a stream still holds what was read up to a place.
 
         It does as far as can be told where the last message of that was deleted or has expired.
         """
         time = None
-        if held.created_ns != reached.created_ns:
+        if extent.created_ns != reached.created_ns:
             return None  # it is another stream
-        if held.behind >= reached.next:
-            time = None if reached.time_ns is None else self._times.of(held.stream, reached.next - 1, self._patience)
+        if extent.end >= reached.next:
+            time = None if reached.time_ns is None else self._times.of(extent.stream, reached.next - 1, self._patience)
             if time is None or time == reached.time_ns:
                 return None
-        since = held.behind if reached.time_ns is None else self.sequence_at(held.stream, reached.time_ns + 1)
-        return Rewound(max(min(since, held.behind, reached.next - 1), held.first), time)
+        since = extent.end if reached.time_ns is None else self.sequence_at(extent.stream, reached.time_ns + 1)
+        return Truncation(max(min(since, extent.end, reached.next - 1), extent.first), time)
 
     @property
     def _patience(self) -> float:
-        return 0.0 if self.seen is None else self._options.read.retry_timeout
+        return 0.0 if self.extents is None else self._options.read.retry_timeout
 
     def _ask(self, connection: Connection) -> dict[str, StreamInfo]:
         read = self._options.read
@@ -101,4 +103,4 @@ class StreamHeads:
 
 def lags(info: StreamInfo, reached: StreamOffset) -> bool:
     """Whether a replicated stream ends before a place that was reached in it."""
-    return has_replicas(info) and reached.is_behind(time_ns(info.created), info.state.last_seq)
+    return has_replicas(info) and reached.is_past_end(time_ns(info.created), info.state.last_seq)

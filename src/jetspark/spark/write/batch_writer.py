@@ -19,12 +19,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from jetspark.jetstream.errors import ConfigError
-from jetspark.spark.connections import lend
+from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.schema import WriteColumns, write_columns
 from jetspark.spark.task_log import log_counts
-from jetspark.spark.write.commit_message import PublishedRows, told, total
-from jetspark.spark.write.rows import publish_rows, written_rows
+from jetspark.spark.write.commit_message import PublishedRows, summary, total
+from jetspark.spark.write.rows import prepare_rows, publish_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> Je
             "to be replaced"
         )
     columns = write_columns(schema, options.subject)
-    with lend(options.server.connect):
+    with borrow_connection(options.server.connect):
         pass
     return JetStreamWriter(options, columns)
 
@@ -67,16 +67,16 @@ class JetStreamWriter(DataSourceArrowWriter):
         """Publish the rows of a task and return what was stored."""
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        rows = written_rows(iterator, self._columns, self._options, f"{self._job}-{partition}", lasting=False)
-        with lend(self._options.server.connect, self._options.retry_timeout) as connection:
+        rows = prepare_rows(iterator, self._columns, self._options, f"{self._job}-{partition}", lasting=False)
+        with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
             report = publish_rows(connection, rows, self._columns, self._options)
         done = PublishedRows.of(partition, report)
-        log_counts(_log, "partition %d: %s", partition, told(done))
+        log_counts(_log, "partition %d: %s", partition, summary(done))
         return done
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Tell what the job has stored."""
-        _log.info("write done: %s", told(total(messages)))
+        _log.info("write done: %s", summary(total(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Tell what stays of a job that failed: a stream takes nothing back."""
@@ -85,5 +85,5 @@ class JetStreamWriter(DataSourceArrowWriter):
             "write failed: %d of %d tasks were done, and their rows stay (%s); of the others it is not known",
             len(done),
             len(messages),
-            told(total(messages)),
+            summary(total(messages)),
         )

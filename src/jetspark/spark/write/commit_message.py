@@ -11,7 +11,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 if TYPE_CHECKING:
     from jetspark.bulk import PublishReport
 
-__all__ = ["PublishedRows", "StreamRows", "told", "total"]
+__all__ = ["PublishedRows", "StreamRows", "summary", "total"]
 
 
 @dataclass(slots=True)
@@ -102,9 +102,9 @@ def total(messages: Iterable[WriterCommitMessage | None]) -> PublishedRows:
     return whole
 
 
-def told(rows: PublishedRows) -> str:
+def summary(rows: PublishedRows) -> str:
     """Say it in a line."""
-    parts = [_told_one(name, each) for name, each in sorted(rows.streams.items())]
+    parts = [_stream_summary(name, each) for name, each in sorted(rows.streams.items())]
     if rows.skipped:
         parts.append(f"{rows.skipped} rows left out that an earlier run had stored")
     if rows.retries:
@@ -114,7 +114,7 @@ def told(rows: PublishedRows) -> str:
     return "; ".join(parts) or "no rows"
 
 
-def _told_one(name: str, rows: StreamRows) -> str:
+def _stream_summary(name: str, rows: StreamRows) -> str:
     text = f"stream {name}: {rows.count} rows"
     if rows.first_sequence is not None:
         text += f", stored at sequences {rows.first_sequence} to {rows.last_sequence}"

@@ -29,8 +29,8 @@ _log: Final = logging.getLogger(__name__)
 _SERVERS_DEFAULT: Final = timedelta(minutes=2)
 _MOST_REMEMBERED: Final = 10_000
 
-_looked_at: Final[set[tuple[str, str]]] = set()  # by a process of tasks: run and stream
-_told: Final[set[tuple[str, str]]] = set()  # by the driver's process
+_checked: Final[set[tuple[str, str]]] = set()  # by a process of tasks: run and stream
+_warned: Final[set[tuple[str, str]]] = set()  # by the driver's process
 
 
 def short_windows(
@@ -55,17 +55,17 @@ def short_windows(
         What is to be told, by the stream's name.
     """
     found: dict[str, str] = {}
-    if not options.write.dedup or options.progress_stream is not None:
+    if not options.write.dedup or options.ledger_stream is not None:
         return found
     server = options.write.server
     for stream in streams:
-        if not _is_new(_looked_at, run, stream):
+        if not _is_new(_checked, run, stream):
             continue
         try:
             info = server.request(connection, StreamInfoRequest(stream))
         except Error as error:
             if is_passing(error):
-                _looked_at.discard((run, stream))  # the next micro-batch asks again
+                _checked.discard((run, stream))  # the next micro-batch asks again
             else:
                 found[stream] = f"for how long stream {stream} recognises repeats is not known: {error}"
         else:
@@ -79,7 +79,7 @@ def short_windows(
 def warn_once(rows: PublishedRows) -> None:
     """Say, on the driver, what the tasks of a micro-batch have found and what was not said in this run."""
     for stream, text in sorted(rows.warnings.items()):
-        if _is_new(_told, rows.run or "", stream):
+        if _is_new(_warned, rows.run or "", stream):
             _log.warning("%s", text)
 
 
@@ -97,5 +97,5 @@ def _too_short(stream: str, window: timedelta, delay: timedelta) -> str:
     return (
         f"stream {stream} recognises repeats for {format_go_duration(window)} (duplicate_window), and a micro-batch "
         f"may be run again up to {format_go_duration(delay)} later (option maxReplayDelay): one that is run again "
-        "later than the window stores rows twice. Set option progressStream, or raise the stream's duplicate_window"
+        "later than the window stores rows twice. Set option ledgerStream, or raise the stream's duplicate_window"
     )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["StoredIds"]
+__all__ = ["IdSet"]
 
 _DIGEST_BYTES: Final = 16
 
@@ -22,7 +22,7 @@ _Digests = NDArray[np.uint64]
 """One row of two words for each id."""
 
 
-class StoredIds:
+class IdSet:
     """The ids that were found."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class StoredIds:
         if len(ids):
             self._found.append(_digests(ids.drop_null()))
 
-    def among(self, ids: pa.StringArray) -> pa.BooleanArray:
+    def contains(self, ids: pa.StringArray) -> pa.BooleanArray:
         """Say of each id whether it is one of them."""
         if self._found:
             self._sort()

@@ -39,14 +39,14 @@ from jetspark.spark.options.server import ServerOptions
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["BatchIsOverError", "ProgressStream", "TaskName", "TaskRecord"]
+__all__ = ["BatchIsOverError", "TaskLedger", "TaskName", "TaskRecord"]
 
 R = TypeVar("R")
 
 _SUBJECTS: Final = "$JETSPARK"
 _VERSION: Final = 1
-_MOST_MARKS: Final = 20_000
-_MOST_TRIES: Final = 10
+_MAX_DIGESTS: Final = 20_000
+_MAX_TRIES: Final = 10
 _REPLICAS: Final = 3
 
 
@@ -83,10 +83,10 @@ class _Record(msgspec.Struct):
     done: bool = False
     since_ns: int = 0
     """When the first attempt began; 0 in its own record, whose time it is."""
-    marks: list[str] = []
+    batch_digests: list[str] = []
 
 
-class ProgressStream:
+class TaskLedger:
     """The stream that holds the records.
 
     Parameters
@@ -130,7 +130,7 @@ class ProgressStream:
         wanted = _wanted(config)
         if wanted:
             raise ConfigError(
-                f"option progressStream: stream {self.name} is there already and does not fit: it must have "
+                f"option ledgerStream: stream {self.name} is there already and does not fit: it must have "
                 f"{', '.join(wanted)}, so that the last record of each task stays. Change it, or name a stream that is "
                 "not there: it is made"
             )
@@ -200,17 +200,17 @@ class TaskRecord:
     ----------
     since_ns
         When an earlier run of the task began (nanoseconds since 1970); None when there was none.
-    marks
+    batch_digests
         Digests of the record batches of an earlier run that was done.
     """
 
-    def __init__(self, stream: ProgressStream, task: TaskName) -> None:
+    def __init__(self, stream: TaskLedger, task: TaskName) -> None:
         self._stream = stream
         self._task = task
         self._subject = stream.subject(task)
         self._sequence = 0
         self.since_ns: int | None = None
-        self.marks: list[str] = []
+        self.batch_digests: list[str] = []
 
     def begin(self, connection: Connection) -> None:
         """Find out whether the task ran before, and write down that it runs.
@@ -224,13 +224,13 @@ class TaskRecord:
         if record is None or not record.done:  # the record of a run that was done stays
             self._write(connection, _Record(_VERSION, self._task.batch, since_ns=self.since_ns or 0))
 
-    def finish(self, connection: Connection, marks: list[str]) -> None:
+    def finish(self, connection: Connection, batch_digests: list[str]) -> None:
         """Write down that all rows are stored. Raises BatchIsOverError as `begin` does."""
         record = self._look(connection)  # which also knows when the first attempt began, by the server's clock
-        marks = marks if len(marks) <= _MOST_MARKS else []
-        if record is not None and record.done and record.marks == marks:
+        batch_digests = batch_digests if len(batch_digests) <= _MAX_DIGESTS else []
+        if record is not None and record.done and record.batch_digests == batch_digests:
             return
-        self._write(connection, _Record(_VERSION, self._task.batch, True, self.since_ns or 0, marks))
+        self._write(connection, _Record(_VERSION, self._task.batch, True, self.since_ns or 0, batch_digests))
 
     def _look(self, connection: Connection) -> _Record | None:
         """The record of an earlier run of this task, None when there is none."""
@@ -245,7 +245,7 @@ class TaskRecord:
                 f"its records: stream {self._stream.name}, subject {self._stream.subjects(self._task.query)}"
             )
         self.since_ns = record.since_ns or stored_ns
-        self.marks = record.marks
+        self.batch_digests = record.batch_digests
         return record
 
     def _write(self, connection: Connection, record: _Record) -> None:
@@ -254,7 +254,7 @@ class TaskRecord:
         from jetspark.bulk import PublishRefusedError, publish
 
         payload = msgspec.json.encode(record)
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_TRIES):
             given = [(names.EXPECTED_LAST_SUBJECT_SEQUENCE, str(self._sequence))]
             if self._stream.retention is not None:
                 given.append((names.TTL, f"{math.ceil(self._stream.retention)}s"))

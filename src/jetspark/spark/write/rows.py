@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from jetspark.bulk import Connection, PublishReport
 
-__all__ = ["publish_rows", "written_rows"]
+__all__ = ["prepare_rows", "publish_rows"]
 
 
-def written_rows(
+def prepare_rows(
     batches: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str, *, lasting: bool
 ) -> Iterator[pa.RecordBatch]:
     """The batches with our columns only, under our names, and ids for the rows that have none.

@@ -6,7 +6,7 @@ id: query, micro-batch, partition and row number, which come from the task's own
 for plans that give rows in another order the second time (see `message_ids`). The stream drops what it has.
 
 It does so within its duplicate window only. Where a micro-batch may be run again later than that, a warning says so,
-or a stream of progress records sees to it (`ledger`, `unstored`).
+or the task ledger prevents it (`ledger`, `unstored`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from jetspark.jetstream.errors import ConfigError, ProtocolError
-from jetspark.spark.connections import lend
+from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.stream_write import StreamWriteOptions
 from jetspark.spark.schema import WriteColumns, write_columns
 from jetspark.spark.task_log import log_counts
-from jetspark.spark.write.commit_message import PublishedRows, told, total
+from jetspark.spark.write.commit_message import PublishedRows, summary, total
 from jetspark.spark.write.duplicate_window import short_windows, warn_once
-from jetspark.spark.write.ledger import ProgressStream, TaskName, TaskRecord
-from jetspark.spark.write.rows import publish_rows, written_rows
+from jetspark.spark.write.ledger import TaskLedger, TaskName, TaskRecord
+from jetspark.spark.write.rows import prepare_rows, publish_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
     Raises
     ------
     ConfigError
-        The output mode is `complete`, the rows lack a column, or the progress stream does not fit.
+        The output mode is `complete`, the rows lack a column, or the ledger stream does not fit.
     ConnectError, AuthenticationError, TLSError
         The server is needed for that, and cannot be reached or does not take us.
     """
@@ -59,22 +59,22 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
             "from foreachBatch"
         )
     columns = write_columns(schema, options.write.subject)
-    write, records = options.write, None
-    if options.progress_stream is not None:
-        records = ProgressStream(options.progress_stream, write.server, write.retry_timeout)
-        with lend(write.server.connect, write.retry_timeout) as connection:
-            if records.prepare(connection):
-                records.retention = options.progress_retention
-    return JetStreamStreamWriter(options, columns, records)
+    write, ledger = options.write, None
+    if options.ledger_stream is not None:
+        ledger = TaskLedger(options.ledger_stream, write.server, write.retry_timeout)
+        with borrow_connection(write.server.connect, write.retry_timeout) as connection:
+            if ledger.prepare(connection):
+                ledger.retention = options.ledger_retention
+    return JetStreamStreamWriter(options, columns, ledger)
 
 
 class JetStreamStreamWriter(DataSourceStreamArrowWriter):
     """Publishes the rows of a micro-batch. Made on the driver for each of them, and sent to every task."""
 
-    def __init__(self, options: StreamWriteOptions, columns: WriteColumns, records: ProgressStream | None) -> None:
+    def __init__(self, options: StreamWriteOptions, columns: WriteColumns, ledger: TaskLedger | None) -> None:
         self._options = options
         self._columns = columns
-        self._records = records
+        self._ledger = ledger
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> PublishedRows:
         """Publish the rows of a task and return what was stored."""
@@ -93,33 +93,33 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         if first is None:  # a shuffle leaves many tasks without a row
             return PublishedRows(task.partition, 0)
         write = self._options.write
-        rows = written_rows(_chain(first, batches), self._columns, write, str(task), lasting=True)
-        with lend(write.server.connect, write.retry_timeout) as connection:
-            if self._records is None:
+        rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), lasting=True)
+        with borrow_connection(write.server.connect, write.retry_timeout) as connection:
+            if self._ledger is None:
                 done = PublishedRows.of(task.partition, publish_rows(connection, rows, self._columns, write))
                 done.run, done.warnings = run, short_windows(connection, done.streams, run, self._options)
             else:
-                done = self._publish_recorded(connection, TaskRecord(self._records, task), task, rows)
-        log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, told(done))
+                done = self._publish_recorded(connection, TaskRecord(self._ledger, task), task, rows)
+        log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, summary(done))
         return done
 
     def _publish_recorded(
         self, connection: Connection, record: TaskRecord, task: TaskName, rows: Iterator[pa.RecordBatch]
     ) -> PublishedRows:
-        from jetspark.spark.write.unstored import Replay
+        from jetspark.spark.write.unstored import UnstoredRows
 
         write = self._options.write
         record.begin(connection)
         own_ids = "msg_id" in self._columns or "headers" in self._columns  # a row's headers may hold one
-        replay = Replay(write, None if own_ids else str(task), record.since_ns, record.marks)
-        report = publish_rows(connection, replay.rest(rows), self._columns, write)
-        record.finish(connection, replay.marks)
-        return PublishedRows.of(task.partition, report, replay.skipped)
+        unstored = UnstoredRows(write, None if own_ids else str(task), record.since_ns, record.batch_digests)
+        report = publish_rows(connection, unstored.filter(rows), self._columns, write)
+        record.finish(connection, unstored.batch_digests)
+        return PublishedRows.of(task.partition, report, unstored.skipped)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Tell what the micro-batch has stored, and once in a run what may store it twice."""
         stored = total(messages)
-        _log.info("batch %d done: %s", batchId, told(stored))
+        _log.info("batch %d done: %s", batchId, summary(stored))
         warn_once(stored)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -131,7 +131,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
             batchId,
             len(done),
             len(messages),
-            told(total(messages)),
+            summary(total(messages)),
         )
 
 

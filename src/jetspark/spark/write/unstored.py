@@ -23,12 +23,12 @@ from jetspark.jetstream.api import StreamInfoRequest, StreamNamesRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import MSG_ID
 from jetspark.jetstream.names import subject_matches
-from jetspark.spark.connections import lend
+from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import WriteOptions
-from jetspark.spark.write.id_set import StoredIds
+from jetspark.spark.write.id_set import IdSet
 from jetspark.spark.write.message_ids import effective_ids
 
-__all__ = ["Replay", "mark_of"]
+__all__ = ["UnstoredRows", "batch_digest"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -36,12 +36,12 @@ _SLACK_NS: Final = 60 * 1_000_000_000
 """The clocks of two servers may differ by so much."""
 
 
-def mark_of(batch: pa.RecordBatch) -> str:
+def batch_digest(batch: pa.RecordBatch) -> str:
     """Digest of the ids of a record batch."""
     return blake2b("\n".join(effective_ids(batch).to_pylist()).encode(), digest_size=8).hexdigest()
 
 
-class Replay:
+class UnstoredRows:
     """Leaves out rows that an earlier run has stored.
 
     Parameters
@@ -50,35 +50,37 @@ class Replay:
         What the ids of this task begin with; None where rows may have ids of their own.
     since_ns
         When the earlier run began, None when there was none.
-    marks
+    batch_digests
         Digests of its record batches if it was done.
 
     Attributes
     ----------
-    marks
+    batch_digests
         Digests of the record batches of this run.
     skipped
         Rows left out.
     """
 
-    def __init__(self, options: WriteOptions, prefix: str | None, since_ns: int | None, marks: Sequence[str]) -> None:
+    def __init__(
+        self, options: WriteOptions, prefix: str | None, since_ns: int | None, batch_digests: Sequence[str]
+    ) -> None:
         self._options = options
         self._prefix = prefix
         self._since_ns = since_ns
-        self._earlier = marks
+        self._earlier = batch_digests
         self._asked: set[str] = set()  # subjects
         self._filters: dict[str, Sequence[str]] = {}  # of the streams that were looked at, their subjects
-        self._stored = StoredIds()
-        self.marks: list[str] = []
+        self._stored = IdSet()
+        self.batch_digests: list[str] = []
         self.skipped = 0
 
-    def rest(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def filter(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows that are not stored yet, in their order."""
         for number, batch in enumerate(batches):
-            self.marks.append(mark_of(batch))
+            self.batch_digests.append(batch_digest(batch))
             if self._since_ns is None:
                 yield batch
-            elif self._earlier[number : number + 1] == [self.marks[-1]]:
+            elif self._earlier[number : number + 1] == [self.batch_digests[-1]]:
                 self.skipped += len(batch)
             else:
                 left = self._without_stored(batch)
@@ -89,7 +91,7 @@ class Replay:
     def _without_stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         subjects = [self._options.subject] if self._options.subject else pc.unique(batch.column("subject")).to_pylist()
         self._look_for(subject for subject in subjects if subject)
-        return batch.filter(pc.invert(self._stored.among(effective_ids(batch))))
+        return batch.filter(pc.invert(self._stored.contains(effective_ids(batch))))
 
     def _look_for(self, subjects: Iterable[str]) -> None:
         """Read the ids of the streams that take these subjects; each stream once."""
@@ -97,7 +99,7 @@ class Replay:
         if not unknown:
             return
         # The rows are published on the worker's connection at the same time, so this is another one.
-        with lend(self._options.server.connect, self._options.retry_timeout) as connection:
+        with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
             for subject in unknown:
                 if not self._is_known(subject):
                     self._asked.add(subject)
