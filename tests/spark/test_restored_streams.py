@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.spark.following import FOLLOW, INTEREST, PURGE, WORK_QUEUE, kept
+from tests.spark.committing import CONSUMER, INTEREST, PURGE, WORK_QUEUE, kept
 from tests.spark.micro_batches import Offset, latest, nexts, reader, rows
 from tests.spark.support import Nats, running
 
@@ -165,7 +165,7 @@ def test_work_queues_are_known_again_too(own: Nats) -> None:
 def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before(
     own: Nats, mode: str, again: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, FOLLOW)
+    config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, CONSUMER)
     options = {**options, "failOnDataLoss": "false"}
     stream = own.stream(**config)
     made = reader(own, stream, **options)
@@ -258,7 +258,7 @@ def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was
     truncation = states.truncation(extent, reached)
     assert truncation is not None
     assert truncation.first_lost == 6
-    assert "cannot be told" not in caplog.text
+    assert "is not known" not in caplog.text
 
 
 @pytest.mark.slow
@@ -318,6 +318,6 @@ def test_a_user_who_may_not_get_messages_is_warned_once_and_reads(caplog: pytest
             read += rows(made, start, end)
             start = end
         assert read == list(range(1, 11))
-    text = f"stream {stream}: whether an older state of it was restored since it was read cannot be told"
+    text = f"stream {stream}: whether an older state of it was restored since it was read is not known"
     assert caplog.text.count(text) == 1
     assert "$JS.API.STREAM.MSG.GET" in caplog.text

@@ -52,5 +52,5 @@ def recommended_conf() -> dict[str, str]:
 
 
 def _redacted() -> str:
-    """What Spark looks for in names of options and in values: `url` is its own default, `@` stands behind a login."""
+    """What Spark looks for in names of options and in values: `url` is its own default, `@` follows a login."""
     return "(?i)url|@|" + "|".join(f"^{option.name}$" for option in OPTIONS if option.secret)

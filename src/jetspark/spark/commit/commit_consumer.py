@@ -1,8 +1,9 @@
-"""The durable consumer that follows a query: nobody pulls from it, its ack floor is what Spark has committed.
+"""The commit consumer: a durable consumer of a query whose ack floor is what Spark has committed.
 
-As long as it is there, an interest stream keeps what the query has still to read. Its metadata say since which sequence
-that holds. So when somebody deletes it, also while the query is stopped, the next run knows where messages may be
-missing: the consumer that it makes instead holds from there on only.
+Nobody pulls messages from it. As long as it exists, an interest stream retains everything that the query has still to
+read. The metadata of the consumer name the sequence from which that is true. Somebody may delete the consumer, also
+while the query is stopped. The next run then creates a new one, which retains messages only from there on, and knows
+from the metadata which messages may be missing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _RESET_SINCE: Final = (2, 14)
 
 
 def commit_consumer_config(name: str, subjects: tuple[str, ...], since: int | None = None) -> ConsumerConfig:
-    """Return the configuration of a follower that holds everything from a sequence on; None does not say it yet."""
+    """Return the configuration of a commit consumer that retains everything from `since`; None leaves that open."""
     return ConsumerConfig(
         durable_name=name,
         description="follows a Spark query: its ack floor is what Spark has committed",
@@ -43,7 +44,7 @@ def commit_consumer_config(name: str, subjects: tuple[str, ...], since: int | No
 
 
 def check_commit_consumer(found: ConsumerConfig, wanted: ConsumerConfig, stream: str) -> None:
-    """See that a consumer under the follower's name is one. Raises ConfigError for another, and for other filters."""
+    """Check that the existing consumer is a commit consumer with the same filters. Raises ConfigError if it is not."""
     where = f"option commitConsumer: consumer {wanted.durable_name} of stream {stream}"
     if _MARK not in (found.metadata or {}):
         raise ConfigError(
@@ -62,7 +63,7 @@ def _filters(config: ConsumerConfig) -> list[str]:
 
 
 def check_version(version: str, name: str) -> None:
-    """See that a server can move the follower. Raises ConfigError."""
+    """Check that a server can move the commit consumer. Raises ConfigError."""
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdecimal())
     if numbers < _RESET_SINCE:
         raise ConfigError(
@@ -72,18 +73,18 @@ def check_version(version: str, name: str) -> None:
 
 
 def retained_from(config: ConsumerConfig) -> int | None:
-    """Return the sequence from which a follower holds everything; None where its maker did not come to say so."""
+    """Return the sequence from which a commit consumer retains everything; None when that was never written down."""
     text = (config.metadata or {}).get(_SINCE, "")
     return int(text) if text.isdecimal() else None
 
 
 def complete_from(state: StreamState) -> int:
-    """Return the sequence from which a stream lacks nothing, as far as its state tells: from its first one, or none."""
+    """Return the sequence from which a stream is complete: its first one, or its end when messages were deleted."""
     return max(state.first_seq if not state.num_deleted else state.last_seq + 1, 1)
 
 
 def possible_losses(stream: str, name: str, at: int, since: int) -> list[Loss]:
-    """What of a stream of interest may be missing at a place, for a follower that holds from another place on."""
+    """Return what an interest stream may lack from `at` on, if its commit consumer retains messages from `since` on."""
     if since <= at:
         return []
     reason = (
@@ -94,16 +95,16 @@ def possible_losses(stream: str, name: str, at: int, since: int) -> list[Loss]:
 
 
 def losses_if_deleted(stream: str, name: str, first: int, last: int, found: ConsumerConfig | None) -> list[Loss]:
-    """What of a range that was just read the stream may have dropped before, by the follower that is there afterwards.
+    """Return what the stream may have dropped of a range before it was read. The consumer found afterwards tells it.
 
     Parameters
     ----------
     stream, name
-        The stream, and the consumer that is to have held the range.
+        The stream, and the consumer that should have retained the range.
     first, last
         First and last sequence of the range.
     found
-        That consumer's configuration, None when it is gone.
+        Configuration of that consumer; None when it does not exist.
     """
     since = None if found is None else retained_from(found)
     if since is not None and since <= first:

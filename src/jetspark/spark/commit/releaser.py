@@ -1,8 +1,8 @@
-"""What a stream is told when Spark has committed: nothing, the ack floor of a durable consumer, or a purge.
+"""Releases messages after Spark's commit: not at all, by the ack floor of a durable consumer, or by a purge.
 
-Always after Spark's commit and never before, so a crash in between only delays it: the next commit releases the same
-and more. What is told names a sequence and not a number of messages, so to tell it twice does nothing. Positions are in
-Spark's checkpoint alone; the consumer follows and is never read from.
+This happens after Spark's commit and never before. So a crash in between only delays it: the next commit releases the
+same messages and more. Each request names a sequence and not a number of messages, so it can be repeated without harm.
+Positions are stored in Spark's checkpoint only. The consumer's position is set from it and never read.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _log: Final = logging.getLogger(__name__)
 
 
 def check_release(info: StreamInfo, options: ReleaseOptions) -> None:
-    """See that what is to be told goes with the stream.
+    """Check that the commit mode fits the stream.
 
     Raises
     ------
     ConfigError
-        A purge of a stream that is no work queue, unless `allowPurge` is set; a follower of a work queue.
+        A purge of a stream that is no work queue, unless `allowPurge` is set; a commit consumer on a work queue.
     """
     name, retention = info.config.name, info.config.retention or RetentionPolicy.LIMITS
     work_queue = retention is RetentionPolicy.WORK_QUEUE
@@ -81,7 +81,7 @@ def purges(stream: str, subjects: tuple[str, ...], committed: StreamOffset) -> l
 
 
 class Releaser:
-    """Tells the streams of a query what Spark has committed; does nothing with `commitMode` = `none`."""
+    """Lets the streams of a query release what Spark has committed. Does nothing with `commitMode` = `none`."""
 
     def __init__(self, options: StreamReadOptions, states: StreamStates) -> None:
         self._options = options
@@ -99,7 +99,7 @@ class Releaser:
         self._starts: dict[str, StreamOffset] = {}
 
     def prepare(self, infos: Mapping[str, StreamInfo]) -> None:
-        """Refuse what does not go with a stream, and make the followers, so that an interest stream keeps what comes.
+        """Check the streams and create the commit consumers, so that an interest stream retains new messages.
 
         Raises
         ------
@@ -116,40 +116,40 @@ class Releaser:
     def start_at(self, start: Mapping[str, StreamOffset]) -> None:
         """Note where a query begins.
 
-        Spark also asks for that when it is to repeat a first micro-batch. The followers have begun then; if they are
-        gone, nobody knows what they would still hold. So they do not begin here, but when something is planned.
+        Spark also asks for the start before it repeats a first micro-batch. The commit consumers have begun then. If
+        they were deleted, nobody knows what they would still retain. So they begin later, when a batch is planned.
         """
         if self._release.mode is CommitMode.CONSUMER:
             self._starts = dict(start)
 
     def begin(self) -> None:
-        """Let the followers of a new query begin where it begins: its first micro-batch is about to be planned."""
+        """Let the commit consumers of a new query begin where it begins, before its first micro-batch is planned."""
         for stream, offset in self._starts.items():
             self._ask(partial(self._begin, stream, offset))
         self._starts = {}
 
     def possible_losses(self, stream: str, at: StreamOffset) -> list[Loss]:
-        """What an interest stream may have dropped at a place, because the follower was not there."""
+        """Return what an interest stream may have dropped because the commit consumer did not exist."""
         if self._release.mode is not CommitMode.CONSUMER or stream not in self._interest:
             return []
-        if self._retained_from[stream] is None:  # the query has begun in an earlier run, and its follower is gone
+        if self._retained_from[stream] is None:  # the query began in an earlier run, and its consumer was deleted
             self._ask(partial(self._settle, stream))
         return possible_losses(stream, self._release.consumer, at.next, self._retained_from[stream] or 0)
 
     def retaining_consumer(self, stream: str, sequence: int) -> str | None:
-        """Name of the follower that keeps a stream of interest whole from a sequence on; None where none does."""
-        since = self._retained_from.get(stream)  # nothing where there are no followers
+        """Name of the consumer that makes an interest stream retain everything from a sequence on; None without one."""
+        since = self._retained_from.get(stream)  # None where there are no commit consumers
         return self._release.consumer if stream in self._interest and since is not None and since <= sequence else None
 
     def release(self, committed: Mapping[str, StreamOffset], strict: bool = False) -> set[str]:
         """Let the streams release what lies before these offsets.
 
-        What fails and may work later is only logged, unless `strict`: the next commit says the same and more.
+        A failure that may pass is only logged, unless `strict`: the next commit releases the same and more.
 
         Returns
         -------
         set[str]
-            Streams that do not hold what was committed: nothing of them is released.
+            Streams that do not hold what was committed. Nothing of them is released.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class Releaser:
         if self._release.mode is CommitMode.NONE:
             return mismatched
         for stream, offset in committed.items():
-            place = replace(offset, start=None)  # where the micro-batch began that ended there makes no difference
+            place = replace(offset, start=None)  # the start of the micro-batch does not matter here
             if self._released.get(stream) != place:
                 try:
                     self._release_stream(stream, place)
@@ -173,16 +173,16 @@ class Releaser:
         return mismatched
 
     def _release_stream(self, stream: str, committed: StreamOffset) -> None:
-        """Tell a stream, if it holds what was committed."""
+        """Release what was committed, if the stream still holds it."""
         info = self._ask(partial(self._info, stream))
         check_release(info, self._release)
         if time_ns(info.created) != committed.created_ns:
             self._withhold(stream, committed, "was deleted and made again; nothing of the new one is released")
-            self._released[stream] = committed  # it is not asked for again before there is another place
+            self._released[stream] = committed  # not checked again before the next offset
             return
         if self._states.truncation(StreamExtent.of(info, self._options.read.subjects), committed) is not None:
-            # Spark tells of the last end when the planning has gone back already, to what replaced the lost messages.
-            # It is asked again with the next commit: a leader that was just elected may know of it by then.
+            # Spark may commit the last end after the planning went back to the messages that replaced the lost ones.
+            # The next commit checks again: a leader that was just elected may have caught up by then.
             self._withhold(
                 stream,
                 committed,
@@ -197,7 +197,7 @@ class Releaser:
         self._released[stream] = committed
 
     def _withhold(self, stream: str, committed: StreamOffset, why: str) -> None:
-        """Release nothing of a stream, and say so once for each place."""
+        """Release nothing of a stream, and log it once for each offset."""
         if self._withheld.get(stream) != committed:
             self._withheld[stream] = committed
             _log.warning("stream %s %s", stream, why)
@@ -208,21 +208,21 @@ class Releaser:
             _log.info("stream %s: purged %d messages before %d", stream, gone, committed.next)
 
     def _begin(self, stream: str, start: StreamOffset, connection: Connection) -> None:
-        """Let a new follower begin at a place; one that has begun stays where it is."""
+        """Let a new commit consumer begin at an offset. One that has begun already stays where it is."""
         info = self._commit_consumer(stream, connection)
         if self._retained_from[stream] is None:
             self._set_ack_floor(stream, info, start, connection)
             self._mark(stream, start.next, connection)
 
     def _advance(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
-        """Set the follower's ack floor; make it if it is not there."""
+        """Move the ack floor of the commit consumer. Create the consumer if it does not exist."""
         info = self._commit_consumer(stream, connection)
         if self._retained_from[stream] is None:
             self._settle(stream, connection)
         self._set_ack_floor(stream, info, committed, connection)
 
     def _set_ack_floor(self, stream: str, info: ConsumerInfo, to: StreamOffset, connection: Connection) -> None:
-        """Set the follower's ack floor, never back."""
+        """Move the ack floor of the commit consumer, never backwards."""
         if info.ack_floor.stream_seq + 1 < to.next:
             name = self._release.consumer
             self._server.request(connection, ConsumerResetRequest(stream, name, seq=to.next))
@@ -244,7 +244,7 @@ class Releaser:
         return info
 
     def _settle(self, stream: str, connection: Connection) -> None:
-        """Note from where on the stream lacks nothing, now that the follower is there and nothing is dropped."""
+        """Write down from where the stream is complete, now that the consumer exists and nothing more is dropped."""
         self._mark(stream, complete_from(self._info(stream, connection).state), connection)
 
     def _info(self, stream: str, connection: Connection) -> StreamInfo:

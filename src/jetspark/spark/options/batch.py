@@ -248,6 +248,6 @@ def _check_order(
     if start.kind is end.kind and start.value > end.value:
         values = [format_rfc3339(p.value) if p.kind is PositionKind.TIME else str(p.value) for p in (start, end)]
         raise ConfigError(
-            f"option {start_option.name} ({values[0]}) is behind option {end_option.name} ({values[1]}) "
+            f"option {start_option.name} ({values[0]}) is after option {end_option.name} ({values[1]}) "
             f"for stream {stream}"
         )

@@ -1,4 +1,4 @@
-"""The options of a streaming read: those of a batch read, the size of a micro-batch, and what the stream is told.
+"""The options of a streaming read: those of a batch read, the size of a micro-batch, and the commit mode.
 
 Where the options contradict each other, or one makes no sense without another, the error names both.
 """
@@ -19,7 +19,7 @@ __all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "TriggerLimits",
 
 
 class CommitMode(Enum):
-    """What a stream is told when Spark has committed a micro-batch."""
+    """What happens to a stream after Spark has committed a micro-batch."""
 
     NONE = "none"
     """Nothing: the stream's own limits decide what it keeps."""
@@ -31,7 +31,7 @@ class CommitMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOptions:
-    """What is told to the stream.
+    """How a stream releases messages after a commit.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class StreamReadOptions:
     poll_interval
         Seconds between two questions to the server while nothing is new.
     release
-        What is told to the stream after a commit.
+        What the stream releases after a commit.
     """
 
     read: ReadOptions

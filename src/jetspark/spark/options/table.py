@@ -267,7 +267,7 @@ POLL_INTERVAL: Final = Option[float](
 )
 COMMIT_MODE: Final = Option[str](
     "commitMode", "`none`, `consumer` or `purge`", one_of("none", "consumer", "purge"), "none", "`none`",
-    "What the stream is told when Spark has committed a micro-batch: nothing; the ack floor of a durable consumer "
+    "What happens to the stream after Spark has committed a micro-batch: nothing; the ack floor of a durable consumer "
     "(`commitConsumer`) moves; what was read is purged.", Use.READ_STREAM, "kafka.enable.auto.commit",
 )
 COMMIT_CONSUMER: Final = Option[str | None](

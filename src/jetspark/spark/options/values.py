@@ -76,7 +76,7 @@ class Position:
     Attributes
     ----------
     kind
-        The first message, behind the last one, a stream sequence, or the first message stored at or after a time.
+        The first message, the end of the stream, a sequence, or the first message stored at or after a time.
     value
         The sequence, or the time in nanoseconds since 1970.
     """

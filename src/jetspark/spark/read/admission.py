@@ -1,6 +1,6 @@
 """How much of a stream goes into a micro-batch. Nothing here asks a server or a clock.
 
-Spark hands a Python source one limit at a time, so what it has no words for (two limits at once, a delay) is done here.
+Spark passes one limit at a time to a Python source. What it cannot express (two limits at once, a delay) is done here.
 A limit that Spark leaves out, as `Trigger.Once` does, has no effect.
 """
 
@@ -20,12 +20,12 @@ __all__ = ["Backlog", "IdlePoll", "TriggerPacer", "allocate", "default_read_limi
 _FIRST_WAIT: Final = 0.01
 _SHARE: Final = 0.2
 _SPARKS_PAUSE: Final = 0.1
-"""Seconds after which Spark is back with its next question at the latest, when it has nothing else to do."""
+"""Longest time in seconds until Spark asks again, when it has nothing else to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What one stream has to be read.
+    """The messages of one stream that are still to be read.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Backlog:
 
 
 def default_read_limit(limits: TriggerLimits) -> ReadLimit:
-    """Return the one limit that Spark is told of."""
+    """Return the one limit that is passed to Spark."""
     if limits.max_offsets is not None:
         return ReadMaxRows(limits.max_offsets)
     if limits.max_bytes is not None:
@@ -51,7 +51,7 @@ def default_read_limit(limits: TriggerLimits) -> ReadLimit:
 
 
 def effective_limits(limits: TriggerLimits, limit: ReadLimit) -> TriggerLimits:
-    """Return the limits that hold when Spark asks with this one: its own number, and of ours those beside it."""
+    """Return the limits that apply when Spark asks with this one: its number replaces ours, the others stay."""
     if isinstance(limit, ReadAllAvailable):
         return TriggerLimits()
     if isinstance(limit, ReadMaxRows):
@@ -66,8 +66,8 @@ def effective_limits(limits: TriggerLimits, limit: ReadLimit) -> TriggerLimits:
 def allocate(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
     """Return how many sequences of each stream go into the next micro-batch.
 
-    In proportion to what there is, so that all streams are through at the same time; each that has any gets one at
-    least, also where that is more than the limit.
+    The shares are in proportion to the backlogs, so that all streams are read at the same time. Each stream with a
+    backlog gets at least one sequence, also where that exceeds the limit.
     """
     sizes = [each.size for each in backlogs]
     wanted = sum(sizes)
@@ -78,14 +78,14 @@ def allocate(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
         if total > limits.max_bytes:
             wanted = min(wanted, sum(sizes) * limits.max_bytes // total)
     allocated = shares(sizes, wanted)
-    # What small streams get at least may be more than their share: it is taken from those that have the most.
+    # The minimum of 1 may be more than the share of a small stream. The excess is taken from the largest ones.
     for _ in range(sum(allocated) - max(wanted, sum(map(bool, sizes)))):
         allocated[allocated.index(max(allocated))] -= 1
     return allocated
 
 
 class TriggerPacer:
-    """Whether a micro-batch is due, with `min_offsets` and `max_delay`. Time is passed in.
+    """Decides whether a micro-batch is due, by `min_offsets` and `max_delay`. The time is a parameter.
 
     The first one is due as soon as there is anything, as in Spark's Kafka source.
     """
@@ -138,7 +138,7 @@ class IdlePoll:
 
     def made(self) -> None:
         """A micro-batch is made, of what came from this source or from another one of the query."""
-        self._silent_since = None  # silence begins with the first question behind it: while it runs, nobody asks
+        self._silent_since = None  # silence begins with the first question after it: while it runs, nobody asks
         self._wait = min(self._wait, _FIRST_WAIT)
 
     def asked(self, now: float, found: bool) -> None:

@@ -196,16 +196,16 @@ def _push_timestamp(part: Filter, bounds: Bounds) -> bool:
     return micro is not None and _compare(part, bounds, micro * 1000, (micro + 1) * 1000)
 
 
-def _compare(part: Filter, bounds: Bounds, at: int, behind: int) -> bool:
-    """Bounds for a comparison with a literal that stands for `at` to `behind` (excluded)."""
+def _compare(part: Filter, bounds: Bounds, at: int, end: int) -> bool:
+    """Bounds for a comparison with a literal that stands for `at` to `end` (excluded)."""
     if isinstance(part, GreaterThanOrEqual):
         bounds.narrow(low=at)
     elif isinstance(part, GreaterThan):
-        bounds.narrow(low=behind)
+        bounds.narrow(low=end)
     elif isinstance(part, LessThan):
         bounds.narrow(high=at)
     elif isinstance(part, LessThanOrEqual):
-        bounds.narrow(high=behind)
+        bounds.narrow(high=end)
     else:
         return False
     return True

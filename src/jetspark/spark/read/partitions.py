@@ -37,13 +37,13 @@ class StreamPartition(InputPartition):
     created_ns
         When it was made (nanoseconds since 1970): another stream of the same name has another time.
     start, end
-        First sequence and the one to stop before; the same where all of it is gone.
+        First sequence, and the sequence to stop before; equal when the whole part is lost.
     drops_single_messages
-        Messages of the stream go one by one as a matter of course, so that a gap is no loss.
+        The stream drops single messages in normal operation, so that a gap is no loss.
     replicated
-        The stream has replicas, so that a leader that was just elected may not know of everything yet.
+        The stream has replicas, so a leader that was just elected may not know all messages yet.
     commit_consumer
-        Consumer that keeps the stream from dropping any of it while it is read; None where it needs none.
+        Consumer that makes the stream retain the range while it is read; None when none is needed.
     """
 
     stream: str
@@ -55,7 +55,7 @@ class StreamPartition(InputPartition):
     commit_consumer: str | None = None
 
     def within(self, first: int, end: int) -> StreamPartition:
-        """What of it lies between two sequences, the second one excluded; empty where nothing does."""
+        """Return the part between two sequences, the second one excluded. It may be empty."""
         start = min(max(self.start, first), self.end)
         return replace(self, start=start, end=max(min(self.end, end), start))
 
@@ -106,7 +106,7 @@ def plan_partitions(
     ranges
         What to read of each stream.
     extents
-        By name, what is known of the streams.
+        By name, what the streams hold.
     options
         Those of the read.
     """
@@ -126,10 +126,10 @@ def _partition(each: StreamRange, extent: StreamExtent) -> StreamPartition:
 
 
 def shares(sizes: list[int], wanted: int) -> list[int]:
-    """Share out a number in proportion to sizes: at most its size to each, and at least 1 where that is above 0."""
+    """Divide a number in proportion to sizes. Each share is at most its size, and at least 1 unless the size is 0."""
     total = sum(sizes)
     counts = [min(max(size * wanted // total, 1), size) for size in sizes] if total else [0] * len(sizes)
-    # What rounding down left over goes to those with the most sequences a partition.
+    # The rest after rounding down goes to those with the most sequences per partition.
     while sum(counts) < min(wanted, total):
         open_to_more = [at for at, size in enumerate(sizes) if counts[at] < size]
         counts[max(open_to_more, key=lambda at: sizes[at] / counts[at])] += 1

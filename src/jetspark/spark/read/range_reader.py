@@ -1,6 +1,6 @@
-"""What a task does: read its range of a stream, and prove that nothing in it is missing.
+"""Reads the range of one task, and proves that nothing in it is missing.
 
-Batch reads and streaming reads run the same. A repeated task reads the same range.
+Batch reads and streaming reads use the same code. A repeated task reads the same range.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def report_loss(loss: Loss, options: ReadOptions) -> None:
-    """Say what is gone, as the option `failOnDataLoss` wants it: by a DataLossError, or by a warning."""
+    """Report a loss by a DataLossError or by a warning, as the option `failOnDataLoss` says."""
     if options.fail_on_data_loss:
         raise DataLossError(
             f"{loss}; with option failOnDataLoss = false the rest is read",
@@ -89,7 +89,7 @@ class RangeReader:
     def _try(
         self, connection: Connection, part: StreamPartition, patience: Patience
     ) -> Generator[pa.RecordBatch, None, bool]:
-        """Read the partition, and return True; False, after a wait, where the leader does not know of it all yet."""
+        """Read the partition and return True. Return False, after a wait, if the leader does not know all of it yet."""
         begin = time.monotonic()
         with self._scan(connection, part) as batches:
             try:
@@ -105,7 +105,7 @@ class RangeReader:
         return True
 
     def _check_retained(self, connection: Connection, part: StreamPartition, commit_consumer: str) -> None:
-        """See that the stream kept the range to the end: before it was read, nobody else could have noticed."""
+        """Check that the stream retained the range until it was read. Only the task can check this."""
         from jetspark.bulk.patience import patiently
 
         server = self.options.server
@@ -140,7 +140,7 @@ class RangeReader:
         )
 
     def _proven(self, part: StreamPartition, batches: Scan, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
-        """The batches of a scan, with a look at the stream before the first one and at the count behind the last."""
+        """Yield the batches of a scan. Checks the stream before the first one, and the count after the last one."""
         if not self._is_planned_one(part, batches.report):
             return
         while batch is not None:
@@ -154,7 +154,7 @@ class RangeReader:
             report_loss(Loss(part.stream, None, None, reason), self.options)
 
     def _is_planned_one(self, part: StreamPartition, report: ScanReport) -> bool:
-        """See that the stream still holds the range; whether it is the one that the read was planned with."""
+        """Check that the stream still holds the range. Return whether it is the stream of the plan."""
         if report.created is None or time_ns(report.created) != part.created_ns:
             reason = "the stream was deleted and made again since the read was planned"
             report_loss(Loss(part.stream, part.start, part.end - 1, reason), self.options)
@@ -171,7 +171,7 @@ class RangeReader:
 
 
 class _StreamReplacedError(DataLossError):
-    """The stream of the partition is not there any more; another one has its name."""
+    """The stream of the partition was deleted, and another one has its name."""
 
 
 def _next(batches: Scan) -> pa.RecordBatch | None:
@@ -182,7 +182,7 @@ def _next(batches: Scan) -> pa.RecordBatch | None:
 
 
 def _lags(part: StreamPartition, report: ScanReport) -> bool:
-    """Whether a stream with replicas ends before the range, which its last leader knew of."""
+    """Whether a stream with replicas ends before the end of the range, which its last leader knew."""
     if report.created is None or not part.replicated:
         return False
     end = StreamOffset(part.created_ns, part.end)

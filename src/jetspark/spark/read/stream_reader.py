@@ -1,7 +1,7 @@
 """`readStream`: micro-batches as ranges of sequences, planned in one process that lives as long as the query.
 
 Spark asks for the latest offset, writes it down, asks for the partitions between two offsets, and runs them; a batch
-that it repeats has the same offsets and reads the same. Nothing of the query's position is on the server. Spark asks
+that it repeats has the same offsets and reads the same. The server does not store the position of the query. Spark asks
 every few milliseconds while nothing is new, so an idle stream is looked at only now and then (`IdlePoll`).
 """
 
@@ -67,17 +67,17 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._initial: dict[str, object] | None = None
         self._frozen: dict[str, StreamOffset] | None = None
         self._reported: dict[str, list[str]] = {}
-        self._verified: dict[str, StreamOffset] = {}  # by stream, the last place up to which it held what was read
+        self._verified: dict[str, StreamOffset] = {}  # by stream, the last offset up to which it held what was read
         self._planned = False
 
     # -- what Spark asks for, in its order -----------------------------------------------------------------------
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Note where the streams end: this run reads up to there."""
+        """Store where the streams end: this run reads up to there."""
         self._frozen = _ends(self._refresh())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that Spark is to ask with."""
+        """Return the limit that Spark passes to `latestOffset`."""
         return default_read_limit(self._options.limits)
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802
@@ -86,7 +86,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         Raises
         ------
         DataLossError
-            Sequences that the options ask for are gone, and `failOnDataLoss` is true.
+            Sequences that the options ask for are lost, and `failOnDataLoss` is true.
         ConfigError
             `commitMode` does not go with a stream.
         """
@@ -95,12 +95,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return self._initial
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
-        """Return where the next micro-batch ends; `start` itself while there is none to make.
+        """Return where the next micro-batch ends; `start` itself when none is due.
 
         Raises
         ------
         DataLossError
-            What comes next is gone, and `failOnDataLoss` is true.
+            The next messages are lost, and `failOnDataLoss` is true.
         ConfigError
             The checkpoint is of another stream.
         """
@@ -114,25 +114,25 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return start if end == begin else write_offset(end)
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
-        """Return where the streams end, as they were seen last: the progress of the query shows it."""
+        """Return where the streams ended when they were last refreshed. The progress of the query shows it."""
         return write_offset(_ends(self._states.extents or self._refresh()))
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Split what lies between two offsets.
 
-        It is cut as it was written down, and only then the messages that are gone are left out. So a micro-batch that
-        is repeated has the same partitions with the same numbers, which the sink's message ids are made of.
+        The range of the offsets is split first, and lost messages are left out afterwards. So a repeated micro-batch
+        has the same partitions with the same numbers, from which the sink makes its message ids.
 
         Raises
         ------
         DataLossError
-            It is gone, and `failOnDataLoss` is true.
+            Messages of the range are lost, and `failOnDataLoss` is true.
         """
         if start == end:
             return []
         streams = self._options.read.streams
         begins, ends = read_offset(start, streams), read_offset(end, streams)
-        # A batch that is repeated after a restart comes without a look, or with one that did not wait for its end.
+        # For a batch that is repeated after a restart, nothing was refreshed, or not up to the end of the batch.
         extents = (self._states.extents if self._planned else None) or self._refresh(ends)
         ranges, there = [], {}
         for stream in streams:
@@ -164,7 +164,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if self._states.extents is None:
             _leave_on_sigterm()
             self._states.refresh()
-            self._releaser.prepare(self._states.infos)  # before the look that counts: interest begins here
+            self._releaser.prepare(self._states.infos)  # before the refresh that counts: interest begins here
         return self._states.refresh(reached)
 
     def _begin(self) -> dict[str, StreamOffset]:
@@ -182,7 +182,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _still_there(self, batch: StreamOffset, end: StreamOffset, extent: StreamExtent) -> tuple[int, int]:
         """The sequences of a micro-batch that its stream still has: the first one, and the one after the last."""
         stop = end.next
-        if not self._planned:  # it is repeated after a restart: what was planned may have been replaced since
+        if not self._planned:  # repeated after a restart: the planned messages may have been replaced
             truncation = self._states.truncation(extent, end)
             if truncation is not None:
                 self._report([truncation.loss(extent, end)])
@@ -198,9 +198,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return at
 
     def _truncation(self, offset: StreamOffset, extent: StreamExtent) -> Truncation | None:
-        """Ask whether the stream still holds what was read, where it may be that it does not."""
+        """Find out whether the stream still holds what was read. Asks the server only if something may have changed."""
         if extent.end == offset.next and self._verified.get(extent.stream) == offset:
-            return None  # it does as long as nothing is new
+            return None  # nothing is new, so it still does
         truncation = self._states.truncation(extent, offset)
         if truncation is None and offset.time_ns is not None:
             self._verified[extent.stream] = offset
@@ -229,29 +229,29 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         }
 
     def _end(self, begin: StreamOffset, at: StreamOffset, count: int, stream: str) -> StreamOffset:
-        """The end of a micro-batch that reads so many sequences from a place on."""
-        if not count and not _moves(at, begin):  # it stays where it is, also where messages before it went away
+        """Return the end of a micro-batch that reads `count` sequences from an offset on."""
+        if not count and not _moves(at, begin):  # the offset stays, also where messages before it were deleted
             return replace(begin, start=begin.next)
         end = at.next + count
         self._verified[stream] = StreamOffset(at.created_ns, end, at.next, self._states.time_before(stream, end))
         return self._verified[stream]
 
     def _place(self, begin: StreamOffset, extent: StreamExtent) -> StreamOffset:
-        """Where reading goes on; in a run up to what was available, not in a stream that was made since."""
+        """Where reading continues. A run with AvailableNow does not read a stream that was created after its start."""
         at = self._resume(begin, extent)
         if self._frozen is not None and not _same(at, self._frozen[extent.stream]):
             return begin
         return at
 
     def _readable(self, at: StreamOffset, extent: StreamExtent) -> int:
-        """Sequences from a place on, up to the end of the stream or of this run."""
+        """Number of sequences from an offset to the end of the stream or of this run."""
         if extent.created_ns != at.created_ns:
             return 0
         end = extent.end if self._frozen is None else min(extent.end, self._frozen[extent.stream].next)
         return max(end - at.next, 0)
 
     def _report(self, losses: list[Loss]) -> None:
-        """Say each loss once; Spark asks again and again."""
+        """Report each loss once, although Spark asks repeatedly."""
         for loss in losses:
             reported = self._reported.setdefault(loss.stream, [])
             if str(loss) not in reported:
@@ -264,12 +264,12 @@ def _same(one: StreamOffset, other: StreamOffset) -> bool:
 
 
 def _moves(at: StreamOffset, begin: StreamOffset) -> bool:
-    """Whether reading goes on in another stream, or at messages of this one whose sequences were read before."""
+    """Whether reading continues in another stream, or at sequences of this one that were read before."""
     return not _same(at, begin) or at.next < begin.next
 
 
 def _batch(begin: StreamOffset, end: StreamOffset) -> StreamOffset:
-    """Where the micro-batch starts that ends there."""
+    """Return the start of the micro-batch between two offsets."""
     return StreamOffset(end.created_ns, min(begin.next, end.next) if end.start is None else end.start)
 
 

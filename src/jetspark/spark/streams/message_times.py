@@ -1,7 +1,7 @@
-"""When a stream stored a message: what tells the stream that was read from an older state of it, restored and refilled.
+"""When a stream stored a message. The times show whether an older state of the stream was restored and filled again.
 
-Not every account may ask for the single messages of a stream. Where the stream answers and its messages do not, a query
-goes on without knowing, and says so once.
+Not every account may ask for single messages of a stream. If requests about the stream are answered and requests for
+its messages are not, a query continues without the times, and logs one warning.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _log: Final = logging.getLogger(__name__)
 
 
 class _UnreachableError(Error, PermissionError):
-    """A subject at which nobody answers although the stream is there: no permission, no export, no import of it."""
+    """Nobody answers at a subject although the stream exists: a missing permission, export or import."""
 
 
 class MessageTimes:
-    """See the module."""
+    """Asks for the times of messages."""
 
     def __init__(self, server: ServerOptions) -> None:
         self._server = server
-        self._unavailable: set[str] = set()  # streams whose messages cannot be asked for
+        self._unavailable: set[str] = set()  # streams that do not answer requests for messages
 
     def of(self, stream: str, sequence: int, patience: float) -> int | None:
         """Return the time in ns since the epoch; None when there is no such message, or it cannot be asked for.
@@ -47,8 +47,8 @@ class MessageTimes:
         Raises
         ------
         Error
-            The server is still away, or does not know the stream this time: not knowing the time, what replaced lost
-            messages would be skipped for good.
+            The server is still away, or does not know the stream this time. To continue without the time would skip the
+            messages that replaced lost ones.
         """
         if sequence < 1 or stream in self._unavailable:
             return None
@@ -59,7 +59,7 @@ class MessageTimes:
                 raise
             self._unavailable.add(stream)
             _log.warning(
-                "stream %s: whether an older state of it was restored since it was read cannot be told: %s",
+                "stream %s: whether an older state of it was restored since it was read is not known: %s",
                 stream,
                 error,
             )
@@ -79,7 +79,7 @@ class MessageTimes:
             return asking(self._server.connect, lambda connection: self._ask_last(connection, stream, sequence), 0.0)
 
     def _ask_last(self, connection: Connection, stream: str, sequence: int) -> int | None:
-        """Ask between two answers about the stream: where it is silent even then, it cannot be asked for at all."""
+        """Ask between two answers about the stream. If there is no answer even then, messages cannot be asked for."""
         self._server.request(connection, StreamInfoRequest(stream))
         try:
             return self._ask(connection, stream, sequence)

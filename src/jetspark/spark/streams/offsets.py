@@ -1,16 +1,17 @@
-"""Offsets of a streaming query: for each stream which one it is, and the sequence to read next.
+"""Offsets of a streaming query: for each stream its identity and the sequence to read next.
 
-Spark keeps them in its checkpoint as JSON and compares them as text, so keys are sorted and nothing in them varies. The
-time at which a stream was made is its identity: one that was deleted and made again has the name and another time.
+Spark stores offsets in its checkpoint as JSON and compares them as text, so keys are sorted and the form never varies.
+The creation time of a stream is its identity: a stream that was deleted and created again has the same name and another
+time.
 
-The end of a micro-batch also says where it starts. The offset before it does not always: messages may have gone in
-between, and what a query began with is not in the checkpoint, so Spark asks for it anew when the first micro-batch is
-repeated. With both ends written down, a repeated micro-batch is cut into partitions as it was the first time.
+The end offset of a micro-batch also holds the batch's start. The offset before it is not always the start: messages may
+have been deleted in between. And the initial offset of a query is not in the checkpoint, so Spark asks for it again
+when the first micro-batch is repeated. With both ends stored, a repeated micro-batch has the same partitions again.
 
-A stream that lost its end (an older state of it was restored) and was filled again has its name, its time and the
-sequences, and other messages. So the end of a micro-batch also says when its last message was stored.
+A stream may lose its end, because an older state of it was restored, and then be filled again. It has the same name,
+creation time and sequences, but other messages. So the end offset also holds when the batch's last message was stored.
 
-`resume` says where reading goes on, given what a stream holds now, and what of it is gone. Nothing here asks a server.
+`resume` decides where reading continues, given what a stream holds now, and what is lost. Nothing here asks a server.
 """
 
 from __future__ import annotations
@@ -38,23 +39,23 @@ __all__ = [
 ]
 
 VERSION: Final = 1
-"""Form of the offsets. A later one may be read by later versions only; what may be left out needs no later one."""
+"""Version of the offsets' form. Only newer releases read a higher one. A new optional key needs no new version."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """Place in one stream.
+    """An offset in one stream.
 
     Attributes
     ----------
     created_ns
         When the stream was made, nanoseconds since 1970.
     next
-        First sequence that was not read.
+        First sequence that was not read yet.
     start
-        First sequence of the micro-batch that ends here; None where a query begins, which is no micro-batch.
+        First sequence of the micro-batch that ends here; None for the initial offset of a query.
     time_ns
-        When the message before `next` was stored, nanoseconds since 1970; None where that is not known.
+        When the message before `next` was stored, nanoseconds since 1970; None when that is not known.
     """
 
     created_ns: int
@@ -63,15 +64,15 @@ class StreamOffset:
     time_ns: int | None = None
 
     def is_past_end(self, created_ns: int, last: int) -> bool:
-        """Whether a stream, which is this one, ends before this place.
+        """Whether this is the same stream, and it ends before this offset.
 
-        Of a stream with replicas that may be no loss: a leader that was just elected may not know of everything yet.
+        With replicas, that need not be a loss: a leader that was just elected may not know all messages yet.
         """
         return created_ns == self.created_ns and last + 1 < self.next
 
 
 def write_offset(offsets: Mapping[str, StreamOffset]) -> dict[str, object]:
-    """Return what Spark is given: it makes JSON of it, keys as they stand here."""
+    """Return the document for Spark, which writes it as JSON with the keys in this order."""
     return {"streams": {name: _entry(offset) for name, offset in sorted(offsets.items())}, "version": VERSION}
 
 
@@ -85,7 +86,7 @@ def _entry(offset: StreamOffset) -> dict[str, object]:
 
 
 def read_offset(document: Mapping[str, object], streams: Sequence[str]) -> dict[str, StreamOffset]:
-    """Read what Spark gives back.
+    """Read a document that Spark passes back.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def read_offset(document: Mapping[str, object], streams: Sequence[str]) -> dict[
     Raises
     ------
     ConfigError
-        It is none of ours, of a later version, or of other streams than those of the option.
+        It is not our document, has a newer version, or names other streams than the option.
     """
     version, entries = document.get("version"), document.get("streams")
     if not isinstance(version, int) or not isinstance(entries, dict):
@@ -143,7 +144,7 @@ class StreamExtent:
     message_bytes
         Bytes of a message, on average.
     dropped_by
-        What its configuration may have dropped messages by, in words; empty when nothing.
+        The limits by which the stream may have dropped messages, as text; empty without limits.
     drops_single_messages
         See `drops_single_messages`.
     replicated
@@ -164,7 +165,7 @@ class StreamExtent:
 
     @classmethod
     def of(cls, info: StreamInfo, subjects: Sequence[str]) -> StreamExtent:
-        """Take over what the server says, for a read with these filters."""
+        """Make it from the server's answer, for a read with these filters."""
         state = info.state
         first = max(state.first_seq, 1)
         return cls(
@@ -182,22 +183,22 @@ class StreamExtent:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """A stream that does not hold what was read of it: it lost its end, and may have been filled again.
+    """A stream that lost its end, so that it no longer holds what was read. It may have been filled again.
 
     Attributes
     ----------
     first_lost
-        First sequence of what was lost, as far as the times of the messages tell.
+        First sequence that was lost, as far as the message times show it.
     time_ns
-        When the message was stored that is now in the place of the last one that was read; None where the stream ends
-        before that place.
+        When the message was stored that now has the sequence of the last message read; None when the stream ends before
+        that sequence.
     """
 
     first_lost: int
     time_ns: int | None
 
     def loss(self, extent: StreamExtent, reached: StreamOffset) -> Loss:
-        """Say what is gone of what was read, or was to be read, before a place."""
+        """Return the loss of what was read, or was to be read, before an offset."""
         last = reached.next - 1
         if self.time_ns is None or reached.time_ns is None:
             what = f"the checkpoint is ahead of the stream, which ends at {extent.end - 1}: an older state was restored"
@@ -211,15 +212,15 @@ class Truncation:
 
 
 def has_replicas(info: StreamInfo) -> bool:
-    """Whether there are replicas beside the leader: one that was just elected may not know of everything yet."""
+    """Whether the leader has replicas. Then a leader that was just elected may not know all messages yet."""
     return info.cluster is not None and bool(info.cluster.replicas)
 
 
 def drops_single_messages(config: StreamConfig, subjects: Sequence[str]) -> bool:
-    """Whether messages of a stream go one by one as a matter of course, so that a gap is no loss.
+    """Whether a stream drops single messages in normal operation, so that a gap is no loss.
 
-    A stream that keeps the last messages of each subject drops older ones; messages with a time to live expire; and on
-    work queues and interest streams what other consumers are done with goes, which a read with filters need not mind.
+    A stream that keeps the last messages of each subject drops older ones. Messages with a time to live expire. Work
+    queues and interest streams drop what other consumers have acknowledged; a read with filters can ignore that.
     """
     by_subject = (config.max_msgs_per_subject or 0) > 0
     by_others = bool(subjects) and config.retention not in {None, RetentionPolicy.LIMITS}
@@ -227,7 +228,7 @@ def drops_single_messages(config: StreamConfig, subjects: Sequence[str]) -> bool
 
 
 def start_offset(extent: StreamExtent, position: Position, found: int | None = None) -> tuple[StreamOffset, list[Loss]]:
-    """Return where a new query begins in a stream, and what is gone of what was asked for by number.
+    """Return where a new query begins in a stream, and which sequences requested by number are lost.
 
     Parameters
     ----------
@@ -256,19 +257,19 @@ def start_offset(extent: StreamExtent, position: Position, found: int | None = N
 def resume(
     offset: StreamOffset, extent: StreamExtent, truncation: Truncation | None = None
 ) -> tuple[StreamOffset, list[Loss]]:
-    """Return where reading goes on, and what is gone of what would have come next.
+    """Return where reading continues, and which of the next sequences are lost.
 
-    Of a stream that is another one, or that lost its end, that is a place before the one that was reached: what is
-    there has not been read.
+    If the stream was created again, or lost its end, that is before the offset that was reached: the messages there
+    have not been read.
 
     Parameters
     ----------
     offset
-        The place that was reached.
+        The offset that was reached.
     extent
         What the stream holds.
     truncation
-        What was found out about what was read of it; None when it is still there, as far as can be told.
+        The truncation that was found; None when the stream still holds what was read, as far as is known.
     """
     if extent.created_ns != offset.created_ns:
         reason = (

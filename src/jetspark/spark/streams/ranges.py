@@ -1,8 +1,8 @@
-"""From positions to the sequences of one stream, and what of them is gone.
+"""Resolves positions to a range of sequences of one stream, and reports which of them are lost.
 
-A batch read is fixed when it is planned: positions become sequences there and then, cut to what the stream holds. Asked
-for by number, what lies before the stream's first message or behind its last one is lost; `earliest`, `latest` and
-times take what there is.
+A batch read is fixed when it is planned: positions become sequences then, cut to what the stream holds. If the options
+name sequences by number, those before the stream's first message or after its last one are lost. `earliest`, `latest`
+and times take what is there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StreamRange:
 
     @property
     def size(self) -> int:
-        """How many sequences that are; some may be deleted or filtered away."""
+        """Number of sequences. Some of them may be deleted or filtered out."""
         return self.end - self.start
 
 
@@ -84,7 +84,7 @@ def resolve_range(
     filters: Bounds,
     sequence_at: Callable[[int], int],
 ) -> tuple[StreamRange, list[Loss]]:
-    """Return the sequences to read and what is gone of those that were asked for.
+    """Return the sequences to read, and which of the requested ones are lost.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _sequence(position: Position, sequence_at: Callable[[int], int]) -> int | No
 
 
 def _losses(stream: str, first: int, end_of_stream: int, start: int | None, end: int | None) -> list[Loss]:
-    """What of the sequences asked for by number lies outside of the stream."""
+    """Return the sequences that were requested by number and lie outside of the stream."""
     if start is not None and end is not None and start >= end:
         return []
     losses = []

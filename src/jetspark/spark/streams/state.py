@@ -1,8 +1,8 @@
-"""What the streams of a query hold, as the server said when it was asked last.
+"""The state of a query's streams, as the server reported it last.
 
-The source process asks over one connection that it keeps. Once the server was reached, a fault that may go away by
-itself (a restart, an election, a cut) is waited for; the first question fails at once, because then it is the address
-that is wrong.
+The source process asks over one connection that it keeps. Once the server was reached, the process waits for the end of
+a fault that may pass (a restart, an election, a lost connection). The first request fails at once, because then the
+address is probably wrong.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 class StreamStates:
-    """See the module.
+    """The state of a query's streams.
 
     Attributes
     ----------
     infos
-        What the server said last, by the stream's name; empty before the first look.
+        The server's last answers, by the stream's name; empty before the first refresh.
     extents
-        What that means; None before the first look.
+        What the streams hold by these answers; None before the first refresh.
     """
 
     def __init__(self, options: StreamReadOptions) -> None:
@@ -44,12 +44,12 @@ class StreamStates:
         self._times = MessageTimes(options.read.server)
 
     def refresh(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, StreamExtent]:
-        """Ask the server. Raises StreamNotFoundError, ConnectError, ... as the server, or its absence, says.
+        """Ask the server for the state of all streams. Raises StreamNotFoundError, ConnectError, ...
 
         Parameters
         ----------
         reached
-            Places that were reached. A leader that was just elected may not know of them yet, and is asked again.
+            Offsets that were reached. A leader that was just elected may not know them yet, and is asked again.
         """
         from jetspark.bulk.patience import Patience
 
@@ -71,13 +71,13 @@ class StreamStates:
         """Return when the message before a sequence was stored; None when there is none, or that cannot be asked."""
         extent = (self.extents or {}).get(stream)
         if extent is not None and extent.end == sequence:
-            return extent.last_ns  # which came with the last look
+            return extent.last_ns  # it came with the last refresh
         return self._times.of(stream, sequence - 1, self._patience)
 
     def truncation(self, extent: StreamExtent, reached: StreamOffset) -> Truncation | None:
-        """Find out whether a stream still holds what was read up to a place.
+        """Return the truncation of a stream; None when it still holds what was read up to an offset.
 
-        It does as far as can be told where the last message of that was deleted or has expired.
+        If the last message that was read was deleted or has expired, no truncation is assumed.
         """
         time = None
         if extent.created_ns != reached.created_ns:
@@ -102,5 +102,5 @@ class StreamStates:
 
 
 def lags(info: StreamInfo, reached: StreamOffset) -> bool:
-    """Whether a replicated stream ends before a place that was reached in it."""
+    """Whether a stream with replicas ends before an offset that was reached in it."""
     return has_replicas(info) and reached.is_past_end(time_ns(info.created), info.state.last_seq)

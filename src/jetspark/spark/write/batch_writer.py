@@ -1,10 +1,10 @@
 """Batch writes: every task publishes its rows as they come, pipelined, and waits for every acknowledgement.
 
-A stream only grows, so a write appends. What a task that failed had published stays; Spark runs it again. So that the
-stream then drops what it has already, every row gets a message id that the repeated task gives again: the job, the
-partition, the number of the row, and a hash of its content. The hash is there for plans that give rows in another order
-the second time, as shuffles do: another row under the same number is another message, never taken for a repeat. Such
-rows may be stored twice, and none is lost. A column `msg_id` of one's own has no such limits.
+A stream only grows, so a write appends. The messages of a failed task stay in the stream, and Spark runs the task
+again. Every row gets a message id, and the repeated task gives the row the same id, so the stream drops what it has
+already. The id is made of the job, the partition, the row number, and a hash of the content. The hash is for plans that
+give rows in another order the second time, as shuffles do: another row under the same number is another message, never
+a duplicate. Such rows may be stored twice, and none is lost. Ids in a column `msg_id` have no such limits.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _log: Final = logging.getLogger(__name__)
 
 
 def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> JetStreamWriter:
-    """Check what can be checked before a task runs, the connection included.
+    """Check everything that can be checked before a task runs, the connection included.
 
     Raises
     ------
     ConfigError
         The mode is `overwrite`, or the rows lack a column.
     ConnectError, AuthenticationError, TLSError
-        The server cannot be reached or does not take us.
+        The server cannot be reached or rejects the login.
     """
     if overwrite:
         raise ConfigError(
@@ -75,11 +75,11 @@ class JetStreamWriter(DataSourceArrowWriter):
         return done
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Tell what the job has stored."""
+        """Log what the job has stored."""
         _log.info("write done: %s", summary(total(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Tell what stays of a job that failed: a stream takes nothing back."""
+        """Log what stays in the stream after a failed job: nothing can be taken back."""
         done = [message for message in messages if message is not None]
         _log.warning(
             "write failed: %d of %d tasks were done, and their rows stay (%s); of the others it is not known",

@@ -1,4 +1,4 @@
-"""What tasks have published, as they tell the driver, and how that is told in a log."""
+"""The commit message of a task: what it published. The driver adds the messages up and logs a summary."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class StreamRows:
     Attributes
     ----------
     count
-        Rows acknowledged, duplicates included.
+        Acknowledged rows, duplicates included.
     duplicates
-        Rows that were there already, by their message id.
+        Rows that the stream had already, by their message id.
     first_sequence, last_sequence
-        Lowest and highest sequence of the rows stored newly; None when there is none.
+        Lowest and highest sequence of the newly stored rows; None when there are none.
     """
 
     count: int
@@ -56,13 +56,13 @@ class PublishedRows(WriterCommitMessage):
     streams
         By the stream's name, what it stored.
     retries
-        Rows that were sent again, because the connection was lost or nobody answered for a moment.
+        Rows that were sent again, because the connection was lost or the server did not answer in time.
     skipped
         Rows that were not sent, because an earlier run of the task had stored them.
     run
-        Id of the run of the query, which is another one each time it is started; None outside of a query.
+        Id of the run of the query, a new one at each start; None outside of a query.
     warnings
-        By the stream's name, what the driver is to warn of, once in a run.
+        By the stream's name, the warnings for the driver, which logs each once in a run.
     """
 
     partition: int
@@ -75,7 +75,7 @@ class PublishedRows(WriterCommitMessage):
 
     @classmethod
     def of(cls, partition: int, report: PublishReport, skipped: int = 0) -> PublishedRows:
-        """Take over what `bulk.publish` reports."""
+        """Make it from the report of `bulk.publish`."""
         streams = {
             name: StreamRows(acks.count, acks.duplicates, acks.first_sequence, acks.last_sequence)
             for name, acks in report.streams.items()
@@ -103,7 +103,7 @@ def total(messages: Iterable[WriterCommitMessage | None]) -> PublishedRows:
 
 
 def summary(rows: PublishedRows) -> str:
-    """Say it in a line."""
+    """Return a summary in one line."""
     parts = [_stream_summary(name, each) for name, each in sorted(rows.streams.items())]
     if rows.skipped:
         parts.append(f"{rows.skipped} rows left out that an earlier run had stored")

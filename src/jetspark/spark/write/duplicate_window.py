@@ -1,8 +1,8 @@
-"""A word of warning where a stream forgets message ids sooner than a micro-batch may be run again.
+"""Warns if a stream forgets message ids sooner than a micro-batch may be run again.
 
-The tasks know in which streams rows are stored, so they look, once for each run of a query in a process. What they find
-goes to the driver with their counts, which says it once for each run: in the log where a user looks first, and not as
-often as there are processes.
+The tasks know in which streams rows are stored, so they check the streams, once for each run of a query in a process.
+They send the result to the driver with their counts. The driver logs each warning once for each run, in the log that a
+user reads first, and not once for each process.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def short_windows(
     Parameters
     ----------
     connection
-        Asks for each stream that this process has not looked at in this run.
+        Asks for each stream that this process has not checked in this run.
     streams
         Where rows are stored.
     run
@@ -52,7 +52,7 @@ def short_windows(
     Returns
     -------
     dict[str, str]
-        What is to be told, by the stream's name.
+        The warnings, by the stream's name.
     """
     found: dict[str, str] = {}
     if not options.write.dedup or options.ledger_stream is not None:
@@ -77,14 +77,14 @@ def short_windows(
 
 
 def warn_once(rows: PublishedRows) -> None:
-    """Say, on the driver, what the tasks of a micro-batch have found and what was not said in this run."""
+    """Log on the driver the warnings of a micro-batch's tasks, each once in a run."""
     for stream, text in sorted(rows.warnings.items()):
         if _is_new(_warned, rows.run or "", stream):
             _log.warning("%s", text)
 
 
 def _is_new(remembered: set[tuple[str, str]], run: str, stream: str) -> bool:
-    """Remember a stream of a run; whether it was not remembered."""
+    """Remember a stream of a run. Return whether it is new."""
     if (run, stream) in remembered:
         return False
     if len(remembered) >= _MOST_REMEMBERED:  # a process that has seen so many queries

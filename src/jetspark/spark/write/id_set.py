@@ -1,8 +1,8 @@
 """A set of message ids that streams hold: any number of them, at sixteen bytes each.
 
 A stream may hold the ids of all its publishers, far more than the task that looks for its own there. Digests of sixteen
-bytes are enough to tell them apart: a row that is taken for a stored one would be lost, and that two of 10^9 ids have
-one digest is as likely as 10^-21.
+bytes are enough to tell them apart. Two ids with the same digest would lose a row; among 10^9 ids, the probability of
+that is about 10^-21.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _Digests = NDArray[np.uint64]
 
 
 class IdSet:
-    """The ids that were found."""
+    """A set of message ids."""
 
     def __init__(self) -> None:
         self._found: list[_Digests] = []
         self._sorted: _Digests = _digests(pa.array([], pa.string()))
 
     def add(self, ids: pa.StringArray) -> None:
-        """Take in ids; nulls are none."""
+        """Add ids; nulls are ignored."""
         if len(ids):
             self._found.append(_digests(ids.drop_null()))
 
     def contains(self, ids: pa.StringArray) -> pa.BooleanArray:
-        """Say of each id whether it is one of them."""
+        """Return for each id whether it is in the set."""
         if self._found:
             self._sort()
         if not len(self._sorted):

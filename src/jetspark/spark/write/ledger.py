@@ -1,17 +1,17 @@
-"""How far each task of a streaming query has come, written down in JetStream: one record for each query and partition.
+"""The task ledger: the progress of each task of a streaming query, one record in JetStream per query and partition.
 
 A stream recognises a repeated message id only within its duplicate window. A micro-batch that is run again later than
-that, because the query was down for longer, would store its rows twice. The record closes that hole. A task begins by
-reading it, and writes down that it has begun; when all its rows are stored, it writes down that it is done, with a
-digest of the ids of each record batch. So a task that finds that an earlier run has begun knows from when on rows of
-its own may be there (`unstored` looks for them), and where the earlier run was done, it sees which rows need no look.
+that, because the query was down for longer, would store its rows twice. The ledger prevents that. A task first reads
+its record and writes that it has begun. When all its rows are stored, it writes that it is done, with a digest of the
+ids of each record batch. If a task finds that an earlier run has begun, it knows from when on its rows may be stored,
+and `unstored` looks for them. If the earlier run was done, the digests show which batches are stored.
 
-Records are written with the sequence that they replace, so that two attempts of one task cannot overwrite one another
-unseen. A record of a later micro-batch means that this task's batch is over: such an attempt, which Spark has given up,
-ends with an error before its first row.
+Each record is written with the sequence that it replaces, so two attempts of one task cannot overwrite one another
+unnoticed. A record of a later micro-batch means that this task's batch is over. Such an attempt, which Spark has given
+up, ends with an error before its first row.
 
-Every record has a time to live, far beyond the longest time that a query is down. One that is running writes them anew,
-so what goes is what a query has left that is over.
+Every record has a time to live, far longer than a query is ever down. A running query writes its records again, so only
+the records of queries that are over expire.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _REPLICAS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class TaskName:
-    """What a task writes: a partition of a micro-batch of a query. A repeated task has the same name.
+    """Name of a task: query, micro-batch and partition. A repeated task has the same name.
 
     Attributes
     ----------
@@ -71,9 +71,9 @@ class TaskName:
 
 
 class BatchIsOverError(Error, RuntimeError):
-    """A task of a micro-batch after which another one has begun: it must store nothing.
+    """A later micro-batch than that of the task has begun, so the task must store nothing.
 
-    Spark has given it up; or the query's checkpoint is an older one, of before that other micro-batch.
+    Spark has given the task up, or the query's checkpoint was replaced by an older one.
     """
 
 
@@ -82,12 +82,12 @@ class _Record(msgspec.Struct):
     batch: int
     done: bool = False
     since_ns: int = 0
-    """When the first attempt began; 0 in its own record, whose time it is."""
+    """When the first attempt began; 0 in the first attempt's own record, whose time says it."""
     batch_digests: list[str] = []
 
 
 class TaskLedger:
-    """The stream that holds the records.
+    """The stream of the records.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class TaskLedger:
     retry_timeout
         Seconds to go on asking when the server is away.
     retention
-        Seconds that a record is to live; None writes records that stay.
+        Seconds that a record lives; None writes records that do not expire.
     """
 
     def __init__(self, name: str, server: ServerOptions, retry_timeout: float, retention: float | None = None) -> None:
@@ -116,12 +116,12 @@ class TaskLedger:
         return f"{_SUBJECTS}.{self.name}.{query}.>"
 
     def prepare(self, connection: Connection) -> bool:
-        """See that the stream is there, and fit for it; returns whether its messages may have a time to live.
+        """Check the stream, or create it. Return whether its messages may have a time to live.
 
         Raises
         ------
         ConfigError
-            It is there already, and does not take the subjects, keeps more than one message of each, or may lose one.
+            The stream exists and does not take the subjects, keeps more than one message of each, or may lose one.
         """
         try:
             config = self._ask(connection, StreamInfoRequest(self.name)).config
@@ -139,7 +139,7 @@ class TaskLedger:
     def _make(self, connection: Connection) -> StreamConfig:
         config = StreamConfig(
             name=self.name,
-            description="how far the tasks of streaming queries have come",
+            description="progress of the tasks of streaming queries",
             subjects=[f"{_SUBJECTS}.{self.name}.>"],
             max_msgs_per_subject=1,
             storage=StorageType.FILE,
@@ -152,7 +152,7 @@ class TaskLedger:
         except APIError:
             if config.num_replicas == 1:
                 raise
-            config.num_replicas = 1  # the cluster has not as many servers to spare
+            config.num_replicas = 1  # the cluster has too few servers
             return self._ask(connection, StreamCreateRequest(config)).config
 
     def _ask(self, connection: Connection, request: Request[R]) -> R:
@@ -164,7 +164,7 @@ class TaskLedger:
         return patiently(connection, asked, self.retry_timeout)
 
     def read(self, connection: Connection, subject: str) -> tuple[_Record | None, int, int]:
-        """The record of a subject, its sequence and its time (nanoseconds since 1970); None, 0, 0 without one."""
+        """Return the record of a subject, its sequence and its time (ns since 1970); None, 0, 0 without one."""
         try:
             stored = self._ask(connection, MessageGetRequest(self.name, last_by_subj=subject))
         except MessageNotFoundError:
@@ -177,7 +177,7 @@ class TaskLedger:
 
 
 def _wanted(config: StreamConfig) -> list[str]:
-    """What a stream lacks to hold records: one of each subject, the last, for good."""
+    """Return what the stream's configuration lacks to keep the last record of each subject."""
     subject = f"{_SUBJECTS}.{config.name}.>"
     fits = {
         f"subject {subject}": any(subject_matches(each, f"{subject[:-1]}query.0") for each in config.subjects or ()),
@@ -201,48 +201,48 @@ class TaskRecord:
     since_ns
         When an earlier run of the task began (nanoseconds since 1970); None when there was none.
     batch_digests
-        Digests of the record batches of an earlier run that was done.
+        Digests of the record batches of an earlier run, if it was done.
     """
 
-    def __init__(self, stream: TaskLedger, task: TaskName) -> None:
-        self._stream = stream
+    def __init__(self, ledger: TaskLedger, task: TaskName) -> None:
+        self._ledger = ledger
         self._task = task
-        self._subject = stream.subject(task)
+        self._subject = ledger.subject(task)
         self._sequence = 0
         self.since_ns: int | None = None
         self.batch_digests: list[str] = []
 
     def begin(self, connection: Connection) -> None:
-        """Find out whether the task ran before, and write down that it runs.
+        """Find out whether the task ran before, and record that it runs.
 
         Raises
         ------
         BatchIsOverError
             A later micro-batch of the query has begun.
         """
-        record = self._look(connection)
+        record = self._read(connection)
         if record is None or not record.done:  # the record of a run that was done stays
             self._write(connection, _Record(_VERSION, self._task.batch, since_ns=self.since_ns or 0))
 
     def finish(self, connection: Connection, batch_digests: list[str]) -> None:
-        """Write down that all rows are stored. Raises BatchIsOverError as `begin` does."""
-        record = self._look(connection)  # which also knows when the first attempt began, by the server's clock
+        """Record that all rows are stored. Raises BatchIsOverError as `begin` does."""
+        record = self._read(connection)  # it also says when the first attempt began, by the server's clock
         batch_digests = batch_digests if len(batch_digests) <= _MAX_DIGESTS else []
         if record is not None and record.done and record.batch_digests == batch_digests:
             return
         self._write(connection, _Record(_VERSION, self._task.batch, True, self.since_ns or 0, batch_digests))
 
-    def _look(self, connection: Connection) -> _Record | None:
-        """The record of an earlier run of this task, None when there is none."""
-        record, self._sequence, stored_ns = self._stream.read(connection, self._subject)
+    def _read(self, connection: Connection) -> _Record | None:
+        """Return the record of an earlier run of this task; None when there is none."""
+        record, self._sequence, stored_ns = self._ledger.read(connection, self._subject)
         if record is None or record.batch < self._task.batch:
             return None
         if record.batch > self._task.batch:
             raise BatchIsOverError(
-                f"micro-batch {self._task.batch} of query {self._task.query} is over: stream {self._stream.name} says "
+                f"micro-batch {self._task.batch} of query {self._task.query} is over: stream {self._ledger.name} says "
                 f"that number {record.batch} has begun, so this task stores nothing more. That is as it should be for "
                 "an attempt that Spark has given up. If the query's checkpoint was put back to an older state, purge "
-                f"its records: stream {self._stream.name}, subject {self._stream.subjects(self._task.query)}"
+                f"its records: stream {self._ledger.name}, subject {self._ledger.subjects(self._task.query)}"
             )
         self.since_ns = record.since_ns or stored_ns
         self.batch_digests = record.batch_digests
@@ -256,8 +256,8 @@ class TaskRecord:
         payload = msgspec.json.encode(record)
         for _ in range(_MAX_TRIES):
             given = [(names.EXPECTED_LAST_SUBJECT_SEQUENCE, str(self._sequence))]
-            if self._stream.retention is not None:
-                given.append((names.TTL, f"{math.ceil(self._stream.retention)}s"))
+            if self._ledger.retention is not None:
+                given.append((names.TTL, f"{math.ceil(self._ledger.retention)}s"))
             headers = pa.array([given], pa.map_(pa.string(), pa.string()))
             row = pa.record_batch({"data": [payload], "headers": headers})
             try:
@@ -265,19 +265,19 @@ class TaskRecord:
                     connection,
                     row,
                     subject=self._subject,
-                    ack_timeout=self._stream.server.request_timeout,
-                    expected_stream=self._stream.name,
-                    retry_timeout=self._stream.retry_timeout,
+                    ack_timeout=self._ledger.server.request_timeout,
+                    expected_stream=self._ledger.name,
+                    retry_timeout=self._ledger.retry_timeout,
                 )
             except PublishRefusedError as refused:
                 if not isinstance(refused.error, WrongLastSequenceError):
                     raise
-                there = self._look(connection)
+                there = self._read(connection)
                 if there is not None and (there.done or not record.done):
-                    return  # ours, whose answer got lost, or that of another attempt, which says as much
+                    return  # our own, whose answer was lost, or an equal one of another attempt
             else:
                 self._sequence = report.last_sequence or 0
                 return
         raise ConfigError(
-            f"stream {self._stream.name}: {self._subject} changes under our hands; who else writes there?"
+            f"stream {self._ledger.name}: {self._subject} keeps changing; another program seems to write there"
         )

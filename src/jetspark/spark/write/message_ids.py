@@ -1,4 +1,4 @@
-"""Message ids for rows that have none of their own: the same when a task is repeated, another for another row.
+"""Message ids for rows that have none: the same when a task is repeated, and another for each row.
 
 `<job>-<partition>-<row>-<hash>`; a streaming query and its micro-batch stand in the place of the job. They and the row
 number make the id unique. The hash of the content keeps a repetition that gives the rows in another order (a shuffle

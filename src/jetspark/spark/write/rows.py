@@ -1,4 +1,4 @@
-"""What batch and streaming writes have in common: Spark's record batches as ours, and how they are published."""
+"""What batch and streaming writes share: they prepare Spark's record batches and publish them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["prepare_rows", "publish_rows"]
 def prepare_rows(
     batches: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str, *, lasting: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The batches with our columns only, under our names, and ids for the rows that have none.
+    """Yield the batches with our columns only, under our names, and with ids for rows that have none.
 
     Parameters
     ----------
     prefix
-        What the ids begin with: job and partition.
+        First part of the ids: job and partition.
     lasting
-        The ids must outlive the session, see `message_ids`.
+        The ids must stay the same in other sessions, see `message_ids`.
     """
     import pyarrow as pa
 
@@ -44,7 +44,7 @@ def prepare_rows(
 def publish_rows(
     connection: Connection, rows: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions
 ) -> PublishReport:
-    """Publish them as the options say. Only rows with ids, ours or their own, are sent again after a loss."""
+    """Publish rows as the options say. Only rows with ids are sent again after a lost connection."""
     from jetspark.bulk import publish, publish_atomic
 
     retry_timeout = options.retry_timeout if options.dedup or "msg_id" in columns else 0.0

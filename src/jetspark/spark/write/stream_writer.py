@@ -1,12 +1,12 @@
 """Streaming writes: micro-batches that Spark may run twice, whose rows are stored once.
 
-Spark runs a micro-batch again when the query was stopped before it had written down that it was done, and a task when
-an attempt failed; an attempt that it has given up may still be running then. All of them give a row the same message
-id: query, micro-batch, partition and row number, which come from the task's own properties, and a hash of the content
-for plans that give rows in another order the second time (see `message_ids`). The stream drops what it has.
+Spark runs a micro-batch again when the query was stopped before Spark had recorded the batch as done. It runs a task
+again when an attempt failed; an attempt that it has given up may still be running then. All attempts give a row the
+same message id: query, micro-batch, partition and row number, which come from the task's properties, and a hash of the
+content, for plans that give rows in another order the second time (see `message_ids`). The stream drops duplicates.
 
-It does so within its duplicate window only. Where a micro-batch may be run again later than that, a warning says so,
-or the task ledger prevents it (`ledger`, `unstored`).
+It does so within its duplicate window only. If a micro-batch may be run again later than that, a warning says so, or
+the task ledger prevents duplicates (`ledger`, `unstored`).
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _RUN: Final = "spark.jobGroup.id"
 
 
 def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite: bool) -> JetStreamStreamWriter:
-    """Check what can be checked before a micro-batch runs. Spark asks for each of them, and once more to commit it.
+    """Check everything that can be checked before a micro-batch runs. Spark calls it for each one, and to commit it.
 
     Raises
     ------
     ConfigError
         The output mode is `complete`, the rows lack a column, or the ledger stream does not fit.
     ConnectError, AuthenticationError, TLSError
-        The server is needed for that, and cannot be reached or does not take us.
+        The server is needed for that, and cannot be reached or rejects the login.
     """
     if overwrite:
         raise ConfigError(
@@ -82,12 +82,12 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         return self.publish(task, iterator, run)
 
     def publish(self, task: TaskName, batches: Iterator[pa.RecordBatch], run: str = "") -> PublishedRows:
-        """Publish the rows of a task that has this name, in this run of its query.
+        """Publish the rows of the task with this name, in this run of its query.
 
         Raises
         ------
         BatchIsOverError
-            The query is further than this task's micro-batch.
+            A later micro-batch of the query has begun.
         """
         first = next(batches, None)
         if first is None:  # a shuffle leaves many tasks without a row
@@ -117,13 +117,13 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         return PublishedRows.of(task.partition, report, unstored.skipped)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Tell what the micro-batch has stored, and once in a run what may store it twice."""
+        """Log what the micro-batch has stored, and once in a run what may cause duplicates."""
         stored = total(messages)
         _log.info("batch %d done: %s", batchId, summary(stored))
         warn_once(stored)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Tell what stays of a micro-batch that failed: a stream takes nothing back."""
+        """Log what stays in the stream after a failed micro-batch: nothing can be taken back."""
         done = [message for message in messages if message is not None]
         _log.warning(
             "batch %d failed: %d of %d tasks were done (%s); of the others it is not known. Their rows stay, and keep "
@@ -136,7 +136,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _current_task() -> tuple[TaskName, str]:
-    """The name of the task, and the run of its query: Spark gives a run's jobs its id as their group."""
+    """Return the name of the task, and the run of its query, which Spark sets as the job group."""
     context = TaskContext.get()
     if context is None:
         raise ConfigError("a streaming write runs in a task of Spark only")

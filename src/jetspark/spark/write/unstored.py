@@ -1,9 +1,9 @@
-"""What an earlier run of a task has stored, so that a repeated one leaves it out, however late it comes.
+"""Leaves out the rows that an earlier run of a task has stored, however late the repeated run comes.
 
-Where the earlier run was done, the digests of its record batches tell which of them need not be looked at. What is left
-is looked for in the streams themselves: they hold the message ids among the headers, and all of this task were stored
-after its first run began. Rows that consumers or limits have removed since cannot be found; the stream's own duplicate
-window, and the record of a run that was done, still know them.
+If the earlier run was done, the digests of its record batches show which of them are stored. The other rows are looked
+up in the streams: those hold the message ids among the headers, and all rows of this task were stored after its first
+run began. Rows that consumers or limits have removed since cannot be found there. The stream's own duplicate window,
+and the record of a run that was done, still recognise them.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = ["UnstoredRows", "batch_digest"]
 _log: Final = logging.getLogger(__name__)
 
 _SLACK_NS: Final = 60 * 1_000_000_000
-"""The clocks of two servers may differ by so much."""
+"""Largest difference between the clocks of two servers."""
 
 
 def batch_digest(batch: pa.RecordBatch) -> str:
-    """Digest of the ids of a record batch."""
+    """Return the digest of the ids of a record batch."""
     return blake2b("\n".join(effective_ids(batch).to_pylist()).encode(), digest_size=8).hexdigest()
 
 
@@ -47,18 +47,18 @@ class UnstoredRows:
     Parameters
     ----------
     prefix
-        What the ids of this task begin with; None where rows may have ids of their own.
+        First part of the ids of this task; None when rows may have ids of their own.
     since_ns
-        When the earlier run began, None when there was none.
+        When the earlier run began; None when there was none.
     batch_digests
-        Digests of its record batches if it was done.
+        Digests of the record batches of the earlier run, if it was done.
 
     Attributes
     ----------
     batch_digests
         Digests of the record batches of this run.
     skipped
-        Rows left out.
+        Number of rows left out.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class UnstoredRows:
         self._since_ns = since_ns
         self._earlier = batch_digests
         self._asked: set[str] = set()  # subjects
-        self._filters: dict[str, Sequence[str]] = {}  # of the streams that were looked at, their subjects
+        self._filters: dict[str, Sequence[str]] = {}  # by stream, the subjects of those that were read
         self._stored = IdSet()
         self.batch_digests: list[str] = []
         self.skipped = 0
 
     def filter(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows that are not stored yet, in their order."""
+        """Yield the rows that are not stored yet, in their order."""
         for number, batch in enumerate(batches):
             self.batch_digests.append(batch_digest(batch))
             if self._since_ns is None:
@@ -127,7 +127,7 @@ class UnstoredRows:
         return self._options.server.request(connection, StreamNamesRequest(subject_filter=subject)).items
 
     def _read_ids(self, connection: Connection, stream: str) -> Sequence[str]:
-        """Take in the ids that a stream holds; returns its subjects."""
+        """Add the ids that a stream holds to the set. Return the stream's subjects."""
         server = self._options.server
         info = server.request(connection, StreamInfoRequest(stream))
         with bulk.scan(

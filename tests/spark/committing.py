@@ -21,13 +21,13 @@ from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.schema import read_schema
 
 __all__ = [
-    "FOLLOW",
+    "CONSUMER",
     "INTEREST",
     "PURGE",
     "WORK_QUEUE",
     "await_interest",
+    "commit_consumer",
     "ends",
-    "follower",
     "kept",
     "read_of",
     "reader",
@@ -38,7 +38,7 @@ __all__ = [
 WORK_QUEUE: dict[str, Any] = {"retention": RetentionPolicy.WORK_QUEUE, "allow_direct": True}
 INTEREST: dict[str, Any] = {"retention": RetentionPolicy.INTEREST, "allow_direct": True}
 PURGE = {"commitMode": "purge"}
-FOLLOW = {"commitMode": "consumer", "commitConsumer": "spark", "startingOffsets": "earliest"}
+CONSUMER = {"commitMode": "consumer", "commitConsumer": "spark", "startingOffsets": "earliest"}
 
 
 def reader(nats: Nats, stream: str, options: Mapping[str, str]) -> JetStreamStreamReader:
@@ -54,8 +54,8 @@ def ends(made: JetStreamStreamReader, count: int) -> list[dict[str, object]]:
     return offsets
 
 
-def follower(nats: Nats, stream: str, name: str = "spark", *, pending: int | None = None) -> ConsumerInfo:
-    """What the server says of a follower; what is pending it counts a moment after it has acknowledged a message."""
+def commit_consumer(nats: Nats, stream: str, name: str = "spark", *, pending: int | None = None) -> ConsumerInfo:
+    """What the server says of a commit consumer. It counts pending messages a moment after it stored a message."""
     request = ConsumerInfoRequest(stream, name)
     info, deadline = nats.connection.request(request), time.monotonic() + 20.0
     while pending not in {None, info.num_pending}:
