@@ -74,7 +74,7 @@ def check_release(info: StreamInfo, options: ReleaseOptions) -> None:
 
 
 def purges(stream: str, subjects: tuple[str, ...], committed: StreamOffset) -> list[StreamPurgeRequest]:
-    """Return the purges of what lies before a committed offset: one for each filter."""
+    """Return the purge requests for everything before a committed offset: one for each filter."""
     if committed.next <= 1:
         return []  # the server takes sequence 0 for "all"
     return [StreamPurgeRequest(stream, filter=subject, seq=committed.next) for subject in subjects or (None,)]
@@ -114,7 +114,7 @@ class Releaser:
                 self._ask(partial(self._commit_consumer, stream))
 
     def start_at(self, start: Mapping[str, StreamOffset]) -> None:
-        """Note where a query begins.
+        """Remember where a query begins.
 
         Spark also asks for the start before it repeats a first micro-batch. The commit consumers have begun then. If
         they were deleted, nobody knows what they would still retain. So they begin later, when a batch is planned.
@@ -133,11 +133,11 @@ class Releaser:
         if self._release.mode is not CommitMode.CONSUMER or stream not in self._interest:
             return []
         if self._retained_from[stream] is None:  # the query began in an earlier run, and its consumer was deleted
-            self._ask(partial(self._settle, stream))
+            self._ask(partial(self._record_complete_from, stream))
         return possible_losses(stream, self._release.consumer, at.next, self._retained_from[stream] or 0)
 
     def retaining_consumer(self, stream: str, sequence: int) -> str | None:
-        """Name of the consumer that makes an interest stream retain everything from a sequence on; None without one."""
+        """Return the consumer that makes an interest stream retain everything from a sequence on; None without one."""
         since = self._retained_from.get(stream)  # None where there are no commit consumers
         return self._release.consumer if stream in self._interest and since is not None and since <= sequence else None
 
@@ -212,13 +212,13 @@ class Releaser:
         info = self._commit_consumer(stream, connection)
         if self._retained_from[stream] is None:
             self._set_ack_floor(stream, info, start, connection)
-            self._mark(stream, start.next, connection)
+            self._record_retained_from(stream, start.next, connection)
 
     def _advance(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
         """Move the ack floor of the commit consumer. Create the consumer if it does not exist."""
         info = self._commit_consumer(stream, connection)
         if self._retained_from[stream] is None:
-            self._settle(stream, connection)
+            self._record_complete_from(stream, connection)
         self._set_ack_floor(stream, info, committed, connection)
 
     def _set_ack_floor(self, stream: str, info: ConsumerInfo, to: StreamOffset, connection: Connection) -> None:
@@ -243,14 +243,14 @@ class Releaser:
         self._retained_from[stream] = retained_from(info.config)
         return info
 
-    def _settle(self, stream: str, connection: Connection) -> None:
+    def _record_complete_from(self, stream: str, connection: Connection) -> None:
         """Write down from where the stream is complete, now that the consumer exists and nothing more is dropped."""
-        self._mark(stream, complete_from(self._info(stream, connection).state), connection)
+        self._record_retained_from(stream, complete_from(self._info(stream, connection).state), connection)
 
     def _info(self, stream: str, connection: Connection) -> StreamInfo:
         return self._server.request(connection, StreamInfoRequest(stream))
 
-    def _mark(self, stream: str, since: int, connection: Connection) -> None:
+    def _record_retained_from(self, stream: str, since: int, connection: Connection) -> None:
         request = ConsumerCreateRequest(stream, self._config(since), ConsumerAction.UPDATE)
         self._server.request(connection, request)
         self._retained_from[stream] = since

@@ -1,7 +1,7 @@
-"""From the options that Spark hands over to checked values, for reading and for writing.
+"""The checked options of batch reads and batch writes, and what streaming reads and writes share with them.
 
-What is wrong is said before anything is done, by the option's name: a value that makes no sense, two that contradict
-each other.
+Errors are raised before anything is done, and name the option: a wrong value, or two options that contradict each
+other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The options of `format("jetstream")`: one table, from which they are read, checked and documented.
 
-Names are in camel case and those of Spark's Kafka source where the meaning is the same. Spark ignores the case of
-options. What an option needs besides others is said in `jetspark.spark.options.batch`.
+Names are in camel case, and equal to those of Spark's Kafka source where the meaning is the same. Spark ignores the
+case of option names. Rules between several options are in the modules of the single kinds of reads and writes.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ TLS_VERIFY: Final = Option[bool](
     kafka="kafka.ssl.endpoint.identification.algorithm",
 )
 TLS_FIRST: Final = Option[bool](
-    "tlsFirst", "true or false", read_flag, False, "false", "The server wants TLS before it says anything."
+    "tlsFirst", "true or false", read_flag, False, "false", "Start TLS before the server sends its first message."
 )
 DOMAIN: Final = Option[str | None]("domain", "text", read_text, None, NONE, "JetStream domain.")
 API_PREFIX: Final = Option[str | None](
@@ -182,12 +182,12 @@ ENDING_OFFSETS: Final = Option[Position | dict[str, Position]](
 )
 STARTING_TIMESTAMP: Final = Option[int | None](
     "startingTimestamp", "time", read_time, None, NONE,
-    "Read messages stored at or after this time: milliseconds since 1970, or `2026-03-01T12:00:00Z`. Goes before "
-    "`startingOffsetsByTimestamp`, and that before `startingOffsets`.", Use.READ, "startingTimestamp",
+    "Read messages stored at or after this time: milliseconds since 1970, or `2026-03-01T12:00:00Z`. Overrides "
+    "`startingOffsetsByTimestamp`, which overrides `startingOffsets`.", Use.READ, "startingTimestamp",
 )
 ENDING_TIMESTAMP: Final = Option[int | None](
     "endingTimestamp", "time", read_time, None, NONE,
-    "Read messages stored before this time. Goes before `endingOffsetsByTimestamp`, and that before `endingOffsets`.",
+    "Read messages stored before this time. Overrides `endingOffsetsByTimestamp`, which overrides `endingOffsets`.",
     Use.READ, "endingTimestamp",
 )
 STARTING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
@@ -200,11 +200,12 @@ ENDING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
 )
 MIN_PARTITIONS: Final = Option[int | None](
     "minPartitions", "number", read_count, None, "the driver's cores, each at least 50,000 sequences",
-    "Least number of Spark partitions; shared out to the streams by what there is to read.", Use.READ, "minPartitions",
+    "Minimum number of Spark partitions, divided among the streams in proportion to what there is to read.",
+    Use.READ, "minPartitions",
 )
 MAX_RECORDS_PER_PARTITION: Final = Option[int | None](
     "maxRecordsPerPartition", "number", read_count, None, NONE,
-    "Most sequences that one Spark partition spans.", Use.READ, "maxRecordsPerPartition",
+    "Maximum number of sequences of one Spark partition.", Use.READ, "maxRecordsPerPartition",
 )
 PUSH_DOWN_PREDICATE: Final = Option[bool | None](
     "pushDownPredicate", "true or false", read_flag, None, "`false` up to Spark 4.3, `true` on later versions",
@@ -218,11 +219,11 @@ INCLUDE_HEADERS: Final = Option[bool](
 )
 FAIL_ON_DATA_LOSS: Final = Option[bool](
     "failOnDataLoss", "true or false", read_flag, True, "true",
-    "Fail when messages that were asked for are gone: expired, purged, or it is another stream of the same name. With "
-    "`false` a warning says what is gone and the rest is read.", Use.READ, "failOnDataLoss",
+    "Fail when requested messages are lost: they expired or were purged, or the stream was deleted and created again. "
+    "With `false` a warning names what is lost, and the rest is read.", Use.READ, "failOnDataLoss",
 )
 ARROW_BATCH_ROWS: Final = Option[int](
-    "arrowBatchRows", "number", read_count, 16_384, "16384", "Most rows of a record batch that goes to Spark.",
+    "arrowBatchRows", "number", read_count, 16_384, "16384", "Maximum rows of a record batch for Spark.",
     Use.READ, "kafka.max.poll.records",
 )
 ARROW_BATCH_BYTES: Final = Option[int](
@@ -231,23 +232,23 @@ ARROW_BATCH_BYTES: Final = Option[int](
 )
 MAX_BYTES_IN_FLIGHT: Final = Option[int](
     "maxBytesInFlight", "size", at_least(4096, read_size), 8 << 20, "8m",
-    "Most bytes that the server may have under way to one task.", Use.READ, "kafka.fetch.max.bytes",
+    "Maximum bytes in flight from the server to one task.", Use.READ, "kafka.fetch.max.bytes",
 )
 RETRY_TIMEOUT: Final = Option[float](
     "retryTimeout", "duration", read_duration, 30.0, "30s",
-    "How long a task, or the planning, goes on trying when the server is away. A write does so where its rows have "
+    "How long a task, or the planning, keeps trying when the server is away. A write does so only if its rows have "
     "message ids.", kafka="fetchOffset.numRetries",
 )
 
 MAX_OFFSETS_PER_TRIGGER: Final = Option[int | None](
     "maxOffsetsPerTrigger", "number", read_count, None, NONE,
-    "Most sequences of a micro-batch, deleted and filtered ones included. Several streams share it by what there is to "
-    "read, and each gets one at least.", Use.READ_STREAM, "maxOffsetsPerTrigger",
+    "Maximum sequences of a micro-batch, deleted and filtered ones included. Several streams share it in proportion to "
+    "what there is to read, and each gets at least one.", Use.READ_STREAM, "maxOffsetsPerTrigger",
 )
 MAX_BYTES_PER_TRIGGER: Final = Option[int | None](
     "maxBytesPerTrigger", "size", read_size, None, NONE,
-    "About the most bytes of a micro-batch, reckoned from the average size of the stream's messages. With "
-    "`maxOffsetsPerTrigger` the smaller one holds.", Use.READ_STREAM,
+    "Approximate maximum bytes of a micro-batch, estimated from the average size of the stream's messages. With "
+    "`maxOffsetsPerTrigger` the smaller limit applies.", Use.READ_STREAM,
 )
 MIN_OFFSETS_PER_TRIGGER: Final = Option[int | None](
     "minOffsetsPerTrigger", "number", read_count, None, NONE,
@@ -261,8 +262,8 @@ MAX_TRIGGER_DELAY: Final = Option[float](
 )
 POLL_INTERVAL: Final = Option[float](
     "pollInterval", "duration", read_duration, 1.0, "1s",
-    "Longest time between two questions to the server whether an idle stream has something new. They come after a "
-    "fifth of the time for which nothing came, and after this at the latest.", Use.READ_STREAM,
+    "Longest time between two requests to the server whether an idle stream has new messages. The time between them is "
+    "a fifth of the time since the last message, up to this limit.", Use.READ_STREAM,
     "fetchOffset.retryIntervalMs",
 )
 COMMIT_MODE: Final = Option[str](
@@ -272,7 +273,7 @@ COMMIT_MODE: Final = Option[str](
 )
 COMMIT_CONSUMER: Final = Option[str | None](
     "commitConsumer", "name", lambda text: check_consumer_name(read_text(text)), None, NONE,
-    "Name of the durable consumer of `commitMode` = `consumer`, one for each query. It is made if it is not there.",
+    "Name of the durable consumer of `commitMode` = `consumer`, one for each query. It is created if needed.",
     Use.READ_STREAM, "kafka.group.id",
 )
 ALLOW_PURGE: Final = Option[bool](
@@ -287,7 +288,7 @@ DEDUP: Final = Option[str](
 )
 MAX_PENDING_ACKS: Final = Option[int](
     "maxPendingAcks", "number", read_count, 768, "768",
-    "Most messages that a task has sent and that the stream has not acknowledged yet.", Use.WRITE,
+    "Maximum messages that a task has sent and the stream has not acknowledged yet.", Use.WRITE,
     "kafka.max.in.flight.requests.per.connection",
 )
 ACK_TIMEOUT: Final = Option[float](
@@ -296,7 +297,7 @@ ACK_TIMEOUT: Final = Option[float](
 )
 EXPECTED_STREAM: Final = Option[str | None](
     "expectedStream", "name", check_stream_name, None, NONE,
-    "The stream that all rows are meant for; a row whose subject is another stream's is refused.", Use.WRITE,
+    "The stream that all rows are meant for. A row whose subject belongs to another stream is refused.", Use.WRITE,
 )
 ATOMIC: Final = Option[bool](
     "atomic", "true or false", read_flag, False, "false",
@@ -305,7 +306,7 @@ ATOMIC: Final = Option[bool](
 )
 LEDGER_STREAM: Final = Option[str | None](
     "ledgerStream", "name", check_stream_name, None, NONE,
-    "Stream that records the progress of each task. It is made when it is not there. With it a micro-batch that is run "
+    "Stream that records the progress of each task. It is created if needed. With it a micro-batch that is run "
     "again stores no row twice, also after the stream's duplicate window.", Use.WRITE_STREAM,
 )
 LEDGER_RETENTION: Final = Option[float](

@@ -2,7 +2,7 @@
 
 Spark hands every option over as text. Each reader here takes the text and returns a value or raises ValueError with a
 text that says what would have been right; the option's name, and whether the value may be shown, is the caller's
-business (`jetspark.spark.options.batch`).
+business (`jetspark.spark.options.parsed`).
 """
 
 from __future__ import annotations

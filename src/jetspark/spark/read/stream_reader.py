@@ -1,8 +1,8 @@
 """`readStream`: micro-batches as ranges of sequences, planned in one process that lives as long as the query.
 
-Spark asks for the latest offset, writes it down, asks for the partitions between two offsets, and runs them; a batch
-that it repeats has the same offsets and reads the same. The server does not store the position of the query. Spark asks
-every few milliseconds while nothing is new, so an idle stream is looked at only now and then (`IdlePoll`).
+Spark asks for the latest offset, stores it, asks for the partitions between two offsets, and runs them. A repeated
+batch has the same offsets and reads the same messages. The server does not store the position of the query. Spark asks
+every few milliseconds while nothing is new, so the server is asked about an idle stream less often (`IdlePoll`).
 """
 
 from __future__ import annotations
