@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
 
     from bench.run import Run
-    from jetspark.spark.stream_reader import JetStreamStreamReader
+    from jetspark.spark.read.stream_reader import JetStreamStreamReader
 
 LARGE_BATCH = 1_000_000
 """Sequences of a large micro-batch."""
@@ -80,7 +80,7 @@ def stream_write(run: Run) -> float:
 @figure("stream_write_recorded", group="streaming", reference="stream_write")
 def stream_write_recorded(run: Run) -> float:
     """The same with a record of each task, so that a late repetition is stored once as well."""
-    return rate_of_copy(run, progressStream="BENCH_PROGRESS")
+    return rate_of_copy(run, ledgerStream="BENCH_PROGRESS")
 
 
 def rate_of_copy(run: Run, **options: str) -> float:
@@ -119,8 +119,8 @@ def first_range(run: Run) -> tuple[JetStreamStreamReader, InputPartition]:
     """A reader of the whole stream, and its first partition."""
     from pyspark.sql.types import LongType, StructType
 
-    from jetspark.spark.stream_options import stream_read_options
-    from jetspark.spark.stream_reader import JetStreamStreamReader
+    from jetspark.spark.options.stream_read import stream_read_options
+    from jetspark.spark.read.stream_reader import JetStreamStreamReader
 
     given = {"servers": run.url, "stream": run.stream(run.count(MESSAGES)), "startingOffsets": "earliest"}
     reader = JetStreamStreamReader(StructType().add("sequence", LongType()), stream_read_options(given))

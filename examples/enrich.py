@@ -20,7 +20,7 @@ from jetspark.spark import configure
 def read_customers(spark: SparkSession, **options: str) -> DataFrame:
     """Return the bucket as it is: customer and name, without the keys that were deleted."""
     reader = spark.read.format("jetstream").options(
-        stream="KV_CUSTOMERS", mode="lastPerSubject", includeHeaders="true", **options
+        stream="KV_CUSTOMERS", readMode="lastPerSubject", includeHeaders="true", **options
     )
     there = reader.load().where("headers['KV-Operation'] IS NULL")
     return there.selectExpr("split(subject, '[.]')[2] AS customer", "CAST(data AS STRING) AS name")
@@ -38,7 +38,7 @@ def name_orders(spark: SparkSession, **options: str) -> DataFrame:
 def publish(messages: DataFrame, checkpoint: str, **options: str) -> None:
     """Publish what the stream has now."""
     writer = messages.writeStream.format("jetstream").options(
-        expectedStream="NAMED", progressStream="QUERY_PROGRESS", checkpointLocation=checkpoint, **options
+        expectedStream="NAMED", ledgerStream="QUERY_LEDGER", checkpointLocation=checkpoint, **options
     )
     writer.trigger(availableNow=True).start().awaitTermination()
 

@@ -3,7 +3,7 @@
     python -m tests.chaos.campaign            50 faults over 1,000,000 messages; prints faults, lost, duplicated
 
 Legs: a limits stream, an interest stream with `commitMode` = `consumer` and a work queue with `purge`, each into
-Parquet; the limits stream once more with a filter, and into three streams by the sink: with a `progressStream`, without
+Parquet; the limits stream once more with a filter, and into three streams by the sink: with a `ledgerStream`, without
 one, and in atomic batches. Faults: SIGKILL to the driver, to a driver whose executors go on beside the next one, to an
 executor, to the server or the leader; a leader that steps down; connections that are cut. Only what was done counts.
 """
@@ -30,7 +30,7 @@ from tests.chaos.driver import Driver, DriverError
 from tests.chaos.job import Found, Job, Leg, drain
 from tests.chaos.publisher import Publisher
 from tests.chaos.world import World, cluster, single
-from tests.spark.following import await_interest
+from tests.spark.committing import await_interest
 
 from jetspark import bulk
 from jetspark.errors import Error
@@ -52,7 +52,7 @@ ORPHAN_TIMEOUT = 75.0  # below the time for which a stream knows message ids, wi
 WINDOW = timedelta(minutes=30)
 RELEASE_TIMEOUT = 30.0
 CONSUMERS_GONE = 60.0  # the inactive threshold is half of it
-FOLLOWER = "spark"
+COMMIT_CONSUMER = "spark"
 CONF = {
     "spark.task.maxFailures": "8",
     "spark.python.authenticate.socketTimeout": "120s",  # Spark's own processes, on a machine that may be busy
@@ -146,7 +146,7 @@ def run(
         publisher = Publisher(world.servers, streams, campaign.numbers)
         try:
             driver.start()
-            _await_followers(world, streams, driver)
+            _await_commit_consumers(world, streams, driver)
             publisher.start()
             for done, fault in enumerate(_faults(world, campaign, chance), 1):
                 mark = driver.mark()
@@ -174,7 +174,7 @@ def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
     }
     options: dict[str, str] = {
         "filtered": {"subject": ",".join(f"LIMITS.{digit}" for digit in FILTERED)},
-        "interest": {"commitMode": "consumer", "commitConsumer": FOLLOWER},
+        "interest": {"commitMode": "consumer", "commitConsumer": COMMIT_CONSUMER},
         "workqueue": {"commitMode": "purge"},
     }.get(name, {})
     stream = name.upper() if name in source else "LIMITS"
@@ -187,7 +187,7 @@ def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
         fields: dict[str, object] = {} if name == "sink" else {"duplicate_window": WINDOW}
         world.create(TARGETS[name], allow_atomic=name == "atomic", **fields)
         sink = {"servers": servers, "subject": f"{TARGETS[name]}.number", "ackTimeout": "30s"}
-        sink |= {"progressStream": "PROGRESS"} if name == "sink" else {"maxReplayDelay": "30m"}
+        sink |= {"ledgerStream": "PROGRESS"} if name == "sink" else {"maxReplayDelay": "30m"}
         sink |= {"atomic": "true"} if name == "atomic" else {}
     return Leg(
         name=name,
@@ -199,19 +199,19 @@ def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
     )
 
 
-def _await_followers(world: World, streams: Sequence[str], driver: Driver) -> None:
+def _await_commit_consumers(world: World, streams: Sequence[str], driver: Driver) -> None:
     """An interest stream keeps nothing before there is interest."""
     deadline = time.monotonic() + BATCH_TIMEOUT
     while "INTEREST" in streams:
         try:
             with bulk.connect(world.servers) as connection:
-                connection.request(ConsumerInfoRequest("INTEREST", FOLLOWER))
+                connection.request(ConsumerInfoRequest("INTEREST", COMMIT_CONSUMER))
         except Error as error:
             if time.monotonic() > deadline or not driver.running:
-                raise TimeoutError(f"no follower: {driver.log()}") from error
+                raise TimeoutError(f"no commit consumer: {driver.log()}") from error
             time.sleep(0.1)  # Spark starts
         else:
-            await_interest(world.nodes, "INTEREST", FOLLOWER)
+            await_interest(world.nodes, "INTEREST", COMMIT_CONSUMER)
             return
 
 
@@ -286,11 +286,11 @@ def _kept(world: World, stream: str) -> int:
 
 
 def _consumers(world: World, stream: str) -> list[str]:
-    """Consumers that are there but for the follower, once those of killed tasks have had the time to go."""
+    """Consumers that are there but for the commit consumer, once those of killed tasks have had the time to go."""
     deadline = time.monotonic() + CONSUMERS_GONE
     while True:
         with bulk.connect(world.servers) as connection:
-            names = [name for name in connection.request(ConsumerNamesRequest(stream)).items if name != FOLLOWER]
+            names = [name for name in connection.request(ConsumerNamesRequest(stream)).items if name != COMMIT_CONSUMER]
         if not names or time.monotonic() > deadline:
             return names
         time.sleep(0.5)  # the server says nothing when it forgets one

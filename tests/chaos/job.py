@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tests.spark.jvm import light_conf
 
-from jetspark.spark import JetStreamListener, QueryProgress, recommended_conf, release
+from jetspark.spark import JetStreamListener, QueryProgress, recommended_conf, release_committed
 
 __all__ = ["Found", "Job", "Leg", "drain"]
 
@@ -131,7 +131,7 @@ def drain(spark: SparkSession, legs: Sequence[Leg]) -> dict[str, Found]:
         if not leg["sink"]:
             found[leg["name"]] = look(spark, leg)
         if "commitMode" in leg["options"]:
-            release(f"{leg['folder']}/checkpoint", leg["options"], spark)
+            release_committed(f"{leg['folder']}/checkpoint", leg["options"], spark)
     return found
 
 

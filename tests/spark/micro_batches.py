@@ -7,9 +7,9 @@ import json
 from pyspark.sql.streaming.datasource import ReadLimit
 from tests.spark.support import Nats
 
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.schema import read_schema
-from jetspark.spark.stream_options import stream_read_options
-from jetspark.spark.stream_reader import JetStreamStreamReader
 
 __all__ = ["Offset", "latest", "moved", "nexts", "reader", "rows"]
 

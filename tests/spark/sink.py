@@ -16,9 +16,9 @@ from tests.spark.support import Nats
 from jetspark import bulk
 from jetspark.errors import StreamNotFoundError
 from jetspark.jetstream.api import StreamPurgeRequest
-from jetspark.spark.progress import TaskName
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
+from jetspark.spark.options.stream_write import stream_write_options
+from jetspark.spark.write.ledger import TaskName
+from jetspark.spark.write.stream_writer import JetStreamStreamWriter, plan_stream_write
 
 __all__ = [
     "PROGRESS",
@@ -108,7 +108,7 @@ def forget(nats: Nats, stream: str) -> None:
 
 
 def recorded(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStreamStreamWriter:
-    return writer(nats, schema, progressStream=PROGRESS, **options)
+    return writer(nats, schema, ledgerStream=PROGRESS, **options)
 
 
 def forget_records(nats: Nats) -> None:

@@ -14,7 +14,7 @@ from jetspark.bulk import Connection
 from jetspark.errors import ConnectError
 from jetspark.jetstream.api import AccountInfoRequest
 from jetspark.spark import connections
-from jetspark.spark.connections import close_idle, lend
+from jetspark.spark.connections import borrow_connection, close_idle
 from jetspark.wire.options import ConnectOptions
 
 
@@ -23,9 +23,9 @@ def options(nats: Nats) -> ConnectOptions:
 
 
 def test_a_connection_is_kept_between_users(nats: Nats) -> None:
-    with lend(options(nats)) as first:
+    with borrow_connection(options(nats)) as first:
         pass
-    with lend(pickle.loads(pickle.dumps(options(nats)))) as second:
+    with borrow_connection(pickle.loads(pickle.dumps(options(nats)))) as second:
         assert second is first
         second.request(AccountInfoRequest())
     close_idle()
@@ -33,7 +33,7 @@ def test_a_connection_is_kept_between_users(nats: Nats) -> None:
 
 
 def test_two_users_at_the_same_time_have_two_connections(nats: Nats) -> None:
-    with lend(options(nats)) as first, lend(options(nats)) as second:
+    with borrow_connection(options(nats)) as first, borrow_connection(options(nats)) as second:
         assert first is not second
     assert [first.closed, second.closed].count(True) == 1
 
@@ -57,7 +57,7 @@ def test_of_two_connections_that_two_threads_give_back_at_once_one_is_kept(
     using = threading.Barrier(2)
 
     def use() -> None:
-        with lend(options(nats)) as connection:
+        with borrow_connection(options(nats)) as connection:
             lent.append(connection)
             using.wait(30)
 
@@ -73,94 +73,97 @@ def test_of_two_connections_that_two_threads_give_back_at_once_one_is_kept(
 
 
 def test_the_connections_of_others_stay_when_one_is_closed(nats: Nats) -> None:
-    with lend(options(nats)) as one, lend(ConnectOptions(servers=(nats.url,), name="other")) as other:
+    with (
+        borrow_connection(options(nats)) as one,
+        borrow_connection(ConnectOptions(servers=(nats.url,), name="other")) as other,
+    ):
         pass
     close_idle(options(nats))
     assert (one.closed, other.closed) == (True, False)
 
 
 def test_other_options_make_another_connection(nats: Nats) -> None:
-    with lend(options(nats)) as first:
+    with borrow_connection(options(nats)) as first:
         pass
-    with lend(ConnectOptions(servers=(nats.url,), name="other")) as second:
+    with borrow_connection(ConnectOptions(servers=(nats.url,), name="other")) as second:
         assert second is not first
 
 
 def test_a_connection_is_not_kept_after_an_error(nats: Nats) -> None:
-    with pytest.raises(ZeroDivisionError), lend(options(nats)) as first:
+    with pytest.raises(ZeroDivisionError), borrow_connection(options(nats)) as first:
         raise ZeroDivisionError
     assert first.closed
 
 
 def test_a_connection_that_the_server_closed_is_replaced() -> None:
     with running() as nats:
-        with lend(options(nats)) as first:
+        with borrow_connection(options(nats)) as first:
             pass
         nats.server.restart()
-        with lend(options(nats)) as second:
+        with borrow_connection(options(nats)) as second:
             assert second is not first
             second.request(AccountInfoRequest())
         nats.server.stop()
-        with pytest.raises(ConnectError, match=str(nats.server.port)), lend(options(nats)):
+        with pytest.raises(ConnectError, match=str(nats.server.port)), borrow_connection(options(nats)):
             pass
 
 
 def test_a_server_that_is_away_is_waited_for_as_long_as_one_says() -> None:
     with running() as nats:
         nats.server.stop()
-        with pytest.raises(ConnectError), lend(options(nats)):
+        with pytest.raises(ConnectError), borrow_connection(options(nats)):
             pass
         back = threading.Timer(0.3, nats.server.start)
         back.start()
-        with lend(options(nats), retry_timeout=30.0) as connection:
+        with borrow_connection(options(nats), retry_timeout=30.0) as connection:
             connection.request(AccountInfoRequest())
         back.join()
 
 
 def test_a_connection_that_lay_idle_for_long_is_replaced(nats: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
-    with lend(options(nats)) as first:
+    with borrow_connection(options(nats)) as first:
         pass
     monkeypatch.setattr(connections, "MAX_IDLE", 0.0)
-    with lend(options(nats)) as second:
+    with borrow_connection(options(nats)) as second:
         assert second is not first
     assert first.closed
 
 
 def test_messages_that_the_last_user_left_behind_do_not_reach_the_next(nats: Nats) -> None:
-    with lend(options(nats)) as first:
+    with borrow_connection(options(nats)) as first:
         inbox = first.new_inbox()
         first.subscribe(inbox)
         first.publish(inbox, b"late")
         first.request(AccountInfoRequest())  # behind the message, which is held back
-    with lend(options(nats)) as second:
+    with borrow_connection(options(nats)) as second:
         assert second is first
         assert second.read(0.0) is None
 
 
 def test_a_child_process_makes_its_own_connection(nats: Nats) -> None:
-    with lend(options(nats)) as first:
+    with borrow_connection(options(nats)) as first:
         pass
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            with lend(options(nats)) as second:
+            with borrow_connection(options(nats)) as second:
                 second.request(AccountInfoRequest())
                 status = 0 if second is not first else 2
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    with lend(options(nats)) as again:
+    with borrow_connection(options(nats)) as again:
         assert again is first
         again.request(AccountInfoRequest())
 
 
 def test_nothing_connects_before_it_is_needed(nats: Nats) -> None:
-    from jetspark.spark.options import read_options, write_options
-    from jetspark.spark.reader import JetStreamReader
+    from jetspark.spark.options.batch import read_options, write_options
+    from jetspark.spark.read.batch_reader import JetStreamReader
     from jetspark.spark.schema import read_schema, write_columns
     from jetspark.spark.source import JetStreamDataSource
-    from jetspark.spark.writer import JetStreamWriter
+    from jetspark.spark.write.batch_writer import JetStreamWriter
 
     given = {"servers": "nats://127.0.0.1:1", "stream": "S"}
     source = JetStreamDataSource(given)

@@ -11,8 +11,8 @@ from pyspark.sql.datasource import InputPartition
 from tests.spark.support import Nats, running
 
 from jetspark.errors import DataLossError, StreamNotFoundError
-from jetspark.spark.options import read_options
-from jetspark.spark.reader import JetStreamReader
+from jetspark.spark.options.batch import read_options
+from jetspark.spark.read.batch_reader import JetStreamReader
 from jetspark.spark.schema import read_schema
 
 

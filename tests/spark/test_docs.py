@@ -14,8 +14,8 @@ from tests.pages import DOCS, examples
 from tests.spark.support import running
 
 from jetspark.jetstream import RetentionPolicy
-from jetspark.spark.option_table import OPTIONS, markdown_table
-from jetspark.spark.stream_offsets import read_offset, write_offset
+from jetspark.spark.options.table import OPTIONS, markdown_table
+from jetspark.spark.streams.offsets import read_offset, write_offset
 
 PAGE = DOCS / "spark.md"
 PAGES = (PAGE, DOCS / "reading.md", DOCS / "writing.md")

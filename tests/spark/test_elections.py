@@ -10,8 +10,8 @@ from jetspark import bulk
 from jetspark.errors import RequestTimeoutError
 from jetspark.jetstream import StreamConfig
 from jetspark.server import NatsCluster
-from jetspark.spark.options import read_options
-from jetspark.spark.reader import JetStreamReader
+from jetspark.spark.options.batch import read_options
+from jetspark.spark.read.batch_reader import JetStreamReader
 from jetspark.spark.schema import read_schema
 
 pytestmark = pytest.mark.matrix

@@ -15,9 +15,9 @@ from jetspark import bulk
 from jetspark.errors import DataLossError, RequestTimeoutError
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.names import api_prefix
-from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import read_offset
-from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.streams.offsets import read_offset
+from jetspark.spark.streams.state import StreamStates
 
 PREFIX = "JS.API"
 READING = ("STREAM.INFO.*", "CONSUMER.CREATE.>", "CONSUMER.INFO.>", "CONSUMER.MSG.NEXT.>", "CONSUMER.DELETE.>")
@@ -62,7 +62,7 @@ def listening(nats: Nats) -> Iterator[bulk.Connection]:
 
 
 def cannot_be_told(stream: str) -> str:
-    return f"stream {stream}: whether an older state of it was restored since it was read cannot be told: "
+    return f"stream {stream}: whether an older state of it was restored since it was read is not known: "
 
 
 def reads_everything(nats: Nats, stream: str, options: dict[str, str]) -> bool:
@@ -103,7 +103,7 @@ def test_a_query_that_may_get_messages_notices_a_restored_stream(caplog: pytest.
             DataLossError, match="an older state of the stream was restored and filled again: message 4"
         ):
             latest(reader(nats, stream, **APP), of_another_time(nats, stream))
-    assert "cannot be told" not in caplog.text
+    assert "is not known" not in caplog.text
 
 
 def of_another_time(nats: Nats, stream: str) -> Offset:
@@ -124,8 +124,8 @@ def test_a_server_that_falls_silent_during_the_last_question_is_not_taken_for_on
     with exported(*READING) as nats, listening(nats) as ear:
         stream = nats.filled(10)
         reached = read_offset(of_another_time(nats, stream), [stream])[stream]
-        heads = StreamHeads(stream_read_options({"servers": nats.url, "stream": stream, **SILENT}))
-        held = heads.look()[stream]
+        states = StreamStates(stream_read_options({"servers": nats.url, "stream": stream, **SILENT}))
+        extent = states.refresh()[stream]
 
         def fall_silent() -> None:
             left = TRIES
@@ -139,10 +139,10 @@ def test_a_server_that_falls_silent_during_the_last_question_is_not_taken_for_on
         falling.start()
         try:
             with pytest.raises(RequestTimeoutError):
-                heads.rewound(held, reached)
+                states.truncation(extent, reached)
         finally:
             falling.join(30.0)
             nats.server.resume()
-        assert "cannot be told" not in caplog.text
-        assert heads.rewound(held, reached) is None
+        assert "is not known" not in caplog.text
+        assert states.truncation(extent, reached) is None
         assert caplog.text.count(cannot_be_told(stream)) == 1

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from jetspark.spark.filters import MAX_SUBJECTS, Pushdown, push_filters
+from jetspark.spark.read.filters import MAX_SUBJECTS, Pushdown, push_filters
 
 ALL = frozenset({"subject", "data", "headers", "stream", "sequence", "timestamp", "timestamp_ns"})
 SUBJECT, STREAM, SEQUENCE, TIMESTAMP, NS = ("subject",), ("stream",), ("sequence",), ("timestamp",), ("timestamp_ns",)

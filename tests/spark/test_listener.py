@@ -19,7 +19,7 @@ from tests.spark.support import Nats
 from jetspark.errors import BadSubjectError, ConfigError
 from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress
 from jetspark.spark.listener import progress_of
-from jetspark.spark.stream_offsets import StreamOffset, write_offset
+from jetspark.spark.streams.offsets import StreamOffset, write_offset
 
 QUERY = "5f2d5c1e-0000-4000-8000-000000000001"
 RUN = "5f2d5c1e-0000-4000-8000-000000000002"
@@ -105,10 +105,10 @@ def test_what_goes_wrong_while_telling_is_logged_and_no_more(caplog: pytest.LogC
 
     event = QueryProgressEvent(progress(OURS))
     JetStreamListener(fail).onQueryProgress(event)
-    assert "progress of query orders was not told: in the callable" in caplog.text
+    assert "progress of query orders was not reported: in the callable" in caplog.text
     away = JetStreamListener(subject="a.b", options={"servers": "nats://127.0.0.1:1"})
     away.onQueryProgress(event)
-    assert "progress of query orders was not told: nats://127.0.0.1:1: cannot connect" in caplog.text
+    assert "progress of query orders was not reported: nats://127.0.0.1:1: cannot connect" in caplog.text
 
 
 @pytest.mark.parametrize("end", ["idle", "terminated", "close"])

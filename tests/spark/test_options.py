@@ -7,9 +7,9 @@ import pickle
 import pytest
 
 from jetspark.errors import ConfigError
-from jetspark.spark.option_table import OPTIONS, Use
-from jetspark.spark.option_values import Position, PositionKind
-from jetspark.spark.options import ReadOptions, read_options, write_options
+from jetspark.spark.options.batch import ReadOptions, read_options, write_options
+from jetspark.spark.options.table import OPTIONS, Use
+from jetspark.spark.options.values import Position, PositionKind
 
 SEQUENCE, TIME = PositionKind.SEQUENCE, PositionKind.TIME
 EARLIEST, LATEST = Position(PositionKind.EARLIEST), Position(PositionKind.LATEST)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from jetspark.errors import ConfigError
 from jetspark.jetstream import StreamState
-from jetspark.spark.filters import Bounds
-from jetspark.spark.offsets import Loss, StreamRange, resolve_range
-from jetspark.spark.option_values import Position, PositionKind
-from jetspark.spark.planning import MAX_PARTITIONS, StreamPartition, split_ranges
+from jetspark.spark.options.values import Position, PositionKind
+from jetspark.spark.read.partitions import MAX_PARTITIONS, StreamPartition, split_ranges
+from jetspark.spark.streams.ranges import Bounds, Loss, StreamRange, resolve_range
 
 EARLIEST, LATEST = Position(PositionKind.EARLIEST), Position(PositionKind.LATEST)
 STATE = StreamState(first_seq=10, last_seq=19)

@@ -19,7 +19,7 @@ from tests.spark.conftest import PUSH_DOWN
 from tests.spark.support import Nats, running
 
 from jetspark.spark.push_down import SCANS_SHARE_A_PLAN, takes_filters
-from jetspark.spark.reader import FilteringReader, JetStreamReader
+from jetspark.spark.read.batch_reader import FilteringReader, JetStreamReader
 from jetspark.spark.source import JetStreamDataSource
 
 pytestmark = pytest.mark.spark

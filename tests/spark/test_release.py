@@ -6,14 +6,14 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.spark.following import (
-    FOLLOW,
+from tests.spark.committing import (
+    CONSUMER,
     INTEREST,
     PURGE,
     WORK_QUEUE,
     await_interest,
+    commit_consumer,
     ends,
-    follower,
     kept,
     reader,
     sequences,
@@ -28,12 +28,12 @@ from jetspark.jetstream.api import (
     ConsumerDeleteRequest,
 )
 from jetspark.server import NatsCluster
-from jetspark.spark.checkpoint import committed_offset
-from jetspark.spark.follower import check_version
-from jetspark.spark.release import Releaser, purges
-from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import StreamOffset, read_offset, write_offset
-from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.commit.checkpoint import committed_offset
+from jetspark.spark.commit.commit_consumer import check_version
+from jetspark.spark.commit.releaser import Releaser, purges
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.streams.offsets import StreamOffset, read_offset, write_offset
+from jetspark.spark.streams.state import StreamStates
 
 
 def test_a_purge_takes_what_was_committed_and_no_more(nats: Nats) -> None:
@@ -60,11 +60,11 @@ def test_a_purge_leaves_what_the_filters_do_not_choose(nats: Nats) -> None:
 
 @pytest.mark.parametrize(
     ("options", "count"),
-    [(PURGE, 3), ({**PURGE, "subject": "{0}.a,{0}.c"}, 4), (FOLLOW, 4)],
+    [(PURGE, 3), ({**PURGE, "subject": "{0}.a,{0}.c"}, 4), (CONSUMER, 4)],
     ids=["purge", "purge with two filters", "consumer"],
 )
 def test_a_release_costs_so_many_requests(nats: Nats, options: dict[str, str], count: int) -> None:
-    stream = nats.filled(9, ("a", "b", "c"), **(INTEREST if options is FOLLOW else WORK_QUEUE))
+    stream = nats.filled(9, ("a", "b", "c"), **(INTEREST if options is CONSUMER else WORK_QUEUE))
     options = {name: value.format(stream) for name, value in options.items()}
     made = reader(nats, stream, {**options, "maxOffsetsPerTrigger": "6"})
     start = made.initialOffset()
@@ -127,7 +127,7 @@ def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_pla
             assert requests.count() == 1
         assert caplog.text.count(f"stream {stream} was deleted and made again") == count
     read = stream_read_options({"servers": nats.url, "stream": stream, **options})
-    releaser = Releaser(read, StreamHeads(read))
+    releaser = Releaser(read, StreamStates(read))
     for _ in range(2):
         assert releaser.release(read_offset(two, [stream]), strict=True) == {stream}
     assert kept(nats, stream) == list(range(1, 10))
@@ -137,20 +137,20 @@ def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_pla
 
 def test_an_interest_stream_keeps_what_is_not_committed_and_shows_the_lag(nats: Nats) -> None:
     stream = nats.stream(**INTEREST)
-    made = reader(nats, stream, {**FOLLOW, "maxOffsetsPerTrigger": "4"})
+    made = reader(nats, stream, {**CONSUMER, "maxOffsetsPerTrigger": "4"})
     start = made.initialOffset()  # from here on there is interest
     nats.publish([f"{stream}.a"] * 10)
-    follower(nats, stream, pending=10)
+    commit_consumer(nats, stream, pending=10)
     one = made.latestOffset(start, made.getDefaultReadLimit())
     two = made.latestOffset(one, made.getDefaultReadLimit())
     for _ in range(2):
         made.commit(one)
-        info = follower(nats, stream)
+        info = commit_consumer(nats, stream)
         assert (info.ack_floor.stream_seq, info.num_pending, info.num_ack_pending) == (4, 6, 0)
         assert kept(nats, stream) == [5, 6, 7, 8, 9, 10]
     made.commit(two)
-    reader(nats, stream, FOLLOW).commit(one)  # never back
-    assert follower(nats, stream).ack_floor.stream_seq == 8
+    reader(nats, stream, CONSUMER).commit(one)  # never back
+    assert commit_consumer(nats, stream).ack_floor.stream_seq == 8
     assert kept(nats, stream) == [9, 10]
 
 
@@ -160,7 +160,7 @@ def test_a_replicated_interest_stream_releases_whoever_leads_it() -> None:
     with NatsCluster(3) as cluster, bulk.connect(cluster.urls) as connection:
         nats = Nats(cluster[0], connection)
         stream = nats.stream(num_replicas=3, **INTEREST)
-        options = {**FOLLOW, "servers": ",".join(cluster.urls), "maxOffsetsPerTrigger": "4"}
+        options = {**CONSUMER, "servers": ",".join(cluster.urls), "maxOffsetsPerTrigger": "4"}
         made = reader(nats, stream, options)
         offset = made.initialOffset()
         await_interest(cluster, stream)
@@ -168,7 +168,7 @@ def test_a_replicated_interest_stream_releases_whoever_leads_it() -> None:
         for committed in (4, 8):
             offset = made.latestOffset(offset, made.getDefaultReadLimit())
             made.commit(offset)
-            assert follower(nats, stream).ack_floor.stream_seq == committed
+            assert commit_consumer(nats, stream).ack_floor.stream_seq == committed
             deadline = time.monotonic() + 60.0
             while nats.info(stream).state.messages > 8 - committed and time.monotonic() < deadline:
                 time.sleep(0.02)  # each server releases by itself
@@ -179,44 +179,44 @@ def test_a_replicated_interest_stream_releases_whoever_leads_it() -> None:
                 connection.reconnect()
 
 
-def test_a_follower_minds_the_filters_and_leaves_the_interest_of_others(nats: Nats) -> None:
+def test_a_commit_consumer_minds_the_filters_and_leaves_the_interest_of_others(nats: Nats) -> None:
     stream = nats.stream(**INTEREST)
     other = ConsumerConfig(durable_name="other", ack_policy=AckPolicy.EXPLICIT, filter_subject=f"{stream}.b")
     nats.connection.request(ConsumerCreateRequest(stream, other))
-    made = reader(nats, stream, {**FOLLOW, "subject": f"{stream}.a"})
+    made = reader(nats, stream, {**CONSUMER, "subject": f"{stream}.a"})
     start = made.initialOffset()
     nats.publish([f"{stream}.{token}" for token in "abcabc"])
-    follower(nats, stream, pending=2)
+    commit_consumer(nats, stream, pending=2)
     made.commit(made.latestOffset(start, made.getDefaultReadLimit()))
-    assert follower(nats, stream).num_pending == 0
+    assert commit_consumer(nats, stream).num_pending == 0
     assert kept(nats, stream) == [2, 5]
 
 
 def test_a_limits_stream_keeps_everything_and_shows_the_lag(nats: Nats) -> None:
     stream = nats.filled(10)
-    made = reader(nats, stream, {**FOLLOW, "startingOffsets": f'{{"{stream}": 3}}'})
+    made = reader(nats, stream, {**CONSUMER, "startingOffsets": f'{{"{stream}": 3}}'})
     start, one = ends(made, 1)
-    assert follower(nats, stream).ack_floor.stream_seq == 2  # it begins where the query does
+    assert commit_consumer(nats, stream).ack_floor.stream_seq == 2  # it begins where the query does
     made.commit(start)
-    assert follower(nats, stream).num_pending == 8
+    assert commit_consumer(nats, stream).num_pending == 8
     made.commit(one)
-    assert follower(nats, stream).num_pending == 0
+    assert commit_consumer(nats, stream).num_pending == 0
     assert kept(nats, stream) == list(range(1, 11))
 
 
-def test_a_follower_that_was_deleted_is_made_again(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_commit_consumer_that_was_deleted_is_made_again(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     stream = nats.filled(10)
-    made = reader(nats, stream, FOLLOW)
+    made = reader(nats, stream, CONSUMER)
     _, one = ends(made, 1)
     nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
     made.commit(one)
-    assert follower(nats, stream).ack_floor.stream_seq == 10
+    assert commit_consumer(nats, stream).ack_floor.stream_seq == 10
     assert f"stream {stream}: consumer spark was deleted and is made again" in caplog.text
 
 
 @pytest.mark.parametrize("mode", ["purge", "consumer"])
 def test_a_crash_between_sparks_commit_and_the_release_loses_and_repeats_nothing(nats: Nats, mode: str) -> None:
-    config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, FOLLOW)
+    config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, CONSUMER)
     stream = nats.stream(**config)
     options = {**options, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "4"}
     made = reader(nats, stream, options)
@@ -240,22 +240,22 @@ def test_a_crash_between_sparks_commit_and_the_release_loses_and_repeats_nothing
     assert kept(nats, stream) == []
 
 
-def test_a_consumer_that_is_no_follower_of_this_query_is_not_moved(nats: Nats) -> None:
+def test_a_consumer_that_is_no_commit_consumer_of_this_query_is_not_moved(nats: Nats) -> None:
     stream = nats.filled(10)
     config = ConsumerConfig(durable_name="spark", ack_policy=AckPolicy.EXPLICIT)
     nats.connection.request(ConsumerCreateRequest(stream, config))
     with pytest.raises(ConfigError, match=f"consumer spark of stream {stream} was not made for a Spark query"):
-        reader(nats, stream, FOLLOW).initialOffset()
+        reader(nats, stream, CONSUMER).initialOffset()
     other = nats.filled(10)
-    reader(nats, other, {**FOLLOW, "subject": f"{other}.a"}).initialOffset()
+    reader(nats, other, {**CONSUMER, "subject": f"{other}.a"}).initialOffset()
     with pytest.raises(ConfigError, match=f"follows the subjects {other}.a, and option subject says >"):
-        reader(nats, other, FOLLOW).initialOffset()
+        reader(nats, other, CONSUMER).initialOffset()
 
 
-def test_a_work_queue_takes_no_follower(nats: Nats) -> None:
+def test_a_work_queue_takes_no_commit_consumer(nats: Nats) -> None:
     stream = nats.filled(10, **WORK_QUEUE)
     with pytest.raises(ConfigError, match=f"stream {stream} is a work queue.*commitMode = purge"):
-        reader(nats, stream, FOLLOW).initialOffset()
+        reader(nats, stream, CONSUMER).initialOffset()
 
 
 def test_a_release_that_fails_for_the_moment_is_made_up_for_by_the_next(caplog: pytest.LogCaptureFixture) -> None:
@@ -275,7 +275,7 @@ def test_a_release_that_fails_for_the_moment_is_made_up_for_by_the_next(caplog: 
 
 def test_nothing_is_told_unless_it_is_asked_for() -> None:
     options = stream_read_options({"servers": "nats://127.0.0.1:1", "stream": "S"})
-    releaser = Releaser(options, StreamHeads(options))
+    releaser = Releaser(options, StreamStates(options))
     releaser.release({"S": StreamOffset(1, 2)})  # asks nobody
     releaser.start_at({"S": StreamOffset(1, 2)})
 

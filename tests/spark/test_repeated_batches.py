@@ -15,12 +15,12 @@ from tests.spark.micro_batches import Offset, latest, nexts, reader
 from tests.spark.support import Nats
 
 from jetspark.errors import DataLossError
-from jetspark.spark.planning import StreamPartition
-from jetspark.spark.progress import TaskName
-from jetspark.spark.stream_offsets import read_offset
-from jetspark.spark.stream_reader import JetStreamStreamReader
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import plan_stream_write
+from jetspark.spark.options.stream_write import stream_write_options
+from jetspark.spark.read.partitions import StreamPartition
+from jetspark.spark.read.stream_reader import JetStreamStreamReader
+from jetspark.spark.streams.offsets import read_offset
+from jetspark.spark.write.ledger import TaskName
+from jetspark.spark.write.stream_writer import plan_stream_write
 
 ROWS = StructType().add("subject", "string").add("data", "binary")
 
@@ -157,7 +157,7 @@ def test_what_is_left_of_a_partition_is_what_it_has_between_two_sequences(
 def test_a_bucket_that_is_copied_again_behind_the_window_stores_what_is_left_once(nats: Nats) -> None:
     bucket = nats.filled(1000, [f"{key}" for key in range(1000)], max_msgs_per_subject=1)
     target = nats.stream(duplicate_window=timedelta(milliseconds=100))
-    sink = {"servers": nats.url, "subject": f"{target}.x", "progressStream": "REPEATED", "expectedStream": target}
+    sink = {"servers": nats.url, "subject": f"{target}.x", "ledgerStream": "REPEATED", "expectedStream": target}
 
     def run(made: JetStreamStreamReader) -> int:
         skipped = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.spark.following import FOLLOW, INTEREST, PURGE, WORK_QUEUE, kept
+from tests.spark.committing import CONSUMER, INTEREST, PURGE, WORK_QUEUE, kept
 from tests.spark.micro_batches import Offset, latest, nexts, reader, rows
 from tests.spark.support import Nats, running
 
@@ -17,10 +17,10 @@ from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import MessageDeleteRequest
 from jetspark.jetstream.config import StorageType
 from jetspark.server import NatsCluster
-from jetspark.spark.release import Releaser
-from jetspark.spark.stream_heads import StreamHeads
-from jetspark.spark.stream_offsets import read_offset
-from jetspark.spark.stream_options import stream_read_options
+from jetspark.spark.commit.releaser import Releaser
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.streams.offsets import read_offset
+from jetspark.spark.streams.state import StreamStates
 
 GONE = "sequences 6 to {} are gone: an older state of the stream was restored and filled again: message {}, which"
 
@@ -165,7 +165,7 @@ def test_work_queues_are_known_again_too(own: Nats) -> None:
 def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before(
     own: Nats, mode: str, again: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, FOLLOW)
+    config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, CONSUMER)
     options = {**options, "failOnDataLoss": "false"}
     stream = own.stream(**config)
     made = reader(own, stream, **options)
@@ -188,7 +188,7 @@ def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before
 
     read = stream_read_options({"servers": own.url, "stream": stream, **options})
     committed = read_offset(end, [stream])
-    assert Releaser(read, StreamHeads(read)).release(committed, strict=True) == {stream}  # of a query that has ended
+    assert Releaser(read, StreamStates(read)).release(committed, strict=True) == {stream}  # of a query that has ended
     assert kept(own, stream) == [1, 2, 3, 4, 5, *new]
     made.commit(back)
     assert kept(own, stream) == []
@@ -246,19 +246,19 @@ def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was
     stream, end = restored(own, 8)
     short = {"requestTimeout": "2s", "connectTimeout": "2s", "retryTimeout": "1ms"}  # long enough for one that is there
     options = stream_read_options({"servers": own.url, "stream": stream, **short})
-    heads, reached = StreamHeads(options), read_offset(end, [stream])[stream]
-    held = heads.look()[stream]
+    states, reached = StreamStates(options), read_offset(end, [stream])[stream]
+    extent = states.refresh()[stream]
     own.server.pause()
     try:
         with pytest.raises((RequestTimeoutError, ConnectError)):
-            heads.rewound(held, reached)
+            states.truncation(extent, reached)
     finally:
         own.server.resume()
     own.info(stream)  # it has begun to answer again
-    rewound = heads.rewound(held, reached)
-    assert rewound is not None
-    assert rewound.since == 6
-    assert "cannot be told" not in caplog.text
+    truncation = states.truncation(extent, reached)
+    assert truncation is not None
+    assert truncation.first_lost == 6
+    assert "is not known" not in caplog.text
 
 
 @pytest.mark.slow
@@ -318,6 +318,6 @@ def test_a_user_who_may_not_get_messages_is_warned_once_and_reads(caplog: pytest
             read += rows(made, start, end)
             start = end
         assert read == list(range(1, 11))
-    text = f"stream {stream}: whether an older state of it was restored since it was read cannot be told"
+    text = f"stream {stream}: whether an older state of it was restored since it was read is not known"
     assert caplog.text.count(text) == 1
     assert "$JS.API.STREAM.MSG.GET" in caplog.text

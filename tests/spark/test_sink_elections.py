@@ -12,9 +12,9 @@ from tests.bulk.streams import Streams, read
 from jetspark import bulk
 from jetspark.jetstream import StreamConfig
 from jetspark.server import NatsCluster
-from jetspark.spark.progress import TaskName
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
+from jetspark.spark.options.stream_write import stream_write_options
+from jetspark.spark.write.ledger import TaskName
+from jetspark.spark.write.stream_writer import JetStreamStreamWriter, plan_stream_write
 
 pytestmark = pytest.mark.matrix
 
@@ -43,7 +43,7 @@ def test_leaders_that_are_killed_while_a_task_writes_cost_nothing() -> None:
                 numbers = range(first, first + 500)
                 yield pa.record_batch({"subject": [f"{stream}.x"] * 500, "data": [b"%d" % each for each in numbers]})
 
-        writer(cluster, progressStream="PROGRESS").publish(TaskName("query", 0, 0), rows("PLAIN"))
+        writer(cluster, ledgerStream="PROGRESS").publish(TaskName("query", 0, 0), rows("PLAIN"))
         writer(cluster, atomic="true").publish(TaskName("query", 0, 1), rows("ATOMIC"))
         if own.closed:
             own.reconnect()

@@ -11,12 +11,12 @@ from tests.spark.support import Nats
 
 from jetspark import bulk
 from jetspark.errors import ConfigError, StreamNotFoundError
-from jetspark.spark.options import read_options
+from jetspark.spark.options.batch import read_options
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.read.snapshot_reader import FilteringSnapshotReader, SnapshotReader
 from jetspark.spark.schema import read_schema
-from jetspark.spark.snapshot import FilteringSnapshotReader, SnapshotReader
-from jetspark.spark.stream_options import stream_read_options
 
-MODE = {"mode": "lastPerSubject"}
+MODE = {"readMode": "lastPerSubject"}
 
 
 def bucket(nats: Nats, name: str) -> str:
@@ -88,13 +88,13 @@ def test_what_makes_no_sense_is_refused(nats: Nats) -> None:
         ("endingTimestamp", "2026-01-01T00:00:00Z"),
         ("minPartitions", "4"),
     ):
-        with pytest.raises(ConfigError, match=f"options {option} and mode = lastPerSubject contradict each other"):
+        with pytest.raises(ConfigError, match=f"options {option} and readMode = lastPerSubject contradict each other"):
             read_options({"stream": "S", **MODE, option: value})
-    with pytest.raises(ConfigError, match="option mode is 'last': it must be all or lastPerSubject"):
-        read_options({"stream": "S", "mode": "last"})
-    with pytest.raises(ConfigError, match="mode = lastPerSubject is for batch reads"):
+    with pytest.raises(ConfigError, match="option readMode is 'last': it must be all or lastPerSubject"):
+        read_options({"stream": "S", "readMode": "last"})
+    with pytest.raises(ConfigError, match="readMode = lastPerSubject is for batch reads"):
         stream_read_options({"stream": "S", **MODE})
-    assert not read_options({"stream": "S", "mode": "ALL", "startingOffsets": "earliest"}).last_per_subject
+    assert not read_options({"stream": "S", "readMode": "ALL", "startingOffsets": "earliest"}).last_per_subject
     with pytest.raises(ConfigError, match="there is no column key"):
         rows(nats, "S", StructType().add("key", "string"))
     with pytest.raises(StreamNotFoundError):

@@ -17,8 +17,8 @@ from jetspark.jetstream import (
     StreamState,
     Timestamp,
 )
-from jetspark.spark.stream_heads import lags
-from jetspark.spark.stream_offsets import StreamOffset
+from jetspark.spark.streams.offsets import StreamOffset
+from jetspark.spark.streams.state import lags
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])

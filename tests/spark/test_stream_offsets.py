@@ -9,15 +9,15 @@ import pytest
 
 from jetspark.errors import ConfigError
 from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo, StreamState, Timestamp
-from jetspark.spark.option_values import Position, PositionKind
-from jetspark.spark.stream_offsets import (
-    Held,
-    Rewound,
+from jetspark.spark.options.values import Position, PositionKind
+from jetspark.spark.streams.offsets import (
+    StreamExtent,
     StreamOffset,
+    Truncation,
+    drops_single_messages,
     read_offset,
     resume,
     start_offset,
-    thins_out,
     write_offset,
 )
 
@@ -25,8 +25,10 @@ CREATED = 1_767_225_600_000_000_001
 TEXT = "2026-01-01T00:00:00.000000001Z"
 
 
-def held(first: int, behind: int, *, created_ns: int = CREATED, dropped_by: str = "", thins: bool = False) -> Held:
-    return Held("ORDERS", created_ns, first, behind, 100, dropped_by, thins)
+def extent(
+    first: int, end: int, *, created_ns: int = CREATED, dropped_by: str = "", drops_single: bool = False
+) -> StreamExtent:
+    return StreamExtent("ORDERS", created_ns, first, end, 100, dropped_by, drops_single)
 
 
 def test_an_offset_is_json_with_a_version_whose_keys_are_sorted() -> None:
@@ -90,7 +92,7 @@ def test_an_offset_that_is_not_of_this_query_is_refused(document: dict[str, obje
 def test_a_new_query_begins_where_the_options_say(
     position: Position, found: int | None, begins: int, losses: list[tuple[int, int]]
 ) -> None:
-    offset, lost = start_offset(held(5, 11), position, found)
+    offset, lost = start_offset(extent(5, 11), position, found)
     assert offset == StreamOffset(CREATED, begins)
     assert [(each.first, each.last) for each in lost] == losses
 
@@ -98,40 +100,40 @@ def test_a_new_query_begins_where_the_options_say(
 @pytest.mark.parametrize("place", [5, 8, 11])
 def test_nothing_is_gone_where_the_stream_holds_what_comes_next(place: int) -> None:
     offset = StreamOffset(CREATED, place)
-    assert resume(offset, held(5, 11)) == (offset, [])
+    assert resume(offset, extent(5, 11)) == (offset, [])
 
 
 def test_what_was_dropped_is_named_with_the_limits_that_may_have_done_it() -> None:
-    offset, (loss,) = resume(StreamOffset(CREATED, 2), held(5, 11))
+    offset, (loss,) = resume(StreamOffset(CREATED, 2), extent(5, 11))
     assert offset == StreamOffset(CREATED, 5)
     assert str(loss) == (
         "stream ORDERS: sequences 2 to 4 are gone: the stream starts at 5 now; they were purged or deleted"
     )
-    _, (loss,) = resume(StreamOffset(CREATED, 4), held(5, 11, dropped_by="max_age 1h0m0s"))
+    _, (loss,) = resume(StreamOffset(CREATED, 4), extent(5, 11, dropped_by="max_age 1h0m0s"))
     assert str(loss).endswith("they were dropped by its limits (max_age 1h0m0s), purged or deleted")
     assert "sequence 4 is gone" in str(loss)
 
 
 def test_a_stream_that_thins_out_by_itself_loses_nothing_at_its_front() -> None:
-    assert resume(StreamOffset(CREATED, 2), held(5, 11, thins=True)) == (StreamOffset(CREATED, 5), [])
+    assert resume(StreamOffset(CREATED, 2), extent(5, 11, drops_single=True)) == (StreamOffset(CREATED, 5), [])
 
 
 def test_a_stream_that_was_made_again_is_named_with_both_times() -> None:
-    offset, (loss,) = resume(StreamOffset(CREATED, 8), held(1, 3, created_ns=CREATED + 10**9))
+    offset, (loss,) = resume(StreamOffset(CREATED, 8), extent(1, 3, created_ns=CREATED + 10**9))
     assert offset == StreamOffset(CREATED + 10**9, 1)
     assert f"created at {TEXT}, at sequence 8" in str(loss)
     assert "created at 2026-01-01T00:00:01.000000001Z, and is read from sequence 1" in str(loss)
 
 
 def test_a_checkpoint_ahead_of_the_stream_goes_back_to_its_end() -> None:
-    offset, (loss,) = resume(StreamOffset(CREATED, 20), held(5, 11), Rewound(11, None))
+    offset, (loss,) = resume(StreamOffset(CREATED, 20), extent(5, 11), Truncation(11, None))
     assert offset == StreamOffset(CREATED, 11)
     assert (loss.first, loss.last) == (11, 19)
     assert "the checkpoint is ahead of the stream, which ends at 10: an older state was restored" in str(loss)
 
 
 def test_a_stream_that_was_filled_again_is_named_with_the_times_of_both_messages() -> None:
-    offset, (loss,) = resume(StreamOffset(CREATED, 20, 12, CREATED), held(5, 31), Rewound(16, CREATED + 10**9))
+    offset, (loss,) = resume(StreamOffset(CREATED, 20, 12, CREATED), extent(5, 31), Truncation(16, CREATED + 10**9))
     assert offset == StreamOffset(CREATED, 16)
     assert str(loss) == (
         "stream ORDERS: sequences 16 to 19 are gone: an older state of the stream was restored and filled again: "
@@ -141,7 +143,7 @@ def test_a_stream_that_was_filled_again_is_named_with_the_times_of_both_messages
 
 
 @pytest.mark.parametrize(
-    ("config", "subjects", "thins"),
+    ("config", "subjects", "expected"),
     [
         ({}, (), False),
         ({"max_msgs_per_subject": -1}, (), False),
@@ -153,16 +155,18 @@ def test_a_stream_that_was_filled_again_is_named_with_the_times_of_both_messages
         ({"retention": RetentionPolicy.LIMITS}, ("a.>",), False),
     ],
 )
-def test_which_streams_thin_out(config: dict[str, object], subjects: tuple[str, ...], thins: bool) -> None:
-    assert thins_out(StreamConfig(name="S", **config), subjects) is thins  # type: ignore[arg-type]  # by name
+def test_which_streams_thin_out(config: dict[str, object], subjects: tuple[str, ...], expected: bool) -> None:
+    assert drops_single_messages(StreamConfig(name="S", **config), subjects) is expected  # type: ignore[arg-type]  # by name
 
 
 def test_what_a_stream_holds_is_taken_from_the_server() -> None:
     config = StreamConfig(name="ORDERS", max_age=timedelta(hours=1), max_msgs=7, max_bytes=-1)
     state = StreamState(messages=4, bytes=402, first_seq=3, last_seq=9, last_ts=Timestamp.from_ns(CREATED + 7))
     info = StreamInfo(config, Timestamp.from_ns(CREATED), state)
-    assert Held.of(info, ()) == Held("ORDERS", CREATED, 3, 10, 100, "max_age 1h0m0s, max_msgs 7", last_ns=CREATED + 7)
+    assert StreamExtent.of(info, ()) == StreamExtent(
+        "ORDERS", CREATED, 3, 10, 100, "max_age 1h0m0s, max_msgs 7", last_ns=CREATED + 7
+    )
     empty = StreamInfo(StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED))
-    assert Held.of(empty, ()) == Held("ORDERS", CREATED, 1, 1, 1)
+    assert StreamExtent.of(empty, ()) == StreamExtent("ORDERS", CREATED, 1, 1, 1)
     purged = StreamInfo(StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED), StreamState(first_seq=8, last_seq=7))
-    assert Held.of(purged, ()) == Held("ORDERS", CREATED, 8, 8, 1)
+    assert StreamExtent.of(purged, ()) == StreamExtent("ORDERS", CREATED, 8, 8, 1)

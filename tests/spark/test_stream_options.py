@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jetspark.errors import ConfigError
-from jetspark.spark.limits import TriggerLimits
-from jetspark.spark.option_values import Position, PositionKind
-from jetspark.spark.options import read_options
-from jetspark.spark.stream_options import CommitMode, StreamReadOptions, stream_read_options
+from jetspark.spark.options.batch import read_options
+from jetspark.spark.options.stream_read import CommitMode, StreamReadOptions, TriggerLimits, stream_read_options
+from jetspark.spark.options.values import Position, PositionKind
 
 
 def options(**given: str) -> StreamReadOptions:

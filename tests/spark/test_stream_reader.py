@@ -18,7 +18,7 @@ from jetspark.errors import AuthenticationError, ConnectError
 from jetspark.jetstream import (
     RetentionPolicy,
 )
-from jetspark.spark.planning import StreamPartition
+from jetspark.spark.read.partitions import StreamPartition
 from jetspark.spark.source import JetStreamDataSource
 
 
@@ -247,7 +247,7 @@ def test_a_process_with_the_name_of_sparks_source_process_unwinds_on_sigterm() -
     """That a query leaves no connection behind when Spark ends the real one is in `test_streaming.py`."""
     program = """
 import signal, sys, types
-import jetspark.spark.stream_reader as reader
+import jetspark.spark.read.stream_reader as reader
 sys.modules["__main__"].__spec__ = types.SimpleNamespace(name="pyspark.sql.streaming.python_streaming_source_runner")
 reader._leave_on_sigterm()
 try:

@@ -13,9 +13,9 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 from tests.spark.support import Nats
 
-from jetspark.spark.published import total
 from jetspark.spark.source import JetStreamDataSource
-from jetspark.spark.stream_writer import JetStreamStreamWriter
+from jetspark.spark.write.commit_message import total
+from jetspark.spark.write.stream_writer import JetStreamStreamWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -51,7 +51,7 @@ def test_a_query_whose_last_commit_was_lost_stores_each_row_once(
     origin = nats.filled(2500, ("a", "b", "c"))
     window = timedelta(milliseconds=100) if late else None
     target = nats.stream(duplicate_window=window, allow_atomic=True)
-    options = {"subject": f"{target}.copy", **({"progressStream": "QUERIES", "atomic": "true"} if late else {})}
+    options = {"subject": f"{target}.copy", **({"ledgerStream": "QUERIES", "atomic": "true"} if late else {})}
     assert run(source(spark, nats, origin), nats, tmp_path, **options) == [0, 1, 2]
     lose_commit(tmp_path, 2)
     nats.publish([f"{origin}.a"] * 10, [b"%d" % number for number in range(2500, 2510)])

@@ -35,9 +35,9 @@ from jetspark.errors import (
     ProtocolError,
     WrongStreamError,
 )
-from jetspark.spark.published import PublishedRows, StreamRows
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import plan_stream_write
+from jetspark.spark.options.stream_write import stream_write_options
+from jetspark.spark.write.commit_message import PublishedRows, StreamRows
+from jetspark.spark.write.stream_writer import plan_stream_write
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -141,7 +141,7 @@ def test_a_window_that_may_be_too_short_is_told_once_in_each_run_of_a_query_with
     for run, delay, in_words in (("one", "1h", "1h0m0s"), ("two", "10m", "10m0s")):  # the second one is a restart
         assert run_batch(run, 0, maxReplayDelay=delay).count(f"{said}{in_words} later") == 1
         assert run_batch(run, 1, maxReplayDelay=delay) == ""
-    for number, options in enumerate([{"maxReplayDelay": "5m"}, {"dedup": "off"}, {"progressStream": PROGRESS}]):
+    for number, options in enumerate([{"maxReplayDelay": "5m"}, {"dedup": "off"}, {"ledgerStream": PROGRESS}]):
         assert run_batch(f"other{number}", 5, **options) == ""
 
 
@@ -155,7 +155,7 @@ def test_a_row_of_another_stream_is_refused(nats: Nats) -> None:
 def test_a_row_that_cannot_be_sent_is_shown(nats: Nats) -> None:
     stream = nats.stream()
     rows = pa.record_batch({"subject": [f"{stream}.good", "a b"], "data": [b"good", b"lost"]})
-    for options in ({}, {"progressStream": PROGRESS}):
+    for options in ({}, {"ledgerStream": PROGRESS}):
         with pytest.raises(BadSubjectError, match=r"row 1 \(subject 'a b', .*data b'lost'"):
             writer(nats, **options).publish(task(6), iter([rows]))
     assert nats.rows(stream) == []
@@ -164,18 +164,18 @@ def test_a_row_that_cannot_be_sent_is_shown(nats: Nats) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"progressStream": "P", "dedup": "off"}, "options progressStream and dedup = off contradict each other"),
-        ({"progressStream": "a.b"}, "option progressStream is 'a.b'"),
+        ({"ledgerStream": "P", "dedup": "off"}, "options ledgerStream and dedup = off contradict each other"),
+        ({"ledgerStream": "a.b"}, "option ledgerStream is 'a.b'"),
         ({"expectedStream": "a b"}, "option expectedStream is 'a b'"),
         ({"maxReplayDelay": "soon"}, "option maxReplayDelay is 'soon'"),
-        ({"progressRetention": "30d"}, "option progressRetention needs option progressStream beside it"),
-        ({"progressStream": "P", "progressRetention": "10ms"}, "option progressRetention is '10ms'.*1.0 or more"),
+        ({"ledgerRetention": "30d"}, "option ledgerRetention needs option ledgerStream beside it"),
+        ({"ledgerStream": "P", "ledgerRetention": "10ms"}, "option ledgerRetention is '10ms'.*1.0 or more"),
         (
-            {"progressStream": "P", "progressRetention": "1m"},
-            r"options progressRetention \(60 s\) and maxReplayDelay \(3600 s\) contradict each other",
+            {"ledgerStream": "P", "ledgerRetention": "1m"},
+            r"options ledgerRetention \(60 s\) and maxReplayDelay \(3600 s\) contradict each other",
         ),
         ({"atomic": "yes"}, "option atomic is 'yes'"),
-        ({"progresStream": "P"}, "there is no option 'progresStream'; did you mean progressStream?"),
+        ({"ledgrStream": "P"}, "there is no option 'ledgrStream'; did you mean ledgerStream?"),
         ({"subject": "a,b"}, "names 2 subjects"),
     ],
 )
@@ -202,11 +202,11 @@ def test_a_progress_stream_that_is_something_else_is_refused(nats: Nats) -> None
     with pytest.raises(
         ConfigError, match=rf"stream {stream} is there already and does not fit: .*\$JETSPARK\.{stream}"
     ):
-        writer(nats, progressStream=stream)
+        writer(nats, ledgerStream=stream)
     odd = nats.stream("ODD", subjects=["$JETSPARK.ODD.>"], max_msgs_per_subject=1)
     nats.publish([f"$JETSPARK.ODD.{QUERY}.0"], [b"not json"])
     with pytest.raises(ConfigError, match="holds no record of a task"):
-        writer(nats, progressStream=odd).publish(task(), iter(batches(stream, range(1))))
+        writer(nats, ledgerStream=odd).publish(task(), iter(batches(stream, range(1))))
 
 
 def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
@@ -277,7 +277,7 @@ def test_a_user_who_may_not_is_told_what_to_grant(caplog: pytest.LogCaptureFixtu
         with pytest.raises(PermissionsViolationError, match=f"permission to publish to '{other}.0'"):
             writer(nats, **some).publish(task(), iter(batches(other, range(10))))
         with pytest.raises(PermissionsViolationError, match=r"permission to publish to '\$JS\.API\.STREAM\.INFO\.P'"):
-            writer(nats, **some, progressStream="P")
+            writer(nats, **some, ledgerStream="P")
         assert data(nats, mine) == list(range(10))
 
 
@@ -292,6 +292,6 @@ def test_spark_without_the_properties_is_told(monkeypatch: pytest.MonkeyPatch, n
         def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
             return None
 
-    monkeypatch.setattr("jetspark.spark.stream_writer.TaskContext", Context)
+    monkeypatch.setattr("jetspark.spark.write.stream_writer.TaskContext", Context)
     with pytest.raises(ProtocolError, match="Spark does not say which micro-batch this is"):
         writer(nats).write(iter([]))

@@ -20,7 +20,7 @@ from tests.spark.support import Nats, running
 from jetspark import bulk
 from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import StreamInfoRequest
-from jetspark.spark import JetStreamListener, QueryProgress, release
+from jetspark.spark import JetStreamListener, QueryProgress, release_committed
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -77,18 +77,18 @@ def test_runs_up_to_what_is_available_read_everything_once_and_release_it(
     assert sequences(spark, tmp_path) == list(range(1, 11))
     assert nats.info(stream).state.first_seq == 9  # Spark tells of a commit one batch late
     given = {"servers": nats.url, "stream": stream, "connectionName": "tests-source", **options}
-    assert release(str(tmp_path / "checkpoint"), given, spark) == {stream: 11}
+    assert release_committed(str(tmp_path / "checkpoint"), given, spark) == {stream: 11}
     await_connections(nats, 0)
     assert nats.info(stream).state.messages == 0
     nats.publish([f"{stream}.a"] * 3)
     second = run(to_parquet(streamed(spark, nats, stream, **options), tmp_path))
     assert rows_of(second) == [3]
     assert sequences(spark, tmp_path) == list(range(1, 14))
-    assert release(str(tmp_path / "nowhere"), given, spark) is None
+    assert release_committed(str(tmp_path / "nowhere"), given, spark) is None
     assert nats.consumers_left(stream) == 0
     nats.delete(stream)
     nats.stream(stream, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
-    assert release(str(tmp_path / "checkpoint"), given, spark) == {stream: 1}  # of an empty one, too
+    assert release_committed(str(tmp_path / "checkpoint"), given, spark) == {stream: 1}  # of an empty one, too
 
 
 def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
@@ -131,7 +131,7 @@ def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
         table = ear.read(time.monotonic() + DEADLINE)
         assert table is not None
         published = json.loads(table.message(0).payload)
-        assert (published["rows"], published["lag"], published["streams"][stream]["behind"]) == (6, 4, 11)
+        assert (published["rows"], published["lag"], published["streams"][stream]["latest"]) == (6, 4, 11)
     assert f"query orders batch 0: 6 rows in {batches[0].seconds:.3f} s" in caplog.text
     assert f"lag 4: {stream} up to 6 (lag 4)" in caplog.text
 

@@ -16,10 +16,10 @@ from tests.spark.support import Nats
 
 from jetspark import bulk
 from jetspark.errors import BadHeadersError, BadSubjectError, MaxPayloadError
-from jetspark.spark.message_ids import message_ids
-from jetspark.spark.options import write_options
-from jetspark.spark.published import PublishedRows, StreamRows
-from jetspark.spark.writer import JetStreamWriter, plan_write
+from jetspark.spark.options.batch import write_options
+from jetspark.spark.write.batch_writer import JetStreamWriter, plan_write
+from jetspark.spark.write.commit_message import PublishedRows, StreamRows
+from jetspark.spark.write.message_ids import message_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

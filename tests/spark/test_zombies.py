@@ -37,7 +37,7 @@ WINDOW = timedelta(minutes=30)
 """For which the streams know message ids: how slow the machine is, is not to matter."""
 WAYS = [
     pytest.param({}, COUNT, id="plain"),
-    pytest.param({"progressStream": "LOST"}, COUNT, id="recorded"),
+    pytest.param({"ledgerStream": "LOST"}, COUNT, id="recorded"),
     pytest.param({"atomic": "true"}, ATOMIC_BATCH, id="atomic"),
 ]
 
@@ -124,7 +124,7 @@ def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_n
     origin = nats.filled(COUNT + MORE)
     ways: dict[str, dict[str, str]] = {
         "plain": {},
-        "recorded": {"progressStream": "ZOMBIES"},
+        "recorded": {"ledgerStream": "ZOMBIES"},
         "atomic": {"atomic": "true"},
     }
     targets = {name: nats.stream(allow_atomic=name == "atomic", duplicate_window=WINDOW) for name in ways}
@@ -179,5 +179,5 @@ def test_a_task_that_dies_when_its_rows_are_stored_is_run_again_and_stores_nothi
         os.kill(worker, signal.SIGKILL)
         acks.let_go()
         query.awaitTermination()
-    assert acks.duplicates == (0 if "progressStream" in options else stored)
+    assert acks.duplicates == (0 if "ledgerStream" in options else stored)
     assert data(nats, target) == list(range(COUNT))

@@ -7,22 +7,17 @@
 
 Spark finds the format by itself once this distribution is installed (`pyspark_jetstream`).
 
-- `option_table`, `option_values`, `given`, `options`, `server_options`: the options, one table; how they are read; what
-  contradicts what;
-- `schema`: columns of reads and writes; `filters`: Spark's filters at the server;
-- `offsets`, `planning`: positions to sequences, sequences to partitions;
-- `connections`, `reader`, `range_reader`, `snapshot`, `source`: what runs in Spark's processes to read;
-- `writer`, `message_ids`, `publishing`, `published`: and to write;
-- `stream_options`, `stream_offsets`, `limits`, `stream_heads`, `stream_reader`: micro-batches of a streaming read;
-- `stream_write_options`, `stream_writer`, `duplicate_window`: micro-batches of a streaming write;
-- `progress`, `replay`: what keeps a micro-batch that is run again from being stored twice, however late that is;
-- `conf`, `interpreter`, `registration`: what a session needs, and which Python runs the source; `push_down`: whether
-  Spark may hand filters over;
-- `release`, `checkpoint`: what a stream is told after Spark's commit; `listener`: how far a query is.
+- `source`: what Spark asks first. `registration`, `conf`, `interpreter`: what a session needs, and which Python runs
+  the source. `push_down`: whether Spark may hand over filters. `listener`: the progress of a query.
+- `options`: one table of all options, how their texts are read, and the checked options of each read and write.
+- `connections`: one connection for each worker process. `schema`: the columns of reads and writes.
+- `streams`: sequences and offsets, and the state of the streams.
+- `commit`: what a stream releases after Spark's commit.
+- `read`: batch and streaming reads. `write`: batch and streaming writes.
 """
 
 try:
-    from jetspark.spark.checkpoint import release
+    from jetspark.spark.commit.checkpoint import release_committed
     from jetspark.spark.conf import configure, recommended_conf
     from jetspark.spark.listener import JetStreamListener, QueryProgress, StreamProgress
     from jetspark.spark.registration import register
@@ -41,5 +36,5 @@ __all__ = [
     "configure",
     "recommended_conf",
     "register",
-    "release",
+    "release_committed",
 ]

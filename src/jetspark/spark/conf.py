@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from jetspark.spark.interpreter import choose_interpreter, is_remote
-from jetspark.spark.option_table import OPTIONS
+from jetspark.spark.options.table import OPTIONS
 
 __all__ = ["configure", "recommended_conf"]
 
@@ -52,5 +52,5 @@ def recommended_conf() -> dict[str, str]:
 
 
 def _redacted() -> str:
-    """What Spark looks for in names of options and in values: `url` is its own default, `@` stands behind a login."""
+    """What Spark looks for in names of options and in values: `url` is its own default, `@` follows a login."""
     return "(?i)url|@|" + "|".join(f"^{option.name}$" for option in OPTIONS if option.secret)

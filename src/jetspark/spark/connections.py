@@ -1,10 +1,10 @@
 """One connection for each worker process, kept between tasks.
 
 Spark uses a Python worker for many tasks, one after the other, and connecting costs more than a small task. A
-connection is lent to one user at a time: a second one at the same time gets a connection of its own, and one that was
-in use when something went wrong is not kept. What lay idle is looked at before it is lent again: the server's PINGs are
-answered, and one that the server has closed, or that lay idle for so long that a PING may have gone unanswered, is
-replaced.
+connection is borrowed by one user at a time. A second user at the same time gets another connection. A connection that
+was in use when an error occurred is not kept. An idle connection is checked before it is borrowed again: the server's
+PINGs are answered. It is replaced if the server has closed it, or if it was idle for so long that a PING may have gone
+unanswered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jetspark.bulk import Connection
     from jetspark.wire.options import ConnectOptions
 
-__all__ = ["asking", "close_idle", "lend"]
+__all__ = ["asking", "borrow_connection", "close_idle"]
 
 T = TypeVar("T")
 
@@ -36,8 +36,8 @@ _lock: Final = threading.Lock()  # in the driver a listener's thread comes besid
 
 
 @contextmanager
-def lend(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connection]:
-    """Give a connection for the time of a `with`; it is closed when that ends with an exception.
+def borrow_connection(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connection]:
+    """Borrow a connection for a `with` block. It is closed when the block ends with an exception.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def lend(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connec
     Raises
     ------
     ConnectError, AuthenticationError, TLSError
-        There was none, and the server cannot be reached or does not take us.
+        There was no idle connection, and the server cannot be reached or rejects the login.
     """
     connection = _take_idle(options) or _open(options, retry_timeout)
     try:
@@ -66,10 +66,10 @@ def lend(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connec
 
 
 def asking(options: ConnectOptions, ask: Callable[[Connection], T], retry_timeout: float) -> T:
-    """Return what a question gives that may be repeated; it is, on new connections, for so many seconds."""
+    """Return the result of a request that may be repeated. It is repeated on new connections until `retry_timeout`."""
     from jetspark.bulk.patience import patiently
 
-    with lend(options, retry_timeout) as connection:
+    with borrow_connection(options, retry_timeout) as connection:
         return patiently(connection, lambda: ask(connection), retry_timeout)
 
 

@@ -1,7 +1,7 @@
-"""How far a streaming query is: lag, rate and time of each micro-batch, as log lines, to a callable, or to a subject.
+"""Progress of a streaming query: lag, rate and time of each micro-batch, as log lines, to a callable, or to a subject.
 
-Spark has no metrics of their own for Python sources. But its progress shows the offsets at which a micro-batch began
-and ended, and those at which the streams end, and they say how far behind a query is.
+Spark has no metrics for Python sources. But its progress shows the offsets at which a micro-batch began and ended, and
+the latest offsets of the streams. The lag of a query follows from them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from jetspark.jetstream.names import check_publish_subject
-from jetspark.spark.connections import close_idle, lend
-from jetspark.spark.given import Sealed
-from jetspark.spark.server_options import ServerOptions, server_options
+from jetspark.spark.connections import borrow_connection, close_idle
+from jetspark.spark.options.parsed import RedactedOptions
+from jetspark.spark.options.server import ServerOptions, server_options
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
@@ -41,17 +41,17 @@ class StreamProgress:
     Attributes
     ----------
     start, end
-        Sequences that the batch read, from `start` (included) to `end` (excluded). Of the first batch of a query, Spark
-        does not tell the start: None.
-    behind
-        Sequence behind the last one of the stream when the batch was planned.
+        Sequences that the batch read, from `start` (included) to `end` (excluded). `start` is None
+        for the first batch of a query, because Spark does not report it.
+    latest
+        End of the stream (excluded) when the batch was planned: one above its last sequence.
     lag
         Sequences that were left.
     """
 
     start: int | None
     end: int
-    behind: int
+    latest: int
     lag: int
 
 
@@ -100,7 +100,7 @@ class QueryProgress:
 
 
 def progress_of(progress: StreamingQueryProgress) -> QueryProgress | None:
-    """Take from Spark's progress what concerns JetStream; None when the query reads none."""
+    """Return the part of Spark's progress that concerns JetStream; None when the query reads no JetStream."""
     streams: dict[str, StreamProgress] = {}
     rows = 0
     for source in progress.sources:
@@ -125,7 +125,7 @@ def progress_of(progress: StreamingQueryProgress) -> QueryProgress | None:
 
 
 class JetStreamListener(StreamingQueryListener):
-    """Tells of the queries of a session that read JetStream: `spark.streams.addListener(JetStreamListener())`.
+    """Reports on the queries of a session that read JetStream: `spark.streams.addListener(JetStreamListener())`.
 
     A listener that publishes keeps a connection from one micro-batch to the next. It is closed when a query is idle or
     ends, and by `close`.
@@ -158,13 +158,13 @@ class JetStreamListener(StreamingQueryListener):
         self._on_progress = on_progress
         self._logs = log
         self._subject = None if subject is None else check_publish_subject(subject)
-        self._server: ServerOptions | None = None if subject is None else server_options(Sealed(options or {}))
+        self._server: ServerOptions | None = None if subject is None else server_options(RedactedOptions(options or {}))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to tell yet."""
+        """Nothing to report yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Tell of a micro-batch. What goes wrong is logged: a listener must not disturb the query."""
+        """Report a micro-batch. Errors are logged, because a listener must not disturb the query."""
         progress = progress_of(event.progress)
         if progress is None:
             return
@@ -176,14 +176,14 @@ class JetStreamListener(StreamingQueryListener):
             if self._on_progress is not None:
                 self._on_progress(progress)
         except Exception as error:  # noqa: BLE001 - whatever the callable raises
-            _log.warning("progress of query %s was not told: %s", progress.name or progress.query, error)
+            _log.warning("progress of query %s was not reported: %s", progress.name or progress.query, error)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802, ARG002
-        """Nothing to tell: the last progress holds. Nobody would answer the server's PINGs, so the connection goes."""
+        """Close the connection: while the query is idle, nobody answers the server's PINGs."""
         self.close()
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Say that a query ended, and why when it failed."""
+        """Log why a query failed, and close the connection."""
         if self._logs and event.exception:
             _log.warning("query %s failed: %s", event.id, event.exception.splitlines()[0])
         self.close()
@@ -195,7 +195,7 @@ class JetStreamListener(StreamingQueryListener):
 
     def _publish(self, subject: str, progress: QueryProgress) -> None:
         assert self._server is not None
-        with lend(self._server.connect) as connection:
+        with borrow_connection(self._server.connect) as connection:
             connection.publish(subject, json.dumps(asdict(progress)).encode())
 
 
@@ -204,7 +204,7 @@ def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
     start, end, latest = (_nexts(text) for text in (source.startOffset, source.endOffset, source.latestOffset))
     return {
         stream: StreamProgress(
-            start=start.get(stream), end=at, behind=latest.get(stream, at), lag=max(latest.get(stream, at) - at, 0)
+            start=start.get(stream), end=at, latest=latest.get(stream, at), lag=max(latest.get(stream, at) - at, 0)
         )
         for stream, at in end.items()
     }

@@ -5,23 +5,23 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from jetspark.spark.given import Sealed
-from jetspark.spark.options import either_read_options, read_options, write_options
+from jetspark.spark.options.batch import either_read_options, read_options, write_options
+from jetspark.spark.options.parsed import RedactedOptions
+from jetspark.spark.options.stream_read import stream_read_options
+from jetspark.spark.options.stream_write import stream_write_options
 from jetspark.spark.push_down import takes_filters
-from jetspark.spark.reader import FilteringReader, JetStreamReader
+from jetspark.spark.read.batch_reader import FilteringReader, JetStreamReader
+from jetspark.spark.read.snapshot_reader import FilteringSnapshotReader, SnapshotReader
+from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.schema import read_schema
-from jetspark.spark.snapshot import FilteringSnapshotReader, SnapshotReader
-from jetspark.spark.stream_options import stream_read_options
-from jetspark.spark.stream_reader import JetStreamStreamReader
-from jetspark.spark.stream_write_options import stream_write_options
-from jetspark.spark.stream_writer import JetStreamStreamWriter, plan_stream_write
-from jetspark.spark.writer import JetStreamWriter, plan_write
+from jetspark.spark.write.batch_writer import JetStreamWriter, plan_write
+from jetspark.spark.write.stream_writer import JetStreamStreamWriter, plan_stream_write
 
 __all__ = ["JetStreamDataSource"]
 
 
 class JetStreamDataSource(DataSource):
-    """Streams of NATS JetStream as tables, batch and streaming. Options: `jetspark.spark.option_table`."""
+    """Streams of NATS JetStream as tables, batch and streaming. Options: `jetspark.spark.options.table`."""
 
     @classmethod
     def name(cls) -> str:
@@ -31,11 +31,11 @@ class JetStreamDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of a read; checks the options as well. Raises ConfigError."""
         # Spark asks for the schema before it says whether the read is to be a batch or a stream.
-        return read_schema(either_read_options(Sealed(self.options)).include_headers)
+        return read_schema(either_read_options(RedactedOptions(self.options)).include_headers)
 
     def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader:
         """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""
-        options = read_options(Sealed(self.options))
+        options = read_options(RedactedOptions(self.options))
         filtering = takes_filters(options.push_down_predicate)
         if options.last_per_subject:
             return (FilteringSnapshotReader if filtering else SnapshotReader)(schema, options)
@@ -43,12 +43,12 @@ class JetStreamDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> JetStreamStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of micro-batches. Raises ConfigError as `reader` does."""
-        return JetStreamStreamReader(schema, stream_read_options(Sealed(self.options)))
+        return JetStreamStreamReader(schema, stream_read_options(RedactedOptions(self.options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> JetStreamWriter:
         """Return the writer of a batch. Raises ConfigError as `reader` does, and for the mode `overwrite`."""
-        return plan_write(schema, write_options(Sealed(self.options)), overwrite)
+        return plan_write(schema, write_options(RedactedOptions(self.options)), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> JetStreamStreamWriter:  # noqa: N802
         """Return the writer of a micro-batch. Raises ConfigError as `writer` does."""
-        return plan_stream_write(schema, stream_write_options(Sealed(self.options)), overwrite)
+        return plan_stream_write(schema, stream_write_options(RedactedOptions(self.options)), overwrite)

@@ -1,0 +1,133 @@
+"""Release what a query that has ended had committed.
+
+Spark tells a source of a commit when it makes the next micro-batch, so of the last one it tells only in the next run.
+The checkpoint knows: its newest file under `commits` names the batch, and the file of that number under `offsets` says
+where it ended. They are read by Spark itself, from wherever it keeps checkpoints.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.commit.releaser import Releaser
+from jetspark.spark.connections import close_idle
+from jetspark.spark.options.parsed import RedactedOptions
+from jetspark.spark.options.stream_read import CommitMode, stream_read_options
+from jetspark.spark.streams.offsets import StreamOffset, read_offset
+from jetspark.spark.streams.state import StreamStates
+
+__all__ = ["committed_offset", "release_committed"]
+
+_COMMITS: Final = "commits"
+_OFFSETS: Final = "offsets"
+
+
+def release_committed(
+    checkpoint_location: str, options: Mapping[str, str], spark: SparkSession | None = None
+) -> dict[str, int] | None:
+    """Let the streams of a query that has ended release everything up to its last commit.
+
+    Parameters
+    ----------
+    checkpoint_location
+        The query's `checkpointLocation`.
+    options
+        The options of its `readStream`, among them `commitMode`.
+    spark
+        Session that reads the checkpoint; None takes the active one.
+
+    Returns
+    -------
+    dict[str, int] | None
+        By the stream's name, the first sequence that is kept; None when the query has committed nothing yet. Nothing is
+        released of a stream that does not hold what was committed, because it was made again or an older state was
+        restored.
+
+    Raises
+    ------
+    ConfigError
+        `commitMode` is `none` or does not go with a stream, or the checkpoint is not of these streams.
+    Error
+        The server cannot be reached or refuses.
+    """
+    read = stream_read_options(RedactedOptions(options))
+    if read.release.mode is CommitMode.NONE:
+        raise ConfigError("option commitMode = none: there is nothing to release; say consumer or purge")
+    session = spark or SparkSession.active()
+    batch = _newest(session, checkpoint_location)
+    if batch is None:
+        return None
+    lines = _text(session, f"{checkpoint_location}/{_OFFSETS}/{batch}").splitlines()
+    offsets = committed_offset(lines, read.read.streams, checkpoint_location)
+    states = StreamStates(read)
+    releaser = Releaser(read, states)
+    try:
+        states.refresh(offsets)
+        releaser.prepare(states.infos)
+        mismatched = releaser.release(offsets, strict=True)
+    finally:
+        close_idle(read.read.server.connect)
+    first = {stream: max(states.infos[stream].state.first_seq, 1) for stream in mismatched}  # 0 where nothing ever came
+    return {stream: first.get(stream, offset.next) for stream, offset in offsets.items()}
+
+
+def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -> dict[str, StreamOffset]:
+    """Find the offset of these streams among those of all sources of a query.
+
+    Parameters
+    ----------
+    lines
+        A file of the checkpoint's folder `offsets`.
+    streams
+        Names of the streams.
+    where
+        The checkpoint, for the error.
+
+    Raises
+    ------
+    ConfigError
+        None of the sources reads these streams, and no others.
+    """
+    names = sorted(streams)
+    found = []
+    for document in _documents(lines):
+        entries = document.get("streams")
+        if isinstance(entries, dict):
+            found.append(", ".join(sorted(entries)))
+            if sorted(entries) == names:
+                return read_offset(document, names)
+    there = "; ".join(found) or "no jetstream source"
+    raise ConfigError(f"the checkpoint {where} is of {there}, and option stream says {', '.join(names)}")
+
+
+def _documents(lines: Iterable[str]) -> Iterator[Mapping[str, object]]:
+    """The JSON objects in a file of offsets: one line for each source, with its name before it where it has one."""
+    for line in lines:
+        try:
+            document = json.loads(line[max(line.find("{"), 0) :])
+        except ValueError:
+            continue  # the version of the file, or a source that has no offset yet
+        if isinstance(document, dict):
+            yield document
+
+
+def _newest(spark: SparkSession, checkpoint_location: str) -> int | None:
+    """Number of the last micro-batch that was committed."""
+    try:
+        files = spark.read.format("binaryFile").load(f"{checkpoint_location}/{_COMMITS}").select("path").collect()
+    except AnalysisException:
+        return None  # no such folder: it never ran
+    names = [row.path.rpartition("/")[2] for row in files]
+    return max((int(name) for name in names if name.isdecimal()), default=None)
+
+
+def _text(spark: SparkSession, path: str) -> str:
+    (row,) = spark.read.text(path, wholetext=True).collect()
+    text: str = row[0]
+    return text

@@ -1,0 +1,116 @@
+"""The commit consumer: a durable consumer of a query whose ack floor is what Spark has committed.
+
+Nobody pulls messages from it. As long as it exists, an interest stream retains everything that the query has still to
+read. The metadata of the consumer name the sequence from which that is true. Somebody may delete the consumer, also
+while the query is stopped. The next run then creates a new one, which retains messages only from there on, and knows
+from the metadata which messages may be missing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, StreamState
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.streams.ranges import Loss
+
+__all__ = [
+    "check_commit_consumer",
+    "check_version",
+    "commit_consumer_config",
+    "complete_from",
+    "losses_if_deleted",
+    "possible_losses",
+    "retained_from",
+]
+
+_MARK: Final = "jetspark.follows"
+_SINCE: Final = "jetspark.since"
+_RESET_SINCE: Final = (2, 14)
+"""First server that moves a consumer to a sequence (CONSUMER.RESET)."""
+
+
+def commit_consumer_config(name: str, subjects: tuple[str, ...], since: int | None = None) -> ConsumerConfig:
+    """Return the configuration of a commit consumer that retains everything from `since`; None leaves that open."""
+    return ConsumerConfig(
+        durable_name=name,
+        description="follows a Spark query: its ack floor is what Spark has committed",
+        metadata={_MARK: "ack floor", **({} if since is None else {_SINCE: str(since)})},
+        deliver_policy=DeliverPolicy.ALL,
+        ack_policy=AckPolicy.EXPLICIT,
+        filter_subject=subjects[0] if len(subjects) == 1 else None,
+        filter_subjects=list(subjects) if len(subjects) > 1 else None,
+    )
+
+
+def check_commit_consumer(found: ConsumerConfig, wanted: ConsumerConfig, stream: str) -> None:
+    """Check that the existing consumer is a commit consumer with the same filters. Raises ConfigError if it is not."""
+    where = f"option commitConsumer: consumer {wanted.durable_name} of stream {stream}"
+    if _MARK not in (found.metadata or {}):
+        raise ConfigError(
+            f"{where} was not made for a Spark query, and moving it would skip what others have to read from it; "
+            "choose another name"
+        )
+    if _filters(found) != _filters(wanted):
+        raise ConfigError(
+            f"{where} follows the subjects {', '.join(_filters(found)) or '>'}, and option subject says "
+            f"{', '.join(_filters(wanted)) or '>'}; choose another name, or delete that consumer"
+        )
+
+
+def _filters(config: ConsumerConfig) -> list[str]:
+    return sorted(config.filter_subjects or ([config.filter_subject] if config.filter_subject else []))
+
+
+def check_version(version: str, name: str) -> None:
+    """Check that a server can move the commit consumer. Raises ConfigError."""
+    numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdecimal())
+    if numbers < _RESET_SINCE:
+        raise ConfigError(
+            f"option commitMode = consumer: consumer {name} cannot be moved by a server of version {version}; that "
+            f"needs {'.'.join(map(str, _RESET_SINCE))} or newer"
+        )
+
+
+def retained_from(config: ConsumerConfig) -> int | None:
+    """Return the sequence from which a commit consumer retains everything; None when that was never written down."""
+    text = (config.metadata or {}).get(_SINCE, "")
+    return int(text) if text.isdecimal() else None
+
+
+def complete_from(state: StreamState) -> int:
+    """Return the sequence from which a stream is complete: its first one, or its end when messages were deleted."""
+    return max(state.first_seq if not state.num_deleted else state.last_seq + 1, 1)
+
+
+def possible_losses(stream: str, name: str, at: int, since: int) -> list[Loss]:
+    """Return what an interest stream may lack from `at` on, if its commit consumer retains messages from `since` on."""
+    if since <= at:
+        return []
+    reason = (
+        f"consumer {name}, for which the stream keeps its messages, was deleted and made again; of sequences {at} to "
+        f"{since - 1} the stream has dropped what no other consumer had to read"
+    )
+    return [Loss(stream, None, None, reason)]
+
+
+def losses_if_deleted(stream: str, name: str, first: int, last: int, found: ConsumerConfig | None) -> list[Loss]:
+    """Return what the stream may have dropped of a range before it was read. The consumer found afterwards tells it.
+
+    Parameters
+    ----------
+    stream, name
+        The stream, and the consumer that should have retained the range.
+    first, last
+        First and last sequence of the range.
+    found
+        Configuration of that consumer; None when it does not exist.
+    """
+    since = None if found is None else retained_from(found)
+    if since is not None and since <= first:
+        return []
+    reason = (
+        f"consumer {name}, for which the stream keeps its messages, was deleted while sequences {first} to {last} were "
+        "read; of them the stream may have dropped before what no other consumer had to read"
+    )
+    return [Loss(stream, None, None, reason)]

@@ -1,0 +1,253 @@
+"""The checked options of batch reads and batch writes, and what streaming reads and writes share with them.
+
+Errors are raised before anything is done, and name the option: a wrong value, or two options that contradict each
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.names import check_publish_subject
+from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
+from jetspark.jetstream.times import format_rfc3339
+from jetspark.spark.options import table
+from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
+from jetspark.spark.options.server import ServerOptions, make_server_options
+from jetspark.spark.options.table import Option, Use
+from jetspark.spark.options.values import Position, PositionKind
+
+__all__ = [
+    "EARLIEST",
+    "ENDS",
+    "LATEST",
+    "STARTS",
+    "ReadOptions",
+    "WriteOptions",
+    "either_read_options",
+    "make_read_options",
+    "make_write_options",
+    "read_options",
+    "write_options",
+]
+
+STARTS: Final[tuple[Option[object], ...]] = (
+    table.STARTING_OFFSETS,
+    table.STARTING_TIMESTAMP,
+    table.STARTING_BY_TIMESTAMP,
+)
+ENDS: Final[tuple[Option[object], ...]] = (
+    table.ENDING_OFFSETS,
+    table.ENDING_TIMESTAMP,
+    table.ENDING_BY_TIMESTAMP,
+)
+EARLIEST: Final = Position(PositionKind.EARLIEST)
+LATEST: Final = Position(PositionKind.LATEST)
+_OF_A_RANGE: Final = (*STARTS, *ENDS, table.MIN_PARTITIONS, table.MAX_RECORDS_PER_PARTITION)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a read was asked for.
+
+    Attributes
+    ----------
+    server
+        How to reach JetStream.
+    streams
+        Names of the streams.
+    subjects
+        Subject filters, none of which contains another; none for everything.
+    starts, ends
+        For each stream where to begin (included) and where to end (excluded; a streaming query has no end).
+    min_partitions, max_records_per_partition
+        How to split; None leaves it to the planning.
+    push_down_predicate
+        Whether the server applies conditions; None where it is not said.
+    include_headers
+        The schema has the column `headers`.
+    fail_on_data_loss
+        Whether missing messages are an error or a warning.
+    batch_rows, batch_bytes, bytes_in_flight
+        Bounds of the record batches and of what is under way.
+    retry_timeout
+        Seconds that a task goes on trying when the server is away.
+    last_per_subject
+        Only the last message of every subject.
+    """
+
+    server: ServerOptions
+    streams: tuple[str, ...]
+    subjects: tuple[str, ...]
+    starts: Mapping[str, Position]
+    ends: Mapping[str, Position]
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    push_down_predicate: bool | None
+    include_headers: bool
+    fail_on_data_loss: bool
+    batch_rows: int
+    batch_bytes: int
+    bytes_in_flight: int
+    retry_timeout: float
+    last_per_subject: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a batch write was asked for.
+
+    Attributes
+    ----------
+    server
+        How to reach JetStream.
+    subject
+        Subject of all rows; None takes the column.
+    dedup
+        Give rows without a `msg_id` a message id.
+    max_pending
+        Most messages without acknowledgement.
+    ack_timeout
+        Seconds to wait for an acknowledgement.
+    retry_timeout
+        Seconds that a task goes on trying when the server is away.
+    expected_stream
+        Stream that all rows are meant for; None takes any.
+    atomic
+        Publish in atomic batches.
+    """
+
+    server: ServerOptions
+    subject: str | None
+    dedup: bool
+    max_pending: int
+    ack_timeout: float
+    retry_timeout: float
+    expected_stream: str | None
+    atomic: bool
+
+
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """Check the options of a batch read. Raises ConfigError."""
+    return make_read_options(ParsedOptions(options, Use.READ), EARLIEST)
+
+
+def either_read_options(options: Mapping[str, str]) -> ReadOptions:
+    """Check what holds for the options of a batch read and of a streaming one. Raises ConfigError."""
+    return make_read_options(ParsedOptions(options, Use.READ_STREAM), EARLIEST)
+
+
+def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
+    """Check the options of a read, which begins at `start` unless they say otherwise. Raises ConfigError."""
+    streams = parsed[table.STREAM]
+    if not streams:
+        raise ConfigError("option stream must be given: the name of the stream to read, or several with commas between")
+    subjects = reduce_filters(parsed[table.SUBJECT])
+    starts = _positions(
+        parsed, streams, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
+    )
+    ends = _positions(parsed, streams, LATEST, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
+    if parsed.use is Use.READ:
+        for stream in streams:
+            _check_order(stream, *starts[stream], *ends[stream])
+    return ReadOptions(
+        server=make_server_options(parsed),
+        streams=streams,
+        subjects=() if subjects == (EVERYTHING,) else subjects,
+        starts={stream: starts[stream][1] for stream in streams},
+        ends={stream: ends[stream][1] for stream in streams},
+        min_partitions=parsed[table.MIN_PARTITIONS],
+        max_records_per_partition=parsed[table.MAX_RECORDS_PER_PARTITION],
+        push_down_predicate=parsed[table.PUSH_DOWN_PREDICATE],
+        include_headers=parsed[table.INCLUDE_HEADERS],
+        fail_on_data_loss=parsed[table.FAIL_ON_DATA_LOSS],
+        batch_rows=parsed[table.ARROW_BATCH_ROWS],
+        batch_bytes=parsed[table.ARROW_BATCH_BYTES],
+        bytes_in_flight=parsed[table.MAX_BYTES_IN_FLIGHT],
+        retry_timeout=parsed[table.RETRY_TIMEOUT],
+        last_per_subject=_is_last_per_subject(parsed),
+    )
+
+
+def _is_last_per_subject(parsed: ParsedOptions) -> bool:
+    """Whether a read is a snapshot, for which there is neither a range nor a way to split it."""
+    if parsed[table.READ_MODE] == "all":
+        return False
+    for option in _OF_A_RANGE:
+        if option in parsed:
+            raise conflicting_options(option, table.READ_MODE, f" = {parsed[table.READ_MODE]}")
+    return True
+
+
+def write_options(options: Mapping[str, str]) -> WriteOptions:
+    """Check the options of a batch write. Raises ConfigError."""
+    return make_write_options(ParsedOptions(options, Use.WRITE))
+
+
+def make_write_options(parsed: ParsedOptions) -> WriteOptions:
+    """Check the options of a write. Raises ConfigError."""
+    subjects = parsed[table.SUBJECT]
+    if len(subjects) > 1:
+        raise ConfigError(f"option subject names {len(subjects)} subjects; all rows can be published to one only")
+    with option_errors(table.SUBJECT):
+        subject = check_publish_subject(subjects[0]) if subjects else None
+    return WriteOptions(
+        server=make_server_options(parsed),
+        subject=subject,
+        dedup=parsed[table.DEDUP] == "auto",
+        max_pending=parsed[table.MAX_PENDING_ACKS],
+        ack_timeout=parsed[table.ACK_TIMEOUT],
+        retry_timeout=parsed[table.RETRY_TIMEOUT],
+        expected_stream=parsed[table.EXPECTED_STREAM],
+        atomic=parsed[table.ATOMIC],
+    )
+
+
+def _positions(
+    parsed: ParsedOptions,
+    streams: tuple[str, ...],
+    default: Position,
+    timestamp: Option[int | None],
+    by_timestamp: Option[dict[str, int] | None],
+    offsets: Option[Position | dict[str, Position]],
+) -> dict[str, tuple[Option[object], Position]]:
+    """For each stream the option that decides and the position; a time goes before a sequence, as in Kafka's source."""
+    time, times, position = parsed[timestamp], parsed[by_timestamp], parsed[offsets]
+    if offsets not in parsed:
+        position = default
+    if time is not None:
+        return {stream: (timestamp, Position(PositionKind.TIME, time)) for stream in streams}
+    if times is not None:
+        _check_streams(by_timestamp, times, streams)
+        return {stream: (by_timestamp, Position(PositionKind.TIME, times[stream])) for stream in streams}
+    if isinstance(position, Position):
+        return dict.fromkeys(streams, (offsets, position))
+    _check_streams(offsets, position, streams)
+    return {stream: (offsets, position[stream]) for stream in streams}
+
+
+def _check_streams(option: Option[object], named: Mapping[str, object], streams: tuple[str, ...]) -> None:
+    for name in named:
+        if name not in streams:
+            raise ConfigError(f"option {option.name} names stream {name}, option stream does not: {', '.join(streams)}")
+    for name in streams:
+        if name not in named:
+            raise ConfigError(f"option {option.name} says nothing of stream {name}; give a position for every stream")
+
+
+def _check_order(
+    stream: str, start_option: Option[object], start: Position, end_option: Option[object], end: Position
+) -> None:
+    if start.kind is PositionKind.LATEST:
+        raise ConfigError(f"option {start_option.name}: a batch read that starts at the latest message reads nothing")
+    if end.kind is PositionKind.EARLIEST:
+        raise ConfigError(f"option {end_option.name}: a batch read that ends at the earliest message reads nothing")
+    if start.kind is end.kind and start.value > end.value:
+        values = [format_rfc3339(p.value) if p.kind is PositionKind.TIME else str(p.value) for p in (start, end)]
+        raise ConfigError(
+            f"option {start_option.name} ({values[0]}) is after option {end_option.name} ({values[1]}) "
+            f"for stream {stream}"
+        )

@@ -1,0 +1,125 @@
+"""Parses the options that Spark hands over, each by its row of the table. An error names the option.
+
+For an option that does not exist, the error names the nearest one that does. Options for another use are allowed, so
+that a table that is read and written has one set of options. No message and no `repr` shows the value of a secret
+option.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, TypeVar, cast
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.options import table
+from jetspark.spark.options.table import OPTIONS, Option, Use
+
+__all__ = ["ParsedOptions", "RedactedOptions", "conflicting_options", "option_errors"]
+
+T = TypeVar("T")
+
+_BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
+_OTHER_NAMES: Final = {
+    **{option.kafka.lower(): option for option in OPTIONS if option.kafka and option.kafka.lower() not in _BY_NAME},
+    "path": table.STREAM,
+    "streams": table.STREAM,
+    "filtersubjects": table.SUBJECT,
+    "url": table.SERVERS,
+}
+_SPARKS_OWN: Final = frozenset(
+    {
+        "checkpointlocation",
+        "queryname",
+        "asyncprogresstrackingenabled",
+        "asyncprogresstrackingcheckpointintervalms",
+        "_asyncprogresstrackingoverridesinksupportcheck",
+    }
+)
+"""What Spark reads of the options of `writeStream`, and hands over with ours."""
+
+
+class RedactedOptions(Mapping[str, str]):
+    """Options that show neither names nor values, wherever they are printed."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} options>"
+
+    def __getitem__(self, name: str) -> str:
+        return self._options[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._options)
+
+    def __len__(self) -> int:
+        return len(self._options)
+
+
+@contextmanager
+def option_errors(option: Option[object]) -> Iterator[None]:
+    """Raise a ValueError of the `with` block as a ConfigError that names the option."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(f"option {option.name}: {error}") from None
+
+
+class ParsedOptions:
+    """The parsed values of the given options. The other options have their defaults.
+
+    Parameters
+    ----------
+    options
+        As Spark hands them over.
+    use
+        What for. Options for something else are read all the same.
+    """
+
+    def __init__(self, options: Mapping[str, str], use: Use) -> None:
+        self.use = use
+        self._values: dict[str, object] = {}
+        for name in options:  # no value in a local variable: Spark can print those with a traceback
+            if use is Use.WRITE_STREAM and name.lower() in _SPARKS_OWN:
+                continue
+            option = _BY_NAME.get(name.lower())
+            if option is None:
+                raise ConfigError(_unknown(name, use))
+            self._values[option.name] = _value(option, options[name])
+
+    def __contains__(self, option: Option[object]) -> bool:
+        return option.name in self._values
+
+    def __getitem__(self, option: Option[T]) -> T:
+        return cast("T", self._values.get(option.name, option.default))
+
+
+def _value(option: Option[T], text: str) -> T:
+    try:
+        return option.read(text)
+    except ValueError as error:
+        if option.secret:
+            raise ConfigError(f"option {option.name} cannot be read (its value is not shown)") from None
+        raise ConfigError(f"option {option.name} is {_shown(text)}: {error}") from None
+
+
+def _shown(text: str) -> str:
+    # URLs may hold a password.
+    return repr(text if len(text) <= 200 else f"{text[:200]}...") if "@" not in text else "not shown"
+
+
+def _unknown(name: str, use: Use) -> str:
+    fitting = {key: option for key, option in _BY_NAME.items() if option.use in use.takes}
+    nearest = (
+        _OTHER_NAMES.get(name.lower()) or _BY_NAME[difflib.get_close_matches(name.lower(), fitting, n=1, cutoff=0.0)[0]]
+    )
+    names = ", ".join(sorted(option.name for option in fitting.values()))
+    return f"there is no option {name!r}; did you mean {nearest.name}? The options for a {use.value} are: {names}"
+
+
+def conflicting_options(one: Option[object], other: Option[object], value: str = "") -> ConfigError:
+    """Return the error that names two options of which only one can be given."""
+    return ConfigError(f"options {one.name} and {other.name}{value} contradict each other; give one of them")

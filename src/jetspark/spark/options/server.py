@@ -1,0 +1,137 @@
+"""How to reach JetStream, from the options: addresses, login, TLS, domain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.names import api_prefix
+from jetspark.spark.options import table
+from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
+from jetspark.spark.options.table import Use
+from jetspark.spark.options.values import read_texts
+from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address
+
+if TYPE_CHECKING:
+    from jetspark.bulk import Connection
+    from jetspark.jetstream.api import Request
+
+__all__ = ["ServerOptions", "make_server_options", "server_options"]
+
+T = TypeVar("T")
+
+SERVERS_VARIABLE: Final = "NATS_URL"
+_DEFAULT_SERVERS: Final = "nats://localhost:4222"
+_LOGINS: Final = (table.USER, table.TOKEN, table.CREDENTIALS, table.CREDENTIALS_TEXT, table.NKEY_SEED)
+_TLS: Final = (
+    table.TLS_CA,
+    table.TLS_CERT,
+    table.TLS_KEY,
+    table.TLS_KEY_PASSWORD,
+    table.TLS_HOSTNAME,
+    table.TLS_VERIFY,
+    table.TLS_FIRST,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How to reach JetStream: part of the options for reading and for writing.
+
+    Attributes
+    ----------
+    connect
+        How to open a connection.
+    api
+        Prefix of the JetStream API, with its final dot.
+    request_timeout
+        Seconds to wait for an answer of the API.
+    """
+
+    connect: ConnectOptions
+    api: str
+    request_timeout: float
+
+    def request(self, connection: Connection, request: Request[T]) -> T:
+        """Send a request of the API and return what the answer means. Raises APIError, TimeoutError, ..."""
+        return connection.request(request, timeout=self.request_timeout, prefix=self.api)
+
+    def first_sequence_at(self, connection: Connection, stream: str, ns: int) -> int:
+        """Return the first sequence stored at or after a time, one above the last if there is none. Raises as above."""
+        from jetspark.bulk import first_sequence_at
+
+        return first_sequence_at(connection, stream, ns, timeout=self.request_timeout, prefix=self.api)
+
+
+def server_options(options: Mapping[str, str]) -> ServerOptions:
+    """Check the options that say how to reach JetStream. Raises ConfigError."""
+    return make_server_options(ParsedOptions(options, Use.BOTH))
+
+
+def make_server_options(parsed: ParsedOptions) -> ServerOptions:
+    """Check them. Raises ConfigError."""
+    _check_login(parsed)
+    _check_tls(parsed)
+    if table.DOMAIN in parsed and table.API_PREFIX in parsed:
+        raise conflicting_options(table.DOMAIN, table.API_PREFIX)
+    with option_errors(table.DOMAIN if table.DOMAIN in parsed else table.API_PREFIX):
+        api = api_prefix(parsed[table.DOMAIN], parsed[table.API_PREFIX])
+    servers = parsed[table.SERVERS]
+    option = "option servers" if servers else f"environment variable {SERVERS_VARIABLE}"
+    servers = servers or read_texts(os.environ.get(SERVERS_VARIABLE) or _DEFAULT_SERVERS)
+    try:
+        addresses = [parse_address(url) for url in servers]
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error}") from None
+    login = next((login for login in _LOGINS if login in parsed), None)
+    if login is not None and any(address.user or address.token for address in addresses):
+        if table.SERVERS in parsed:
+            raise ConfigError(f"options servers and {login.name} contradict each other: both hold a login")
+        servers = tuple(str(address) for address in addresses)  # the option goes before the environment
+    connect = ConnectOptions(
+        servers=servers,
+        user=parsed[table.USER],
+        password=parsed[table.PASSWORD],
+        token=parsed[table.TOKEN],
+        credentials_file=parsed[table.CREDENTIALS],
+        credentials=parsed[table.CREDENTIALS_TEXT],
+        nkey_seed=parsed[table.NKEY_SEED],
+        tls=_tls_options(parsed) if any(option in parsed for option in _TLS) else None,
+        name=parsed[table.CONNECTION_NAME],
+        inbox_prefix=parsed[table.INBOX_PREFIX],
+        connect_timeout=parsed[table.CONNECT_TIMEOUT],
+    )
+    return ServerOptions(connect, api, parsed[table.REQUEST_TIMEOUT])
+
+
+def _check_login(parsed: ParsedOptions) -> None:
+    logins = [option for option in _LOGINS if option in parsed]
+    if len(logins) > 1:
+        raise conflicting_options(logins[0], logins[1])
+    if table.PASSWORD in parsed and table.USER not in parsed:
+        raise ConfigError("option password needs option user beside it")
+
+
+def _check_tls(parsed: ParsedOptions) -> None:
+    for option, needed in ((table.TLS_KEY, table.TLS_CERT), (table.TLS_KEY_PASSWORD, table.TLS_CERT)):
+        if option in parsed and needed not in parsed:
+            raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
+    if not parsed[table.TLS_VERIFY]:
+        for option in (table.TLS_CA, table.TLS_HOSTNAME):
+            if option in parsed:
+                raise conflicting_options(option, table.TLS_VERIFY, " = false")
+
+
+def _tls_options(parsed: ParsedOptions) -> TLSOptions:
+    return TLSOptions(
+        ca_file=parsed[table.TLS_CA],
+        cert_file=parsed[table.TLS_CERT],
+        key_file=parsed[table.TLS_KEY],
+        key_password=parsed[table.TLS_KEY_PASSWORD],
+        server_hostname=parsed[table.TLS_HOSTNAME],
+        verify=parsed[table.TLS_VERIFY],
+        handshake_first=parsed[table.TLS_FIRST],
+    )

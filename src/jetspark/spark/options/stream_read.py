@@ -1,0 +1,163 @@
+"""The options of a streaming read: those of a batch read, the size of a micro-batch, and the commit mode.
+
+Where the options contradict each other, or one makes no sense without another, the error names both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.options import table
+from jetspark.spark.options.batch import EARLIEST, ENDS, LATEST, STARTS, ReadOptions, make_read_options
+from jetspark.spark.options.parsed import ParsedOptions
+from jetspark.spark.options.table import Option, Use
+
+__all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "TriggerLimits", "stream_read_options"]
+
+
+class CommitMode(Enum):
+    """What happens to a stream after Spark has committed a micro-batch."""
+
+    NONE = "none"
+    """Nothing: the stream's own limits decide what it keeps."""
+    CONSUMER = "consumer"
+    """The ack floor of a durable consumer moves: interest streams release, and the server shows Spark's lag."""
+    PURGE = "purge"
+    """What was read is purged, within the filter: for work queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOptions:
+    """How a stream releases messages after a commit.
+
+    Attributes
+    ----------
+    mode
+        See `CommitMode`.
+    consumer
+        Name of the durable consumer; empty unless the mode is `CONSUMER`.
+    allow_purge
+        Purge streams that are no work queues, too.
+    """
+
+    mode: CommitMode
+    consumer: str
+    allow_purge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerLimits:
+    """Size of a micro-batch.
+
+    Attributes
+    ----------
+    max_offsets
+        Most sequences.
+    max_bytes
+        About the most bytes.
+    min_offsets
+        Sequences below which no micro-batch is made before `max_delay` seconds are over.
+    max_delay
+        See there.
+    """
+
+    max_offsets: int | None = None
+    max_bytes: int | None = None
+    min_offsets: int | None = None
+    max_delay: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReadOptions:
+    """What a streaming read was asked for.
+
+    Attributes
+    ----------
+    read
+        What it has in common with a batch read.
+    limits
+        How large a micro-batch may be, and how small.
+    poll_interval
+        Seconds between two questions to the server while nothing is new.
+    release
+        What the stream releases after a commit.
+    """
+
+    read: ReadOptions
+    limits: TriggerLimits
+    poll_interval: float
+    release: ReleaseOptions
+
+
+def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
+    """Check the options of a streaming read. Raises ConfigError."""
+    parsed = ParsedOptions(options, Use.READ_STREAM)
+    for option in ENDS:
+        if option in parsed:
+            raise ConfigError(
+                f"option {option.name} is for batch reads: a streaming query has no end; leave it out "
+                "(Trigger.AvailableNow stops at what is there when the query starts)"
+            )
+    if parsed[table.READ_MODE] != "all":
+        raise ConfigError(
+            f"option {table.READ_MODE.name} = {parsed[table.READ_MODE]} is for batch reads; a stream is joined with a "
+            "snapshot by reading that in foreachBatch, or once before the query starts"
+        )
+    release = _release_options(parsed)
+    purging = release.mode is CommitMode.PURGE
+    return StreamReadOptions(
+        read=make_read_options(parsed, EARLIEST if purging else LATEST),
+        limits=_limits(parsed),
+        poll_interval=parsed[table.POLL_INTERVAL],
+        release=release,
+    )
+
+
+def _limits(parsed: ParsedOptions) -> TriggerLimits:
+    most, least = parsed[table.MAX_OFFSETS_PER_TRIGGER], parsed[table.MIN_OFFSETS_PER_TRIGGER]
+    if most is not None and least is not None and least > most:
+        raise ConfigError(
+            f"options {table.MIN_OFFSETS_PER_TRIGGER.name} ({least}) and {table.MAX_OFFSETS_PER_TRIGGER.name} ({most}) "
+            "contradict each other: the least is more than the most"
+        )
+    _check_beside(parsed, table.MAX_TRIGGER_DELAY, table.MIN_OFFSETS_PER_TRIGGER)
+    return TriggerLimits(most, parsed[table.MAX_BYTES_PER_TRIGGER], least, parsed[table.MAX_TRIGGER_DELAY])
+
+
+def _release_options(parsed: ParsedOptions) -> ReleaseOptions:
+    mode = CommitMode(parsed[table.COMMIT_MODE])
+    consumer = parsed[table.COMMIT_CONSUMER]
+    if mode is CommitMode.CONSUMER and consumer is None:
+        raise ConfigError(
+            f"option {table.COMMIT_MODE.name} = {mode.value} needs option {table.COMMIT_CONSUMER.name} beside it: the "
+            "name of a durable consumer that belongs to this query"
+        )
+    if mode is not CommitMode.CONSUMER and table.COMMIT_CONSUMER in parsed:
+        raise _mode_conflict(table.COMMIT_CONSUMER, mode)
+    if mode is not CommitMode.PURGE and parsed[table.ALLOW_PURGE]:
+        raise _mode_conflict(table.ALLOW_PURGE, mode)
+    if mode is CommitMode.PURGE:
+        _check_purged_start(parsed)
+    return ReleaseOptions(mode, consumer or "", parsed[table.ALLOW_PURGE])
+
+
+def _check_purged_start(parsed: ParsedOptions) -> None:
+    """A purge reaches back to the first message, so what lies before the start would go without having been read."""
+    for option in STARTS:
+        if option in parsed and parsed[option] != EARLIEST:
+            raise ConfigError(
+                f"options {table.COMMIT_MODE.name} = purge and {option.name} contradict each other: what lies before "
+                "the start would be purged without having been read; start at the earliest message"
+            )
+
+
+def _check_beside(parsed: ParsedOptions, option: Option[object], needed: Option[object]) -> None:
+    if option in parsed and needed not in parsed:
+        raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
+
+
+def _mode_conflict(option: Option[object], mode: CommitMode) -> ConfigError:
+    return ConfigError(f"options {option.name} and {table.COMMIT_MODE.name} = {mode.value} contradict each other")

@@ -1,0 +1,57 @@
+"""The options of a streaming write: those of a batch write, and what is done about micro-batches that are run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.options import table
+from jetspark.spark.options.batch import WriteOptions, make_write_options
+from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
+from jetspark.spark.options.table import Use
+
+__all__ = ["StreamWriteOptions", "stream_write_options"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWriteOptions:
+    """What a streaming write was asked for.
+
+    Attributes
+    ----------
+    write
+        What it has in common with a batch write.
+    ledger_stream
+        Stream that records the progress of each task; None for none.
+    ledger_retention
+        Seconds for which it holds that of a task that does not run again.
+    max_replay_delay
+        Seconds after which a micro-batch may be run again.
+    """
+
+    write: WriteOptions
+    ledger_stream: str | None
+    ledger_retention: float
+    max_replay_delay: float
+
+
+def stream_write_options(options: Mapping[str, str]) -> StreamWriteOptions:
+    """Check the options of a streaming write. Raises ConfigError."""
+    parsed = ParsedOptions(options, Use.WRITE_STREAM)
+    write = make_write_options(parsed)
+    ledger = parsed[table.LEDGER_STREAM]
+    if ledger is not None and not write.dedup:
+        raise conflicting_options(table.LEDGER_STREAM, table.DEDUP, " = off")
+    retention, delay = parsed[table.LEDGER_RETENTION], parsed[table.MAX_REPLAY_DELAY]
+    if ledger is None and table.LEDGER_RETENTION in parsed:
+        raise ConfigError(
+            f"option {table.LEDGER_RETENTION.name} needs option {table.LEDGER_STREAM.name} beside it: the stream "
+            "of the records"
+        )
+    if ledger is not None and retention < delay:
+        raise ConfigError(
+            f"options {table.LEDGER_RETENTION.name} ({retention:g} s) and {table.MAX_REPLAY_DELAY.name} ({delay:g} "
+            "s) contradict each other: a record would go while its micro-batch may still be run again"
+        )
+    return StreamWriteOptions(write, ledger, retention, delay)

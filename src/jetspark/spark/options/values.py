@@ -1,0 +1,238 @@
+"""How the text of an option becomes a value: durations, sizes, switches, lists, positions in a stream.
+
+Spark hands every option over as text. Each reader here takes the text and returns a value or raises ValueError with a
+text that says what would have been right; the option's name, and whether the value may be shown, is the caller's
+business (`jetspark.spark.options.parsed`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import Enum
+from typing import Final, TypeVar
+
+from jetspark.jetstream.names import check_filter_subject, check_stream_name
+from jetspark.jetstream.times import parse_rfc3339, time_ns
+
+__all__ = [
+    "Position",
+    "PositionKind",
+    "at_least",
+    "one_of",
+    "read_count",
+    "read_duration",
+    "read_flag",
+    "read_offsets",
+    "read_size",
+    "read_streams",
+    "read_subjects",
+    "read_text",
+    "read_texts",
+    "read_time",
+    "read_times",
+]
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|sec|m|min|h|hr|d|day)?", re.ASCII)
+_DURATION_UNITS: Final = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "hr": 3600.0,
+    "d": 86_400.0,
+    "day": 86_400.0,
+}
+_SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?", re.ASCII)
+_SIZE_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_FLAGS: Final = {"true": True, "false": False}
+
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+
+
+class PositionKind(Enum):
+    """What a position counts in."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    SEQUENCE = "sequence"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where reading a stream begins (included) or ends (excluded).
+
+    Attributes
+    ----------
+    kind
+        The first message, the end of the stream, a sequence, or the first message stored at or after a time.
+    value
+        The sequence, or the time in nanoseconds since 1970.
+    """
+
+    kind: PositionKind
+    value: int = 0
+
+
+def read_text(text: str) -> str:
+    """Take any text that is not empty."""
+    if not text.strip():
+        raise ValueError("it is empty")
+    return text.strip()
+
+
+def read_texts(text: str) -> tuple[str, ...]:
+    """Read a list with commas; repeats are dropped."""
+    items = tuple(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
+    if not items:
+        raise ValueError("it is empty")
+    return items
+
+
+def read_streams(text: str) -> tuple[str, ...]:
+    """Read stream names with commas between them."""
+    return tuple(check_stream_name(name) for name in read_texts(text))
+
+
+def read_subjects(text: str) -> tuple[str, ...]:
+    """Read subject filters with commas between them."""
+    return tuple(check_filter_subject(subject) for subject in read_texts(text))
+
+
+def read_flag(text: str) -> bool:
+    """Read `true` or `false`."""
+    try:
+        return _FLAGS[text.strip().lower()]
+    except KeyError:
+        raise ValueError("it must be true or false") from None
+
+
+def read_count(text: str) -> int:
+    """Read a whole number from 1 up."""
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ValueError("it must be a whole number from 1 up")
+    return int(text)
+
+
+def read_duration(text: str) -> float:
+    """Read a duration such as `500ms`, `30s`, `2m`, or a number of milliseconds; returns seconds, more than 0."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    seconds = float(match[1]) * _DURATION_UNITS[match[2] or "ms"] if match else 0.0
+    if seconds <= 0:
+        raise ValueError("it must be a duration above 0, such as 500ms, 30s or 2m; a plain number counts milliseconds")
+    return seconds
+
+
+def read_size(text: str) -> int:
+    """Read a number of bytes such as `65536`, `512k`, `8m` or `1g` (powers of 1,024)."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    size = int(match[1]) * _SIZE_UNITS[match[2]] if match else 0
+    if size <= 0:
+        raise ValueError("it must be a number of bytes above 0, such as 65536, 512k or 8m")
+    return size
+
+
+def read_time(text: str) -> int:
+    """Read milliseconds since 1970 or ISO 8601 text with a time zone; returns nanoseconds since 1970."""
+    text = text.strip()
+    if re.fullmatch(r"-?\d+", text, re.ASCII):
+        return int(text) * 1_000_000
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("it must be milliseconds since 1970, or a time such as 2026-03-01T12:00:00Z") from None
+    try:
+        return time_ns(moment)
+    except ValueError:
+        raise ValueError(f"it has no time zone; write {_with_zone(text)} or another offset") from None
+
+
+def read_times(text: str) -> dict[str, int]:
+    """Read JSON that gives a time for each stream; returns nanoseconds since 1970."""
+    times = {}
+    for stream, value in _read_object(text, "{'ORDERS': 1767225600000}").items():
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError(f"the time of stream {stream} must be milliseconds since 1970 or ISO 8601 text")  # noqa: TRY004 - a bad value
+        try:
+            times[stream] = read_time(str(value))
+        except ValueError as error:
+            raise ValueError(f"the time of stream {stream}: {error}") from None
+    return times
+
+
+def read_offsets(text: str) -> Position | dict[str, Position]:
+    """Read `earliest`, `latest`, or JSON that gives a sequence for each stream (-2 earliest, -1 latest)."""
+    word = text.strip().lower()
+    if word in {PositionKind.EARLIEST.value, PositionKind.LATEST.value}:
+        return Position(PositionKind(word))
+    return {stream: _read_sequence(stream, value) for stream, value in _read_object(text, '{"ORDERS": 17}').items()}
+
+
+def at_least(least: N, read: Callable[[str], N]) -> Callable[[str], N]:
+    """Make a reader that takes no number below `least`."""
+
+    def bounded(text: str) -> N:
+        value = read(text)
+        if value < least:
+            raise ValueError(f"it must be {least} or more")
+        return value
+
+    return bounded
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """Make a reader of one of some words, whatever their case."""
+    known = {word.lower(): word for word in words}
+
+    def choice(text: str) -> str:
+        try:
+            return known[text.strip().lower()]
+        except KeyError:
+            raise ValueError(f"it must be {' or '.join(words)}") from None
+
+    return choice
+
+
+def _read_sequence(stream: str, value: object) -> Position:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"the position of stream {stream} must be a whole number")  # noqa: TRY004 - a bad value
+    if value == _LATEST:
+        return Position(PositionKind.LATEST)
+    if value == _EARLIEST:
+        return Position(PositionKind.EARLIEST)
+    if value < 1:
+        raise ValueError(f"the position of stream {stream} is {value}; sequences start at 1 (-2 earliest, -1 latest)")
+    return Position(PositionKind.SEQUENCE, value)
+
+
+def _read_object(text: str, example: str) -> dict[str, object]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"it must be JSON with the streams' names as keys, such as {example}")
+    return {check_stream_name(name): item for name, item in value.items()}
+
+
+def _with_zone(text: str) -> str:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return f"{text}Z"
+    return f"{text}T00:00:00Z"

@@ -1,0 +1,152 @@
+"""How much of a stream goes into a micro-batch. Nothing here asks a server or a clock.
+
+Spark passes one limit at a time to a Python source. What it cannot express (two limits at once, a delay) is done here.
+A limit that Spark leaves out, as `Trigger.Once` does, has no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, ReadMinRows
+
+from jetspark.spark.options.stream_read import TriggerLimits
+from jetspark.spark.read.partitions import shares
+
+__all__ = ["Backlog", "IdlePoll", "TriggerPacer", "allocate", "default_read_limit", "effective_limits"]
+
+_FIRST_WAIT: Final = 0.01
+_SHARE: Final = 0.2
+_SPARKS_PAUSE: Final = 0.1
+"""Longest time in seconds until Spark asks again, when it has nothing else to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The messages of one stream that are still to be read.
+
+    Attributes
+    ----------
+    size
+        Sequences.
+    message_bytes
+        Bytes of a message, on average.
+    """
+
+    size: int
+    message_bytes: int
+
+
+def default_read_limit(limits: TriggerLimits) -> ReadLimit:
+    """Return the one limit that is passed to Spark."""
+    if limits.max_offsets is not None:
+        return ReadMaxRows(limits.max_offsets)
+    if limits.max_bytes is not None:
+        return ReadMaxBytes(limits.max_bytes)
+    if limits.min_offsets is not None:
+        return ReadMinRows(limits.min_offsets)
+    return ReadAllAvailable()
+
+
+def effective_limits(limits: TriggerLimits, limit: ReadLimit) -> TriggerLimits:
+    """Return the limits that apply when Spark asks with this one: its number replaces ours, the others stay."""
+    if isinstance(limit, ReadAllAvailable):
+        return TriggerLimits()
+    if isinstance(limit, ReadMaxRows):
+        return replace(limits, max_offsets=limit.max_rows)
+    if isinstance(limit, ReadMaxBytes):
+        return replace(limits, max_bytes=limit.max_bytes)
+    if isinstance(limit, ReadMinRows):
+        return replace(limits, min_offsets=limit.min_rows)
+    return limits
+
+
+def allocate(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
+    """Return how many sequences of each stream go into the next micro-batch.
+
+    The shares are in proportion to the backlogs, so that all streams are read at the same time. Each stream with a
+    backlog gets at least one sequence, also where that exceeds the limit.
+    """
+    sizes = [each.size for each in backlogs]
+    wanted = sum(sizes)
+    if limits.max_offsets is not None:
+        wanted = min(wanted, limits.max_offsets)
+    if limits.max_bytes is not None:
+        total = sum(each.size * each.message_bytes for each in backlogs)
+        if total > limits.max_bytes:
+            wanted = min(wanted, sum(sizes) * limits.max_bytes // total)
+    allocated = shares(sizes, wanted)
+    # The minimum of 1 may be more than the share of a small stream. The excess is taken from the largest ones.
+    for _ in range(sum(allocated) - max(wanted, sum(map(bool, sizes)))):
+        allocated[allocated.index(max(allocated))] -= 1
+    return allocated
+
+
+class TriggerPacer:
+    """Decides whether a micro-batch is due, by `min_offsets` and `max_delay`. The time is a parameter.
+
+    The first one is due as soon as there is anything, as in Spark's Kafka source.
+    """
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+
+    def due(self, size: int, limits: TriggerLimits, now: float) -> bool:
+        """Whether so many sequences are enough now, or have waited for long enough."""
+        if not size:
+            return False
+        if limits.min_offsets is None or size >= limits.min_offsets or self._last is None:
+            return True
+        return now - self._last >= limits.max_delay
+
+    def made(self, now: float) -> None:
+        """A micro-batch is made."""
+        self._last = now
+
+
+class IdlePoll:
+    """How long to wait before the server is asked again. Spark asks every few milliseconds while nothing is new.
+
+    The first question after something new is not delayed. From then on the wait is a fifth of the time for which
+    nothing came, 10 ms at first and up to the interval: a message after a long silence can wait, one of many cannot.
+    Where Spark comes back late, it had something else to do (a trigger with a time, a micro-batch of another source);
+    it is not held up then. What comes from another source of the query counts as well, for Spark asks them one after
+    the other, and that one waits while this one does.
+
+    Spark's question is held up and never answered without asking: with an old answer `processAllAvailable` would end
+    before what was published is read.
+
+    Parameters
+    ----------
+    interval
+        Seconds between two questions at most.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._wait = 0.0
+        self._asked: float | None = None
+        self._silent_since: float | None = None
+
+    def wait(self, now: float) -> float:
+        """Seconds until the server is to be asked."""
+        if self._asked is None or now - self._asked > _SPARKS_PAUSE:
+            return 0.0
+        return max(self._asked + self._wait - now, 0.0)
+
+    def made(self) -> None:
+        """A micro-batch is made, of what came from this source or from another one of the query."""
+        self._silent_since = None  # silence begins with the first question after it: while it runs, nobody asks
+        self._wait = min(self._wait, _FIRST_WAIT)
+
+    def asked(self, now: float, found: bool) -> None:
+        """The server was asked, and there was something for a micro-batch, or not."""
+        self._asked = now
+        if found:
+            self._wait, self._silent_since = 0.0, None
+            return
+        if self._silent_since is None:
+            self._silent_since = now
+        self._wait = min(max((now - self._silent_since) * _SHARE, _FIRST_WAIT), self._interval)

@@ -1,0 +1,231 @@
+"""Spark's filters as subject filters and bounds that the server applies.
+
+Spark passes those parts of a condition that compare a column with a literal, and ANDs them. Three things go to the
+server: subjects (`=`, `IN`, `LIKE 'a.%'`), streams, and bounds of `sequence`, `timestamp` and `timestamp_ns`. What the
+server does exactly is not evaluated again; what it does in part, or what a clock that was set back could spoil (times
+are turned into sequences), is returned, so that Spark evaluates it as well. Everything else is Spark's alone.
+
+A literal is never taken for a pattern: `subject = 'a.*'` stays with Spark, because to the server it would be a filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    StringStartsWith,
+)
+
+from jetspark.jetstream.errors import BadSubjectError
+from jetspark.jetstream.names import check_publish_subject
+from jetspark.jetstream.subject_filters import EVERYTHING, common_filters
+from jetspark.spark.streams.ranges import Bounds
+
+__all__ = ["Pushdown", "push_filters"]
+
+MAX_SUBJECTS: Final = 256
+"""Most subject filters that are sent; the server compares each with each."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_NEVER_NULL: Final = frozenset({"subject", "data", "stream", "sequence", "timestamp", "timestamp_ns"})
+
+
+@dataclass(slots=True)
+class Pushdown:
+    """What the server is asked for because of filters.
+
+    Attributes
+    ----------
+    subjects
+        Subject filters, those of the options included; none for everything.
+    streams
+        Names of streams to read at most; None for all of the options.
+    sequence, time_ns
+        Bounds.
+    empty
+        No message can pass: nothing is read.
+    """
+
+    subjects: tuple[str, ...] = ()
+    streams: frozenset[str] | None = None
+    sequence: Bounds = field(default_factory=Bounds)
+    time_ns: Bounds = field(default_factory=Bounds)
+    empty: bool = False
+
+
+def push_filters(
+    filters: Iterable[Filter], subjects: Sequence[str], natural: frozenset[str]
+) -> tuple[Pushdown, list[Filter]]:
+    """Divide a condition between the server and Spark.
+
+    Parameters
+    ----------
+    filters
+        The parts of the condition, all of which a row has to pass.
+    subjects
+        Subject filters of the options; none for everything.
+    natural
+        Columns of the schema in their own type, in lower case. Filters on others stay with Spark.
+
+    Returns
+    -------
+    tuple[Pushdown, list[Filter]]
+        What the server is asked for, and the filters (those very objects) that Spark has to evaluate.
+    """
+    push = Pushdown(tuple(subjects))
+    rest = [each for each in filters if not _push(each, push, natural)]
+    push.empty = push.empty or push.sequence.empty or push.time_ns.empty or push.streams == frozenset()
+    return push, rest
+
+
+def _push(part: Filter, push: Pushdown, natural: frozenset[str]) -> bool:
+    """Take what can be taken of one filter; whether that was all of it."""
+    column = _column(part)
+    if column is None or column not in natural:
+        return False
+    if isinstance(part, IsNotNull | IsNull):
+        if column not in _NEVER_NULL:
+            return False
+        push.empty = push.empty or isinstance(part, IsNull)
+        return True
+    if column == "subject":
+        return _push_subject(part, push)
+    if column == "stream":
+        return _push_stream(part, push)
+    if column == "sequence":
+        return _push_number(part, push.sequence)
+    if column == "timestamp_ns":
+        _push_number(part, push.time_ns)
+    elif column == "timestamp":
+        _push_timestamp(part, push.time_ns)
+    return False
+
+
+def _column(part: Filter) -> str | None:
+    path: tuple[str, ...] = getattr(part, "attribute", ())
+    return path[0].lower() if len(path) == 1 else None
+
+
+def _literals(part: Filter) -> list[object] | None:
+    """The values of `=`, `<=>` and IN, None for another filter. A null equals nothing here: no column is null."""
+    if isinstance(part, EqualTo | EqualNullSafe):
+        return [] if part.value is None else [part.value]
+    if isinstance(part, In):
+        return [value for value in part.value if value is not None]
+    return None
+
+
+def _push_subject(part: Filter, push: Pushdown) -> bool:
+    literals = _literals(part)
+    if literals is not None:
+        subjects = _literal_subjects(literals)
+        return subjects is not None and _select(push, subjects)
+    if isinstance(part, StringStartsWith):
+        prefix, dot, open_end = part.value.rpartition(".")
+        if not dot or _literal_subjects([prefix]) is None:
+            return False
+        return _select(push, (f"{prefix}.{EVERYTHING}",)) and not open_end
+    return False
+
+
+def _literal_subjects(literals: Sequence[object]) -> tuple[str, ...] | None:
+    """Literals that mean themselves to the server too; None when one does not."""
+    try:
+        return tuple(check_publish_subject(text) if isinstance(text, str) else _refuse(text) for text in literals)
+    except BadSubjectError:
+        return None
+
+
+def _refuse(value: object) -> str:
+    raise BadSubjectError(f"not text: {value!r}")
+
+
+def _select(push: Pushdown, subjects: tuple[str, ...]) -> bool:
+    """Leave of the selected subjects those that match too; False where that would be too many filters."""
+    if len(subjects) > MAX_SUBJECTS:
+        return False
+    common = common_filters(push.subjects or (EVERYTHING,), subjects)
+    if len(common) > MAX_SUBJECTS:
+        return False
+    push.subjects = common
+    push.empty = push.empty or not common
+    return True
+
+
+def _push_stream(part: Filter, push: Pushdown) -> bool:
+    literals = _literals(part)
+    if literals is None:
+        return False
+    names = frozenset(name for name in literals if isinstance(name, str))
+    push.streams = names if push.streams is None else push.streams & names
+    return True
+
+
+def _push_number(part: Filter, bounds: Bounds) -> bool:
+    literals = _literals(part)
+    if literals is not None:
+        numbers = [_number(value) for value in literals]
+        known = sorted({number for number in numbers if number is not None})
+        return None not in numbers and _narrow_to(bounds, known, 1)
+    number = _number(getattr(part, "value", None))
+    return number is not None and _compare(part, bounds, number, number + 1)
+
+
+def _push_timestamp(part: Filter, bounds: Bounds) -> bool:
+    """A microsecond of Spark is a thousand of the server's nanoseconds."""
+    literals = _literals(part)
+    if literals is not None:
+        micros = [_microseconds(value) for value in literals]
+        known = sorted({value for value in micros if value is not None})
+        return None not in micros and _narrow_to(bounds, [value * 1000 for value in known], 1000)
+    micro = _microseconds(getattr(part, "value", None))
+    return micro is not None and _compare(part, bounds, micro * 1000, (micro + 1) * 1000)
+
+
+def _compare(part: Filter, bounds: Bounds, at: int, end: int) -> bool:
+    """Bounds for a comparison with a literal that stands for `at` to `end` (excluded)."""
+    if isinstance(part, GreaterThanOrEqual):
+        bounds.narrow(low=at)
+    elif isinstance(part, GreaterThan):
+        bounds.narrow(low=end)
+    elif isinstance(part, LessThan):
+        bounds.narrow(high=at)
+    elif isinstance(part, LessThanOrEqual):
+        bounds.narrow(high=end)
+    else:
+        return False
+    return True
+
+
+def _narrow_to(bounds: Bounds, values: list[int], width: int) -> bool:
+    """Bounds around some values; exact where there are no others between them."""
+    if not values:
+        bounds.narrow(low=1, high=0)
+        return True
+    bounds.narrow(low=values[0], high=values[-1] + width)
+    return values[-1] - values[0] == (len(values) - 1) * width
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _microseconds(value: object) -> int | None:
+    """Microseconds since 1970 of an aware datetime; None for anything else."""
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        return None
+    return (value - _EPOCH) // _MICROSECOND

@@ -1,0 +1,141 @@
+"""How a read is split into Spark partitions: by sequence, few and large.
+
+Every Spark task costs tens of milliseconds before its first row, so by default there are no more partitions than
+cores, and none below 50,000 sequences. Deleted and filtered messages count, since only reading tells where they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql.datasource import InputPartition
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.streams.offsets import StreamExtent
+from jetspark.spark.streams.ranges import StreamRange
+
+__all__ = ["StreamPartition", "plan_partitions", "shares", "split_ranges"]
+
+LEAST_SEQUENCES: Final = 50_000
+"""Sequences that a partition has at least, unless an option wants more partitions."""
+MAX_PARTITIONS: Final = 100_000
+"""Most partitions: Spark keeps each of them on the driver."""
+
+
+@dataclass(frozen=True)
+class StreamPartition(InputPartition):
+    """One task's part of a read.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    created_ns
+        When it was made (nanoseconds since 1970): another stream of the same name has another time.
+    start, end
+        First sequence, and the sequence to stop before; equal when the whole part is lost.
+    drops_single_messages
+        The stream drops single messages in normal operation, so that a gap is no loss.
+    replicated
+        The stream has replicas, so a leader that was just elected may not know all messages yet.
+    commit_consumer
+        Consumer that makes the stream retain the range while it is read; None when none is needed.
+    """
+
+    stream: str
+    created_ns: int
+    start: int
+    end: int
+    drops_single_messages: bool = False
+    replicated: bool = False
+    commit_consumer: str | None = None
+
+    def within(self, first: int, end: int) -> StreamPartition:
+        """Return the part between two sequences, the second one excluded. It may be empty."""
+        start = min(max(self.start, first), self.end)
+        return replace(self, start=start, end=max(min(self.end, end), start))
+
+
+def split_ranges(
+    ranges: Sequence[StreamRange], *, min_partitions: int | None, max_records: int | None, cores: int
+) -> list[StreamRange]:
+    """Return the ranges of the partitions, in order: together they are the given ranges, none is empty.
+
+    Parameters
+    ----------
+    ranges
+        What to read of each stream.
+    min_partitions
+        Least number of partitions, as long as there are as many sequences; shared out in proportion to the sizes.
+        None takes the number of cores, but no partition with less than 50,000 sequences.
+    max_records
+        Most sequences of a partition.
+    cores
+        Cores that will read.
+
+    Raises
+    ------
+    ConfigError
+        That makes more than 100,000 partitions.
+    """
+    ranges = [each for each in ranges if each.size > 0]
+    total = sum(each.size for each in ranges)
+    wanted = max(min(cores, total // LEAST_SEQUENCES), 1) if min_partitions is None else min_partitions
+    counts = shares([each.size for each in ranges], wanted)
+    if max_records is not None:
+        counts = [max(count, -(-each.size // max_records)) for count, each in zip(counts, ranges, strict=True)]
+    if sum(counts) > MAX_PARTITIONS:
+        raise ConfigError(
+            f"options minPartitions and maxRecordsPerPartition make {sum(counts)} partitions of {total} sequences; "
+            f"{MAX_PARTITIONS} are allowed"
+        )
+    return [part for each, count in zip(ranges, counts, strict=True) for part in _cut(each, count)]
+
+
+def plan_partitions(
+    ranges: Sequence[StreamRange], extents: Mapping[str, StreamExtent], options: ReadOptions
+) -> list[StreamPartition]:
+    """Return the partitions of a read.
+
+    Parameters
+    ----------
+    ranges
+        What to read of each stream.
+    extents
+        By name, what the streams hold.
+    options
+        Those of the read.
+    """
+    parts = split_ranges(
+        ranges,
+        min_partitions=options.min_partitions,
+        max_records=options.max_records_per_partition,
+        cores=os.cpu_count() or 1,  # the driver's; executors cannot be asked from here
+    )
+    return [_partition(each, extents[each.stream]) for each in parts]
+
+
+def _partition(each: StreamRange, extent: StreamExtent) -> StreamPartition:
+    return StreamPartition(
+        each.stream, extent.created_ns, each.start, each.end, extent.drops_single_messages, extent.replicated
+    )
+
+
+def shares(sizes: list[int], wanted: int) -> list[int]:
+    """Divide a number in proportion to sizes. Each share is at most its size, and at least 1 unless the size is 0."""
+    total = sum(sizes)
+    counts = [min(max(size * wanted // total, 1), size) for size in sizes] if total else [0] * len(sizes)
+    # The rest after rounding down goes to those with the most sequences per partition.
+    while sum(counts) < min(wanted, total):
+        open_to_more = [at for at, size in enumerate(sizes) if counts[at] < size]
+        counts[max(open_to_more, key=lambda at: sizes[at] / counts[at])] += 1
+    return counts
+
+
+def _cut(whole: StreamRange, count: int) -> list[StreamRange]:
+    bounds = [whole.start + whole.size * at // count for at in range(count + 1)]
+    return [StreamRange(whole.stream, bounds[at], bounds[at + 1]) for at in range(count)]

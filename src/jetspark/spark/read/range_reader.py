@@ -1,0 +1,205 @@
+"""Reads the range of one task, and proves that nothing in it is missing.
+
+Batch reads and streaming reads use the same code. A repeated task reads the same range.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import StructType
+
+from jetspark.jetstream import ConsumerConfig
+from jetspark.jetstream.api import ConsumerInfoRequest
+from jetspark.jetstream.errors import ConsumerNotFoundError, DataLossError, StreamNotFoundError
+from jetspark.jetstream.times import time_ns
+from jetspark.spark.commit.commit_consumer import losses_if_deleted
+from jetspark.spark.connections import borrow_connection
+from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.read.partitions import StreamPartition
+from jetspark.spark.schema import project
+from jetspark.spark.streams.offsets import StreamOffset
+from jetspark.spark.streams.ranges import Loss
+from jetspark.spark.task_log import log_counts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jetspark.bulk import Connection, Scan, ScanReport
+    from jetspark.bulk.patience import Patience
+
+__all__ = ["RangeReader", "report_loss"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+def report_loss(loss: Loss, options: ReadOptions) -> None:
+    """Report a loss by a DataLossError or by a warning, as the option `failOnDataLoss` says."""
+    if options.fail_on_data_loss:
+        raise DataLossError(
+            f"{loss}; with option failOnDataLoss = false the rest is read",
+            stream=loss.stream,
+            first=loss.first,
+            last=loss.last,
+        )
+    _log.warning("data loss: %s", loss)
+
+
+class RangeReader:
+    """Reads ranges. Made on the driver and sent to every task.
+
+    Attributes
+    ----------
+    options
+        Those of the read.
+    projection
+        What its schema asks for.
+    subjects
+        Subject filters that the server applies; none for everything.
+    """
+
+    def __init__(self, schema: StructType, options: ReadOptions) -> None:
+        self.options = options
+        self.projection = project(schema)
+        self.subjects = options.subjects
+
+    def read(self, part: StreamPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the record batches of a partition.
+
+        Raises
+        ------
+        DataLossError
+            Messages of the partition are gone, or the stream is another one, and `failOnDataLoss` is true.
+        """
+        if part.start == part.end:
+            return
+        from jetspark.bulk.patience import Patience
+
+        patience = Patience(self.options.retry_timeout)
+        with borrow_connection(self.options.server.connect, self.options.retry_timeout) as connection:
+            done = False
+            while not done:
+                done = yield from self._try(connection, part, patience)
+            if part.commit_consumer is not None:
+                self._check_retained(connection, part, part.commit_consumer)
+
+    def _try(
+        self, connection: Connection, part: StreamPartition, patience: Patience
+    ) -> Generator[pa.RecordBatch, None, bool]:
+        """Read the partition and return True. Return False, after a wait, if the leader does not know all of it yet."""
+        begin = time.monotonic()
+        with self._scan(connection, part) as batches:
+            try:
+                batch = _next(batches)
+                if _lags(part, batches.report) and patience.wait(batches.close):
+                    return False
+                yield from self._proven(part, batches, batch)
+            except (StreamNotFoundError, _StreamReplacedError) as error:
+                last = batches.report.last_sequence
+                first = part.start if last is None else last + 1
+                report_loss(Loss(part.stream, first, part.end - 1, str(error)), self.options)
+            _log_counts(part, batches.report, time.monotonic() - begin)
+        return True
+
+    def _check_retained(self, connection: Connection, part: StreamPartition, commit_consumer: str) -> None:
+        """Check that the stream retained the range until it was read. Only the task can check this."""
+        from jetspark.bulk.patience import patiently
+
+        server = self.options.server
+
+        def ask() -> ConsumerConfig | None:
+            try:
+                return server.request(connection, ConsumerInfoRequest(part.stream, commit_consumer)).config
+            except ConsumerNotFoundError:
+                return None
+
+        found = patiently(connection, ask, self.options.retry_timeout)
+        for loss in losses_if_deleted(part.stream, commit_consumer, part.start, part.end - 1, found):
+            report_loss(loss, self.options)
+
+    def _scan(self, connection: Connection, part: StreamPartition) -> Scan:
+        from jetspark.bulk import scan
+
+        options, server = self.options, self.options.server
+        return scan(
+            connection,
+            part.stream,
+            subjects=self.subjects,
+            start_sequence=part.start,
+            end_sequence=part.end,
+            columns=self.projection.columns,
+            max_batch_rows=options.batch_rows,
+            max_batch_bytes=options.batch_bytes,
+            max_bytes_in_flight=options.bytes_in_flight,
+            timeout=server.request_timeout,
+            retry_timeout=options.retry_timeout,
+            prefix=server.api,
+        )
+
+    def _proven(self, part: StreamPartition, batches: Scan, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a scan. Checks the stream before the first one, and the count after the last one."""
+        if not self._is_planned_one(part, batches.report):
+            return
+        while batch is not None:
+            yield self.projection.apply(batch)
+            batch = _next(batches)
+        if batches.report.missing and not part.drops_single_messages:
+            reason = (
+                f"{batches.report.missing} messages between sequences {part.start} and {part.end - 1} went while they "
+                "were read: purged, deleted or expired"
+            )
+            report_loss(Loss(part.stream, None, None, reason), self.options)
+
+    def _is_planned_one(self, part: StreamPartition, report: ScanReport) -> bool:
+        """Check that the stream still holds the range. Return whether it is the stream of the plan."""
+        if report.created is None or time_ns(report.created) != part.created_ns:
+            reason = "the stream was deleted and made again since the read was planned"
+            report_loss(Loss(part.stream, part.start, part.end - 1, reason), self.options)
+            return False
+        if report.stream_first_sequence > part.start and not part.drops_single_messages:
+            last = min(report.stream_first_sequence, part.end) - 1
+            reason = f"the stream starts at {report.stream_first_sequence} now; they were purged, deleted or expired"
+            report_loss(Loss(part.stream, part.start, last, reason), self.options)
+        elif report.stream_last_sequence < part.end - 1:
+            reason = f"the stream ends at {report.stream_last_sequence} now"
+            first = max(report.stream_last_sequence + 1, part.start)
+            report_loss(Loss(part.stream, first, part.end - 1, reason), self.options)
+        return True
+
+
+class _StreamReplacedError(DataLossError):
+    """The stream of the partition was deleted, and another one has its name."""
+
+
+def _next(batches: Scan) -> pa.RecordBatch | None:
+    try:
+        return next(batches, None)
+    except DataLossError as error:  # the scan came back to another stream
+        raise _StreamReplacedError(str(error)) from error
+
+
+def _lags(part: StreamPartition, report: ScanReport) -> bool:
+    """Whether a stream with replicas ends before the end of the range, which its last leader knew."""
+    if report.created is None or not part.replicated:
+        return False
+    end = StreamOffset(part.created_ns, part.end)
+    return end.is_past_end(time_ns(report.created), report.stream_last_sequence)
+
+
+def _log_counts(part: StreamPartition, report: ScanReport, seconds: float) -> None:
+    """Spark counts nothing of its own for a Python source, so the task's log has the numbers."""
+    log_counts(
+        _log,
+        "stream %s, sequences %d to %d: %d rows, %d bytes, %.3f s, read by %s, gone on %d times after a fault",
+        part.stream,
+        part.start,
+        part.end - 1,
+        report.received,
+        report.bytes,
+        seconds,
+        report.read_by.value,
+        report.restarts,
+    )

@@ -1,0 +1,97 @@
+"""When a stream stored a message. The times show whether an older state of the stream was restored and filled again.
+
+Not every account may ask for single messages of a stream. If requests about the stream are answered and requests for
+its messages are not, a query continues without the times, and logs one warning.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from jetspark.flow.ranges import is_passing
+from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
+from jetspark.jetstream.errors import Error, MessageNotFoundError, StreamNotFoundError
+from jetspark.spark.connections import asking
+from jetspark.spark.options.server import ServerOptions
+
+if TYPE_CHECKING:
+    from jetspark.bulk import Connection
+
+__all__ = ["MessageTimes"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+class _UnreachableError(Error, PermissionError):
+    """Nobody answers at a subject although the stream exists: a missing permission, export or import."""
+
+
+class MessageTimes:
+    """Asks for the times of messages."""
+
+    def __init__(self, server: ServerOptions) -> None:
+        self._server = server
+        self._unavailable: set[str] = set()  # streams that do not answer requests for messages
+
+    def of(self, stream: str, sequence: int, patience: float) -> int | None:
+        """Return the time in ns since the epoch; None when there is no such message, or it cannot be asked for.
+
+        Parameters
+        ----------
+        stream, sequence
+            The message.
+        patience
+            Seconds to go on asking when the server is away.
+
+        Raises
+        ------
+        Error
+            The server is still away, or does not know the stream this time. To continue without the time would skip the
+            messages that replaced lost ones.
+        """
+        if sequence < 1 or stream in self._unavailable:
+            return None
+        try:
+            return self._patiently(stream, sequence, patience)
+        except Error as error:
+            if is_passing(error) or isinstance(error, StreamNotFoundError):
+                raise
+            self._unavailable.add(stream)
+            _log.warning(
+                "stream %s: whether an older state of it was restored since it was read is not known: %s",
+                stream,
+                error,
+            )
+            return None
+
+    def _patiently(self, stream: str, sequence: int, patience: float) -> int | None:
+        from jetspark.bulk.patience import retrying
+
+        def ask() -> int | None:
+            return asking(self._server.connect, lambda connection: self._ask(connection, stream, sequence), 0.0)
+
+        try:
+            return retrying(ask, is_passing, patience)
+        except Error as error:
+            if not is_passing(error):
+                raise
+            return asking(self._server.connect, lambda connection: self._ask_last(connection, stream, sequence), 0.0)
+
+    def _ask_last(self, connection: Connection, stream: str, sequence: int) -> int | None:
+        """Ask between two answers about the stream. If there is no answer even then, messages cannot be asked for."""
+        self._server.request(connection, StreamInfoRequest(stream))
+        try:
+            return self._ask(connection, stream, sequence)
+        except Error as error:
+            if not is_passing(error):
+                raise
+            self._server.request(connection, StreamInfoRequest(stream))
+            raise _UnreachableError(str(error)) from error
+
+    def _ask(self, connection: Connection, stream: str, sequence: int) -> int | None:
+        try:
+            request = MessageGetRequest(stream, seq=sequence, no_headers=True)
+            return self._server.request(connection, request).timestamp_ns
+        except MessageNotFoundError:
+            return None

@@ -1,0 +1,300 @@
+"""Offsets of a streaming query: for each stream its identity and the sequence to read next.
+
+Spark stores offsets in its checkpoint as JSON and compares them as text, so keys are sorted and the form never varies.
+The creation time of a stream is its identity: a stream that was deleted and created again has the same name and another
+time.
+
+The end offset of a micro-batch also holds the batch's start. The offset before it is not always the start: messages may
+have been deleted in between. And the initial offset of a query is not in the checkpoint, so Spark asks for it again
+when the first micro-batch is repeated. With both ends stored, a repeated micro-batch has the same partitions again.
+
+A stream may lose its end, because an older state of it was restored, and then be filled again. It has the same name,
+creation time and sequences, but other messages. So the end offset also holds when the batch's last message was stored.
+
+`resume` decides where reading continues, given what a stream holds now, and what is lost. Nothing here asks a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo
+from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, parse_rfc3339, time_ns
+from jetspark.spark.options.values import Position, PositionKind
+from jetspark.spark.streams.ranges import Loss
+
+__all__ = [
+    "StreamExtent",
+    "StreamOffset",
+    "Truncation",
+    "drops_single_messages",
+    "has_replicas",
+    "read_offset",
+    "resume",
+    "start_offset",
+    "write_offset",
+]
+
+VERSION: Final = 1
+"""Version of the offsets' form. Only newer releases read a higher one. A new optional key needs no new version."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """An offset in one stream.
+
+    Attributes
+    ----------
+    created_ns
+        When the stream was made, nanoseconds since 1970.
+    next
+        First sequence that was not read yet.
+    start
+        First sequence of the micro-batch that ends here; None for the initial offset of a query.
+    time_ns
+        When the message before `next` was stored, nanoseconds since 1970; None when that is not known.
+    """
+
+    created_ns: int
+    next: int
+    start: int | None = None
+    time_ns: int | None = None
+
+    def is_past_end(self, created_ns: int, last: int) -> bool:
+        """Whether this is the same stream, and it ends before this offset.
+
+        With replicas, that need not be a loss: a leader that was just elected may not know all messages yet.
+        """
+        return created_ns == self.created_ns and last + 1 < self.next
+
+
+def write_offset(offsets: Mapping[str, StreamOffset]) -> dict[str, object]:
+    """Return the document for Spark, which writes it as JSON with the keys in this order."""
+    return {"streams": {name: _entry(offset) for name, offset in sorted(offsets.items())}, "version": VERSION}
+
+
+def _entry(offset: StreamOffset) -> dict[str, object]:
+    entry: dict[str, object] = {"created": format_rfc3339(offset.created_ns), "next": offset.next}
+    if offset.start is not None:
+        entry["start"] = offset.start
+    if offset.time_ns is not None:
+        entry["time"] = format_rfc3339(offset.time_ns)
+    return entry
+
+
+def read_offset(document: Mapping[str, object], streams: Sequence[str]) -> dict[str, StreamOffset]:
+    """Read a document that Spark passes back.
+
+    Parameters
+    ----------
+    document
+        What `write_offset` made, now or in an earlier run.
+    streams
+        Names of the option `stream`.
+
+    Raises
+    ------
+    ConfigError
+        It is not our document, has a newer version, or names other streams than the option.
+    """
+    version, entries = document.get("version"), document.get("streams")
+    if not isinstance(version, int) or not isinstance(entries, dict):
+        raise ConfigError(f"the checkpoint holds no offset of jetstream: {str(document)[:200]}")
+    if version > VERSION:
+        raise ConfigError(
+            f"the checkpoint was written by a newer jetspark: its offsets have version {version}, this one reads "
+            f"{VERSION}"
+        )
+    if set(entries) != set(streams):
+        raise ConfigError(
+            f"the checkpoint is of stream {', '.join(sorted(entries))}, and option stream says {', '.join(streams)}; "
+            "streams of a query do not change: give it a checkpoint of its own, or the streams that it had"
+        )
+    try:
+        return {name: _offset(each) for name, each in entries.items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"the checkpoint holds an offset that cannot be read: {str(document)[:200]}") from error
+
+
+def _offset(entry: Mapping[str, Any]) -> StreamOffset:
+    start, time = entry.get("start"), entry.get("time")
+    return StreamOffset(
+        parse_rfc3339(entry["created"]),
+        int(entry["next"]),
+        None if start is None else int(start),
+        None if time is None else parse_rfc3339(time),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamExtent:
+    """What a stream holds.
+
+    Attributes
+    ----------
+    stream
+        Its name.
+    created_ns
+        When it was made.
+    first, end
+        Its first sequence, and the sequence after its last one.
+    message_bytes
+        Bytes of a message, on average.
+    dropped_by
+        The limits by which the stream may have dropped messages, as text; empty without limits.
+    drops_single_messages
+        See `drops_single_messages`.
+    replicated
+        See `has_replicas`.
+    last_ns
+        When its last message was stored, nanoseconds since 1970; None when there is none.
+    """
+
+    stream: str
+    created_ns: int
+    first: int
+    end: int
+    message_bytes: int
+    dropped_by: str = ""
+    drops_single_messages: bool = False
+    replicated: bool = False
+    last_ns: int | None = None
+
+    @classmethod
+    def of(cls, info: StreamInfo, subjects: Sequence[str]) -> StreamExtent:
+        """Make it from the server's answer, for a read with these filters."""
+        state = info.state
+        first = max(state.first_seq, 1)
+        return cls(
+            stream=info.config.name,
+            created_ns=time_ns(info.created),
+            first=first,
+            end=max(state.last_seq + 1, first),
+            message_bytes=max(state.bytes // max(state.messages, 1), 1),
+            dropped_by=_limits_in_words(info.config),
+            drops_single_messages=drops_single_messages(info.config, subjects),
+            replicated=has_replicas(info),
+            last_ns=time_ns(state.last_ts) if state.messages and state.last_ts else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A stream that lost its end, so that it no longer holds what was read. It may have been filled again.
+
+    Attributes
+    ----------
+    first_lost
+        First sequence that was lost, as far as the message times show it.
+    time_ns
+        When the message was stored that now has the sequence of the last message read; None when the stream ends before
+        that sequence.
+    """
+
+    first_lost: int
+    time_ns: int | None
+
+    def loss(self, extent: StreamExtent, reached: StreamOffset) -> Loss:
+        """Return the loss of what was read, or was to be read, before an offset."""
+        last = reached.next - 1
+        if self.time_ns is None or reached.time_ns is None:
+            what = f"the checkpoint is ahead of the stream, which ends at {extent.end - 1}: an older state was restored"
+        else:
+            what = (
+                f"an older state of the stream was restored and filled again: message {last}, which the checkpoint is "
+                f"of, was stored at {format_rfc3339(reached.time_ns)}, and the one that the stream has now at "
+                f"{format_rfc3339(self.time_ns)}"
+            )
+        return Loss(extent.stream, self.first_lost, last, f"{what}; others that get their sequences are read")
+
+
+def has_replicas(info: StreamInfo) -> bool:
+    """Whether the leader has replicas. Then a leader that was just elected may not know all messages yet."""
+    return info.cluster is not None and bool(info.cluster.replicas)
+
+
+def drops_single_messages(config: StreamConfig, subjects: Sequence[str]) -> bool:
+    """Whether a stream drops single messages in normal operation, so that a gap is no loss.
+
+    A stream that keeps the last messages of each subject drops older ones. Messages with a time to live expire. Work
+    queues and interest streams drop what other consumers have acknowledged; a read with filters can ignore that.
+    """
+    by_subject = (config.max_msgs_per_subject or 0) > 0
+    by_others = bool(subjects) and config.retention not in {None, RetentionPolicy.LIMITS}
+    return by_subject or bool(config.allow_msg_ttl) or by_others
+
+
+def start_offset(extent: StreamExtent, position: Position, found: int | None = None) -> tuple[StreamOffset, list[Loss]]:
+    """Return where a new query begins in a stream, and which sequences requested by number are lost.
+
+    Parameters
+    ----------
+    extent
+        What the stream holds.
+    position
+        What the options say.
+    found
+        The sequence for a position that is a time.
+    """
+    first, end = extent.first, extent.end
+    losses = []
+    if position.kind is PositionKind.LATEST:
+        wanted = end
+    elif position.kind is PositionKind.SEQUENCE:
+        wanted = position.value
+        if wanted < first:
+            losses.append(Loss(extent.stream, wanted, first - 1, f"the stream starts at {first}"))
+        elif wanted > end:
+            losses.append(Loss(extent.stream, end, wanted - 1, f"the stream ends at {end - 1}"))
+    else:
+        wanted = first if found is None else found
+    return StreamOffset(extent.created_ns, min(max(wanted, first), end)), losses
+
+
+def resume(
+    offset: StreamOffset, extent: StreamExtent, truncation: Truncation | None = None
+) -> tuple[StreamOffset, list[Loss]]:
+    """Return where reading continues, and which of the next sequences are lost.
+
+    If the stream was created again, or lost its end, that is before the offset that was reached: the messages there
+    have not been read.
+
+    Parameters
+    ----------
+    offset
+        The offset that was reached.
+    extent
+        What the stream holds.
+    truncation
+        The truncation that was found; None when the stream still holds what was read, as far as is known.
+    """
+    if extent.created_ns != offset.created_ns:
+        reason = (
+            f"it was deleted and made again: the checkpoint is of the stream that was created at "
+            f"{format_rfc3339(offset.created_ns)}, at sequence {offset.next}; the stream of that name was created at "
+            f"{format_rfc3339(extent.created_ns)}, and is read from sequence {extent.first}"
+        )
+        return StreamOffset(extent.created_ns, extent.first), [Loss(extent.stream, None, None, reason)]
+    if truncation is not None:
+        return StreamOffset(offset.created_ns, truncation.first_lost), [truncation.loss(extent, offset)]
+    if extent.first <= offset.next:
+        return offset, []
+    by = f"dropped by its limits ({extent.dropped_by}), purged or deleted" if extent.dropped_by else "purged or deleted"
+    loss = Loss(
+        extent.stream, offset.next, extent.first - 1, f"the stream starts at {extent.first} now; they were {by}"
+    )
+    return StreamOffset(offset.created_ns, extent.first), [] if extent.drops_single_messages else [loss]
+
+
+def _limits_in_words(config: StreamConfig) -> str:
+    words = [
+        f"{name} {value}"
+        for name, value in (("max_msgs", config.max_msgs), ("max_bytes", config.max_bytes))
+        if value is not None and value > 0
+    ]
+    if config.max_age:
+        words.insert(0, f"max_age {format_go_duration(duration_ns(config.max_age))}")
+    return ", ".join(words)

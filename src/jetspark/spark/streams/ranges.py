@@ -1,0 +1,142 @@
+"""Resolves positions to a range of sequences of one stream, and reports which of them are lost.
+
+A batch read is fixed when it is planned: positions become sequences then, cut to what the stream holds. If the options
+name sequences by number, those before the stream's first message or after its last one are lost. `earliest`, `latest`
+and times take what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jetspark.jetstream import StreamState
+from jetspark.spark.options.values import Position, PositionKind
+
+__all__ = ["Bounds", "Loss", "StreamRange", "resolve_range"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRange:
+    """Sequences of a stream, from `start` (included) to `end` (excluded)."""
+
+    stream: str
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Number of sequences. Some of them may be deleted or filtered out."""
+        return self.end - self.start
+
+
+@dataclass(slots=True)
+class Bounds:
+    """Whole numbers from `low` (included) to `high` (excluded); None is no bound."""
+
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether no number is within."""
+        return self.low is not None and self.high is not None and self.low >= self.high
+
+    def narrow(self, low: int | None = None, high: int | None = None) -> None:
+        """Keep what lies within these bounds too."""
+        if low is not None:
+            self.low = low if self.low is None else max(self.low, low)
+        if high is not None:
+            self.high = high if self.high is None else min(self.high, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Sequences that were asked for and are gone, `first` to `last`, both included.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    first, last
+        The sequences; None when only their number is known.
+    reason
+        How that is known.
+    """
+
+    stream: str
+    first: int | None
+    last: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        if self.first is None:
+            return f"stream {self.stream}: {self.reason}"
+        what = f"sequence {self.first} is" if self.first == self.last else f"sequences {self.first} to {self.last} are"
+        return f"stream {self.stream}: {what} gone: {self.reason}"
+
+
+def resolve_range(
+    stream: str,
+    state: StreamState,
+    start: Position,
+    end: Position,
+    filters: Bounds,
+    sequence_at: Callable[[int], int],
+) -> tuple[StreamRange, list[Loss]]:
+    """Return the sequences to read, and which of the requested ones are lost.
+
+    Parameters
+    ----------
+    stream
+        Name of the stream.
+    state
+        What it holds.
+    start, end
+        Where to begin (included) and to end (excluded).
+    filters
+        Bounds of sequences that a filter allows; what they leave out is not asked for.
+    sequence_at
+        Gives the first sequence that was stored at or after a time in nanoseconds, one above the last if there is none.
+    """
+    first = max(state.first_seq, 1)
+    end_of_stream = max(state.last_seq + 1, first)
+    wanted_start = _sequence(start, sequence_at)
+    wanted_end = _sequence(end, sequence_at)
+    if filters.low is not None:
+        wanted_start = filters.low if wanted_start is None else max(wanted_start, filters.low)
+    if filters.high is not None:
+        wanted_end = filters.high if wanted_end is None else min(wanted_end, filters.high)
+    from_start = first if wanted_start is None else max(min(wanted_start, end_of_stream), first)
+    to_end = end_of_stream if wanted_end is None else min(wanted_end, end_of_stream)
+    losses = _losses(
+        stream,
+        first,
+        end_of_stream,
+        wanted_start if start.kind is PositionKind.SEQUENCE else None,
+        wanted_end if end.kind is PositionKind.SEQUENCE else None,
+    )
+    return StreamRange(stream, from_start, max(to_end, from_start)), losses
+
+
+def _sequence(position: Position, sequence_at: Callable[[int], int]) -> int | None:
+    if position.kind is PositionKind.SEQUENCE:
+        return position.value
+    return sequence_at(position.value) if position.kind is PositionKind.TIME else None
+
+
+def _losses(stream: str, first: int, end_of_stream: int, start: int | None, end: int | None) -> list[Loss]:
+    """Return the sequences that were requested by number and lie outside of the stream."""
+    if start is not None and end is not None and start >= end:
+        return []
+    losses = []
+    asked_from = 1 if start is None else start
+    gone_to = first if end is None else min(first, end)
+    if asked_from < gone_to and (start is not None or gone_to == end):
+        losses.append(Loss(stream, asked_from, gone_to - 1, f"the stream starts at {first}"))
+    ends = f"the stream ends at {end_of_stream - 1}"
+    if end is not None and end > end_of_stream:
+        losses.append(Loss(stream, max(end_of_stream, asked_from), end - 1, ends))
+    elif start is not None and start > end_of_stream:
+        losses.append(Loss(stream, end_of_stream, start - 1, ends))
+    return losses

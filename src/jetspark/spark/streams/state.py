@@ -1,0 +1,106 @@
+"""The state of a query's streams, as the server reported it last.
+
+The source process asks over one connection that it keeps. Once the server was reached, the process waits for the end of
+a fault that may pass (a restart, an election, a lost connection). The first request fails at once, because then the
+address is probably wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from jetspark.jetstream import StreamInfo
+from jetspark.jetstream.api import StreamInfoRequest
+from jetspark.jetstream.times import time_ns
+from jetspark.spark.connections import asking
+from jetspark.spark.options.stream_read import StreamReadOptions
+from jetspark.spark.streams.message_times import MessageTimes
+from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, Truncation, has_replicas
+
+if TYPE_CHECKING:
+    from jetspark.bulk import Connection
+
+__all__ = ["StreamStates", "lags"]
+
+T = TypeVar("T")
+
+
+class StreamStates:
+    """The state of a query's streams.
+
+    Attributes
+    ----------
+    infos
+        The server's last answers, by the stream's name; empty before the first refresh.
+    extents
+        What the streams hold by these answers; None before the first refresh.
+    """
+
+    def __init__(self, options: StreamReadOptions) -> None:
+        self._options = options
+        self.infos: dict[str, StreamInfo] = {}
+        self.extents: dict[str, StreamExtent] | None = None
+        self._times = MessageTimes(options.read.server)
+
+    def refresh(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, StreamExtent]:
+        """Ask the server for the state of all streams. Raises StreamNotFoundError, ConnectError, ...
+
+        Parameters
+        ----------
+        reached
+            Offsets that were reached. A leader that was just elected may not know them yet, and is asked again.
+        """
+        from jetspark.bulk.patience import Patience
+
+        patience = Patience(self._options.read.retry_timeout)
+        self.infos = self._asking(self._ask)
+        while any(lags(self.infos[stream], offset) for stream, offset in (reached or {}).items()) and patience.wait():
+            self.infos = self._asking(self._ask)
+        self.extents = {
+            stream: StreamExtent.of(info, self._options.read.subjects) for stream, info in self.infos.items()
+        }
+        return self.extents
+
+    def sequence_at(self, stream: str, ns: int) -> int:
+        """Return the first sequence stored at or after a time, one above the last if there is none."""
+        server = self._options.read.server
+        return self._asking(lambda connection: server.first_sequence_at(connection, stream, ns))
+
+    def time_before(self, stream: str, sequence: int) -> int | None:
+        """Return when the message before a sequence was stored; None when there is none, or that cannot be asked."""
+        extent = (self.extents or {}).get(stream)
+        if extent is not None and extent.end == sequence:
+            return extent.last_ns  # it came with the last refresh
+        return self._times.of(stream, sequence - 1, self._patience)
+
+    def truncation(self, extent: StreamExtent, reached: StreamOffset) -> Truncation | None:
+        """Return the truncation of a stream; None when it still holds what was read up to an offset.
+
+        If the last message that was read was deleted or has expired, no truncation is assumed.
+        """
+        time = None
+        if extent.created_ns != reached.created_ns:
+            return None  # it is another stream
+        if extent.end >= reached.next:
+            time = None if reached.time_ns is None else self._times.of(extent.stream, reached.next - 1, self._patience)
+            if time is None or time == reached.time_ns:
+                return None
+        since = extent.end if reached.time_ns is None else self.sequence_at(extent.stream, reached.time_ns + 1)
+        return Truncation(max(min(since, extent.end, reached.next - 1), extent.first), time)
+
+    @property
+    def _patience(self) -> float:
+        return 0.0 if self.extents is None else self._options.read.retry_timeout
+
+    def _ask(self, connection: Connection) -> dict[str, StreamInfo]:
+        read = self._options.read
+        return {stream: read.server.request(connection, StreamInfoRequest(stream)) for stream in read.streams}
+
+    def _asking(self, ask: Callable[[Connection], T]) -> T:
+        return asking(self._options.read.server.connect, ask, self._patience)
+
+
+def lags(info: StreamInfo, reached: StreamOffset) -> bool:
+    """Whether a stream with replicas ends before an offset that was reached in it."""
+    return has_replicas(info) and reached.is_past_end(time_ns(info.created), info.state.last_seq)

@@ -1,0 +1,89 @@
+"""Batch writes: every task publishes its rows as they come, pipelined, and waits for every acknowledgement.
+
+A stream only grows, so a write appends. The messages of a failed task stay in the stream, and Spark runs the task
+again. Every row gets a message id, and the repeated task gives the row the same id, so the stream drops what it has
+already. The id is made of the job, the partition, the row number, and a hash of the content. The hash is for plans that
+give rows in another order the second time, as shuffles do: another row under the same number is another message, never
+a duplicate. Such rows may be stored twice, and none is lost. Ids in a column `msg_id` have no such limits.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.spark.connections import borrow_connection
+from jetspark.spark.options.batch import WriteOptions
+from jetspark.spark.schema import WriteColumns, write_columns
+from jetspark.spark.task_log import log_counts
+from jetspark.spark.write.commit_message import PublishedRows, summary, total
+from jetspark.spark.write.rows import prepare_rows, publish_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["JetStreamWriter", "plan_write"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> JetStreamWriter:
+    """Check everything that can be checked before a task runs, the connection included.
+
+    Raises
+    ------
+    ConfigError
+        The mode is `overwrite`, or the rows lack a column.
+    ConnectError, AuthenticationError, TLSError
+        The server cannot be reached or rejects the login.
+    """
+    if overwrite:
+        raise ConfigError(
+            "mode overwrite: a stream can only be appended to; use mode append, and purge the stream before if it is "
+            "to be replaced"
+        )
+    columns = write_columns(schema, options.subject)
+    with borrow_connection(options.server.connect):
+        pass
+    return JetStreamWriter(options, columns)
+
+
+class JetStreamWriter(DataSourceArrowWriter):
+    """Publishes rows. Made once for a job, on the driver, and sent to every task."""
+
+    def __init__(self, options: WriteOptions, columns: WriteColumns) -> None:
+        self._options = options
+        self._columns = columns
+        self._job = secrets.token_urlsafe(9)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> PublishedRows:
+        """Publish the rows of a task and return what was stored."""
+        context = TaskContext.get()
+        partition = 0 if context is None else context.partitionId()
+        rows = prepare_rows(iterator, self._columns, self._options, f"{self._job}-{partition}", lasting=False)
+        with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
+            report = publish_rows(connection, rows, self._columns, self._options)
+        done = PublishedRows.of(partition, report)
+        log_counts(_log, "partition %d: %s", partition, summary(done))
+        return done
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Log what the job has stored."""
+        _log.info("write done: %s", summary(total(messages)))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Log what stays in the stream after a failed job: nothing can be taken back."""
+        done = [message for message in messages if message is not None]
+        _log.warning(
+            "write failed: %d of %d tasks were done, and their rows stay (%s); of the others it is not known",
+            len(done),
+            len(messages),
+            summary(total(messages)),
+        )

@@ -1,0 +1,121 @@
+"""The commit message of a task: what it published. The driver adds the messages up and logs a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+if TYPE_CHECKING:
+    from jetspark.bulk import PublishReport
+
+__all__ = ["PublishedRows", "StreamRows", "summary", "total"]
+
+
+@dataclass(slots=True)
+class StreamRows:
+    """Rows that one stream stored.
+
+    Attributes
+    ----------
+    count
+        Acknowledged rows, duplicates included.
+    duplicates
+        Rows that the stream had already, by their message id.
+    first_sequence, last_sequence
+        Lowest and highest sequence of the newly stored rows; None when there are none.
+    """
+
+    count: int
+    duplicates: int
+    first_sequence: int | None
+    last_sequence: int | None
+
+    def add(self, other: StreamRows) -> None:
+        """Add the rows of another task."""
+        self.count += other.count
+        self.duplicates += other.duplicates
+        first = [each for each in (self.first_sequence, other.first_sequence) if each is not None]
+        last = [each for each in (self.last_sequence, other.last_sequence) if each is not None]
+        self.first_sequence = min(first, default=None)
+        self.last_sequence = max(last, default=None)
+
+
+@dataclass
+class PublishedRows(WriterCommitMessage):
+    """What one task published.
+
+    Attributes
+    ----------
+    partition
+        Number of the task's partition.
+    bytes
+        Bytes sent.
+    streams
+        By the stream's name, what it stored.
+    retries
+        Rows that were sent again, because the connection was lost or the server did not answer in time.
+    skipped
+        Rows that were not sent, because an earlier run of the task had stored them.
+    run
+        Id of the run of the query, a new one at each start; None outside of a query.
+    warnings
+        By the stream's name, the warnings for the driver, which logs each once in a run.
+    """
+
+    partition: int
+    bytes: int
+    streams: dict[str, StreamRows] = field(default_factory=dict)
+    retries: int = 0
+    skipped: int = 0
+    run: str | None = None
+    warnings: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, partition: int, report: PublishReport, skipped: int = 0) -> PublishedRows:
+        """Make it from the report of `bulk.publish`."""
+        streams = {
+            name: StreamRows(acks.count, acks.duplicates, acks.first_sequence, acks.last_sequence)
+            for name, acks in report.streams.items()
+        }
+        return cls(partition, report.bytes, streams, report.resent, skipped)
+
+    def add(self, other: PublishedRows) -> None:
+        """Add what another task published."""
+        self.bytes += other.bytes
+        self.retries += other.retries
+        self.skipped += other.skipped
+        self.run = self.run or other.run
+        self.warnings |= other.warnings
+        for stream, rows in other.streams.items():
+            self.streams.setdefault(stream, StreamRows(0, 0, None, None)).add(rows)
+
+
+def total(messages: Iterable[WriterCommitMessage | None]) -> PublishedRows:
+    """Return what all tasks published together; those that failed have no message."""
+    whole = PublishedRows(0, 0)
+    for message in messages:
+        if isinstance(message, PublishedRows):
+            whole.add(message)
+    return whole
+
+
+def summary(rows: PublishedRows) -> str:
+    """Return a summary in one line."""
+    parts = [_stream_summary(name, each) for name, each in sorted(rows.streams.items())]
+    if rows.skipped:
+        parts.append(f"{rows.skipped} rows left out that an earlier run had stored")
+    if rows.retries:
+        parts.append(f"{rows.retries} rows sent again")
+    if rows.bytes:
+        parts.append(f"{rows.bytes} bytes")
+    return "; ".join(parts) or "no rows"
+
+
+def _stream_summary(name: str, rows: StreamRows) -> str:
+    text = f"stream {name}: {rows.count} rows"
+    if rows.first_sequence is not None:
+        text += f", stored at sequences {rows.first_sequence} to {rows.last_sequence}"
+    return f"{text}, {rows.duplicates} there already" if rows.duplicates else text

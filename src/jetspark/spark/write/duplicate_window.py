@@ -1,0 +1,101 @@
+"""Warns if a stream forgets message ids sooner than a micro-batch may be run again.
+
+The tasks know in which streams rows are stored, so they check the streams, once for each run of a query in a process.
+They send the result to the driver with their counts. The driver logs each warning once for each run, in the log that a
+user reads first, and not once for each process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from jetspark.flow.ranges import is_passing
+from jetspark.jetstream.api import StreamInfoRequest
+from jetspark.jetstream.errors import Error
+from jetspark.jetstream.times import format_go_duration
+from jetspark.spark.options.stream_write import StreamWriteOptions
+from jetspark.spark.write.commit_message import PublishedRows
+
+if TYPE_CHECKING:
+    from jetspark.bulk import Connection
+
+__all__ = ["short_windows", "warn_once"]
+
+_log: Final = logging.getLogger(__name__)
+
+_SERVERS_DEFAULT: Final = timedelta(minutes=2)
+_MOST_REMEMBERED: Final = 10_000
+
+_checked: Final[set[tuple[str, str]]] = set()  # by a process of tasks: run and stream
+_warned: Final[set[tuple[str, str]]] = set()  # by the driver's process
+
+
+def short_windows(
+    connection: Connection, streams: Iterable[str], run: str, options: StreamWriteOptions
+) -> dict[str, str]:
+    """Compare the duplicate windows of streams with the option `maxReplayDelay`.
+
+    Parameters
+    ----------
+    connection
+        Asks for each stream that this process has not checked in this run.
+    streams
+        Where rows are stored.
+    run
+        Id of the run of the query.
+    options
+        Those of the write.
+
+    Returns
+    -------
+    dict[str, str]
+        The warnings, by the stream's name.
+    """
+    found: dict[str, str] = {}
+    if not options.write.dedup or options.ledger_stream is not None:
+        return found
+    server = options.write.server
+    for stream in streams:
+        if not _is_new(_checked, run, stream):
+            continue
+        try:
+            info = server.request(connection, StreamInfoRequest(stream))
+        except Error as error:
+            if is_passing(error):
+                _checked.discard((run, stream))  # the next micro-batch asks again
+            else:
+                found[stream] = f"for how long stream {stream} recognises repeats is not known: {error}"
+        else:
+            window = info.config.duplicate_window or _SERVERS_DEFAULT
+            delay = timedelta(seconds=options.max_replay_delay)
+            if window < delay:
+                found[stream] = _too_short(stream, window, delay)
+    return found
+
+
+def warn_once(rows: PublishedRows) -> None:
+    """Log on the driver the warnings of a micro-batch's tasks, each once in a run."""
+    for stream, text in sorted(rows.warnings.items()):
+        if _is_new(_warned, rows.run or "", stream):
+            _log.warning("%s", text)
+
+
+def _is_new(remembered: set[tuple[str, str]], run: str, stream: str) -> bool:
+    """Remember a stream of a run. Return whether it is new."""
+    if (run, stream) in remembered:
+        return False
+    if len(remembered) >= _MOST_REMEMBERED:  # a process that has seen so many queries
+        remembered.clear()
+    remembered.add((run, stream))
+    return True
+
+
+def _too_short(stream: str, window: timedelta, delay: timedelta) -> str:
+    return (
+        f"stream {stream} recognises repeats for {format_go_duration(window)} (duplicate_window), and a micro-batch "
+        f"may be run again up to {format_go_duration(delay)} later (option maxReplayDelay): one that is run again "
+        "later than the window stores rows twice. Set option ledgerStream, or raise the stream's duplicate_window"
+    )

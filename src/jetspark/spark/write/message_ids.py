@@ -1,0 +1,112 @@
+"""Message ids for rows that have none: the same when a task is repeated, and another for each row.
+
+`<job>-<partition>-<row>-<hash>`; a streaming query and its micro-batch stand in the place of the job. They and the row
+number make the id unique. The hash of the content keeps a repetition that gives the rows in another order (a shuffle
+may) from being taken for the first run: a stream drops a message only when place and content are the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from jetspark.jetstream.errors import BadHeadersError
+from jetspark.jetstream.header_names import MSG_ID
+from jetspark.wire.vector.headers import encode_headers
+
+__all__ = ["add_message_ids", "effective_ids", "message_ids"]
+
+COLUMN: Final = "msg_id"
+HEADERS: Final = "headers"
+_HASH_SEED: Final = "PYTHONHASHSEED"
+_DIGEST_BYTES: Final = 8
+
+
+def add_message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, lasting: bool = False) -> pa.RecordBatch:
+    """Return a record batch in which every row has a message id; those that have one keep it. See `message_ids`."""
+    if COLUMN not in batch.schema.names:
+        return batch.append_column(COLUMN, message_ids(prefix, first, batch, lasting=lasting))
+    own = batch.column(COLUMN)
+    if not own.null_count:
+        return batch
+    made = message_ids(prefix, first, batch.drop_columns(COLUMN), lasting=lasting)
+    return batch.set_column(batch.schema.get_field_index(COLUMN), COLUMN, pc.coalesce(own.cast(pa.string()), made))
+
+
+def message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, lasting: bool = False) -> pa.StringArray:
+    """Return the ids of a record batch's rows.
+
+    Parameters
+    ----------
+    prefix
+        Job and partition.
+    first
+        Number of the first row within the partition.
+    batch
+        What is published: any of `subject`, `data`, `headers`.
+    lasting
+        The ids must be the same in another session of Spark as well, and under another Python. That takes half a
+        microsecond more for each row.
+    """
+    rows = pa.array(np.arange(first, first + len(batch))).cast(pa.string())
+    # The interpreter's hash is the same in all workers where they have a seed for it in common, as Spark sees to.
+    seeded = os.environ.get(_HASH_SEED, "random").isdecimal()
+    hashes = _hashes(batch) if seeded and not lasting else _digests(batch)
+    unsigned = pa.array(hashes.view(np.uint64)).cast(pa.string())
+    ids = pc.binary_join_element_wise(prefix, rows, unsigned, "-")
+    if HEADERS in batch.schema.names:  # an id among a row's own headers stays the only one
+        ids = pc.if_else(pc.is_null(_header_ids(batch)), ids, pa.scalar(None, pa.string()))
+    return ids
+
+
+def effective_ids(batch: pa.RecordBatch) -> pa.StringArray:
+    """The ids that the rows are published with: those of the column `msg_id`, else those among the headers."""
+    ids = batch.column(COLUMN).cast(pa.string())
+    return pc.coalesce(ids, _header_ids(batch)) if HEADERS in batch.schema.names else ids
+
+
+def _header_ids(batch: pa.RecordBatch) -> pa.StringArray:
+    found = pc.map_lookup(batch.column(HEADERS), MSG_ID, "first")
+    return found if pa.types.is_string(found.type) else pc.list_element(_never_empty(found), 0)
+
+
+def _never_empty(lists: pa.ListArray) -> pa.ListArray:
+    """The lists, null in the place of one that is empty."""
+    return pc.if_else(pc.equal(pc.list_value_length(lists), 0), pa.scalar(None, lists.type), lists)
+
+
+def _hashes(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    columns = [_values(column) for column in batch.columns]
+    return np.fromiter(map(hash, zip(*columns, strict=True)), np.int64, len(batch))
+
+
+def _values(column: pa.Array) -> Sequence[object]:
+    values: Sequence[object] = _bytes(column).to_pylist()
+    return values
+
+
+def _digests(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    pieces: list[pa.Array] = []
+    for column in map(_bytes, batch.columns):
+        # The lengths keep `ab` and `` apart from `a` and `b`, and nothing from an empty value.
+        length = pc.fill_null(pc.binary_length(column).cast(pa.string()), "-")
+        pieces += [length.cast(pa.binary()), pc.fill_null(column, b"")]
+    whole = pc.binary_join_element_wise(*pieces, b" ").to_pylist()
+    digests = b"".join([blake2b(row, digest_size=_DIGEST_BYTES).digest() for row in whole])
+    return np.frombuffer(digests, "<i8").astype(np.int64)
+
+
+def _bytes(column: pa.Array) -> pa.Array:
+    if pa.types.is_map(column.type):
+        try:
+            column = encode_headers(column)
+        except BadHeadersError:
+            return pa.nulls(len(column), pa.binary())  # none of these rows is going to be sent; publishing says why
+    return column.cast(pa.binary())

@@ -1,0 +1,68 @@
+"""What batch and streaming writes share: they prepare Spark's record batches and publish them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jetspark.spark.options.batch import WriteOptions
+from jetspark.spark.schema import WriteColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jetspark.bulk import Connection, PublishReport
+
+__all__ = ["prepare_rows", "publish_rows"]
+
+
+def prepare_rows(
+    batches: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str, *, lasting: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches with our columns only, under our names, and with ids for rows that have none.
+
+    Parameters
+    ----------
+    prefix
+        First part of the ids: job and partition.
+    lasting
+        The ids must stay the same in other sessions, see `message_ids`.
+    """
+    import pyarrow as pa
+
+    from jetspark.spark.write.message_ids import add_message_ids
+
+    names = list(columns.positions)
+    row = 0
+    for batch in batches:
+        arrays = [batch.column(at) for at in columns.positions.values()]
+        ours = pa.RecordBatch.from_arrays(arrays, names)
+        yield add_message_ids(prefix, row, ours, lasting=lasting) if options.dedup else ours
+        row += len(batch)
+
+
+def publish_rows(
+    connection: Connection, rows: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions
+) -> PublishReport:
+    """Publish rows as the options say. Only rows with ids are sent again after a lost connection."""
+    from jetspark.bulk import publish, publish_atomic
+
+    retry_timeout = options.retry_timeout if options.dedup or "msg_id" in columns else 0.0
+    if options.atomic:
+        return publish_atomic(
+            connection,
+            rows,
+            subject=options.subject,
+            ack_timeout=options.ack_timeout,
+            expected_stream=options.expected_stream,
+            retry_timeout=retry_timeout,
+        )
+    return publish(
+        connection,
+        rows,
+        subject=options.subject,
+        max_pending=options.max_pending,
+        ack_timeout=options.ack_timeout,
+        expected_stream=options.expected_stream,
+        retry_timeout=retry_timeout,
+    )

@@ -1,0 +1,151 @@
+"""Streaming writes: micro-batches that Spark may run twice, whose rows are stored once.
+
+Spark runs a micro-batch again when the query was stopped before Spark had recorded the batch as done. It runs a task
+again when an attempt failed; an attempt that it has given up may still be running then. All attempts give a row the
+same message id: query, micro-batch, partition and row number, which come from the task's properties, and a hash of the
+content, for plans that give rows in another order the second time (see `message_ids`). The stream drops duplicates.
+
+It does so within its duplicate window only. If a micro-batch may be run again later than that, a warning says so, or
+the task ledger prevents duplicates (`ledger`, `unstored`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from jetspark.jetstream.errors import ConfigError, ProtocolError
+from jetspark.spark.connections import borrow_connection
+from jetspark.spark.options.stream_write import StreamWriteOptions
+from jetspark.spark.schema import WriteColumns, write_columns
+from jetspark.spark.task_log import log_counts
+from jetspark.spark.write.commit_message import PublishedRows, summary, total
+from jetspark.spark.write.duplicate_window import short_windows, warn_once
+from jetspark.spark.write.ledger import TaskLedger, TaskName, TaskRecord
+from jetspark.spark.write.rows import prepare_rows, publish_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jetspark.bulk import Connection
+
+__all__ = ["JetStreamStreamWriter", "plan_stream_write"]
+
+_log: Final = logging.getLogger(__name__)
+
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+_RUN: Final = "spark.jobGroup.id"
+
+
+def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite: bool) -> JetStreamStreamWriter:
+    """Check everything that can be checked before a micro-batch runs. Spark calls it for each one, and to commit it.
+
+    Raises
+    ------
+    ConfigError
+        The output mode is `complete`, the rows lack a column, or the ledger stream does not fit.
+    ConnectError, AuthenticationError, TLSError
+        The server is needed for that, and cannot be reached or rejects the login.
+    """
+    if overwrite:
+        raise ConfigError(
+            "output mode complete: a stream can only be appended to; use output mode append, or write the changed rows "
+            "from foreachBatch"
+        )
+    columns = write_columns(schema, options.write.subject)
+    write, ledger = options.write, None
+    if options.ledger_stream is not None:
+        ledger = TaskLedger(options.ledger_stream, write.server, write.retry_timeout)
+        with borrow_connection(write.server.connect, write.retry_timeout) as connection:
+            if ledger.prepare(connection):
+                ledger.retention = options.ledger_retention
+    return JetStreamStreamWriter(options, columns, ledger)
+
+
+class JetStreamStreamWriter(DataSourceStreamArrowWriter):
+    """Publishes the rows of a micro-batch. Made on the driver for each of them, and sent to every task."""
+
+    def __init__(self, options: StreamWriteOptions, columns: WriteColumns, ledger: TaskLedger | None) -> None:
+        self._options = options
+        self._columns = columns
+        self._ledger = ledger
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> PublishedRows:
+        """Publish the rows of a task and return what was stored."""
+        task, run = _current_task()
+        return self.publish(task, iterator, run)
+
+    def publish(self, task: TaskName, batches: Iterator[pa.RecordBatch], run: str = "") -> PublishedRows:
+        """Publish the rows of the task with this name, in this run of its query.
+
+        Raises
+        ------
+        BatchIsOverError
+            A later micro-batch of the query has begun.
+        """
+        first = next(batches, None)
+        if first is None:  # a shuffle leaves many tasks without a row
+            return PublishedRows(task.partition, 0)
+        write = self._options.write
+        rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), lasting=True)
+        with borrow_connection(write.server.connect, write.retry_timeout) as connection:
+            if self._ledger is None:
+                done = PublishedRows.of(task.partition, publish_rows(connection, rows, self._columns, write))
+                done.run, done.warnings = run, short_windows(connection, done.streams, run, self._options)
+            else:
+                done = self._publish_recorded(connection, TaskRecord(self._ledger, task), task, rows)
+        log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, summary(done))
+        return done
+
+    def _publish_recorded(
+        self, connection: Connection, record: TaskRecord, task: TaskName, rows: Iterator[pa.RecordBatch]
+    ) -> PublishedRows:
+        from jetspark.spark.write.unstored import UnstoredRows
+
+        write = self._options.write
+        record.begin(connection)
+        own_ids = "msg_id" in self._columns or "headers" in self._columns  # a row's headers may hold one
+        unstored = UnstoredRows(write, None if own_ids else str(task), record.since_ns, record.batch_digests)
+        report = publish_rows(connection, unstored.filter(rows), self._columns, write)
+        record.finish(connection, unstored.batch_digests)
+        return PublishedRows.of(task.partition, report, unstored.skipped)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Log what the micro-batch has stored, and once in a run what may cause duplicates."""
+        stored = total(messages)
+        _log.info("batch %d done: %s", batchId, summary(stored))
+        warn_once(stored)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Log what stays in the stream after a failed micro-batch: nothing can be taken back."""
+        done = [message for message in messages if message is not None]
+        _log.warning(
+            "batch %d failed: %d of %d tasks were done (%s); of the others it is not known. Their rows stay, and keep "
+            "their message ids when the batch is run again",
+            batchId,
+            len(done),
+            len(messages),
+            summary(total(messages)),
+        )
+
+
+def _current_task() -> tuple[TaskName, str]:
+    """Return the name of the task, and the run of its query, which Spark sets as the job group."""
+    context = TaskContext.get()
+    if context is None:
+        raise ConfigError("a streaming write runs in a task of Spark only")
+    query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+    if query is None or batch is None:
+        raise ProtocolError(f"Spark does not say which micro-batch this is: {_QUERY} {query}, {_BATCH} {batch}")
+    return TaskName(query, int(batch), context.partitionId()), context.getLocalProperty(_RUN) or query
+
+
+def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

@@ -1,0 +1,149 @@
+"""Leaves out the rows that an earlier run of a task has stored, however late the repeated run comes.
+
+If the earlier run was done, the digests of its record batches show which of them are stored. The other rows are looked
+up in the streams: those hold the message ids among the headers, and all rows of this task were stored after its first
+run began. Rows that consumers or limits have removed since cannot be found there. The stream's own duplicate window,
+and the record of a run that was done, still recognise them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jetspark import bulk
+from jetspark.bulk import Connection
+from jetspark.flow.ranges import is_passing
+from jetspark.jetstream.api import StreamInfoRequest, StreamNamesRequest
+from jetspark.jetstream.errors import Error
+from jetspark.jetstream.header_names import MSG_ID
+from jetspark.jetstream.names import subject_matches
+from jetspark.spark.connections import borrow_connection
+from jetspark.spark.options.batch import WriteOptions
+from jetspark.spark.write.id_set import IdSet
+from jetspark.spark.write.message_ids import effective_ids
+
+__all__ = ["UnstoredRows", "batch_digest"]
+
+_log: Final = logging.getLogger(__name__)
+
+_SLACK_NS: Final = 60 * 1_000_000_000
+"""Largest difference between the clocks of two servers."""
+
+
+def batch_digest(batch: pa.RecordBatch) -> str:
+    """Return the digest of the ids of a record batch."""
+    return blake2b("\n".join(effective_ids(batch).to_pylist()).encode(), digest_size=8).hexdigest()
+
+
+class UnstoredRows:
+    """Leaves out rows that an earlier run has stored.
+
+    Parameters
+    ----------
+    prefix
+        First part of the ids of this task; None when rows may have ids of their own.
+    since_ns
+        When the earlier run began; None when there was none.
+    batch_digests
+        Digests of the record batches of the earlier run, if it was done.
+
+    Attributes
+    ----------
+    batch_digests
+        Digests of the record batches of this run.
+    skipped
+        Number of rows left out.
+    """
+
+    def __init__(
+        self, options: WriteOptions, prefix: str | None, since_ns: int | None, batch_digests: Sequence[str]
+    ) -> None:
+        self._options = options
+        self._prefix = prefix
+        self._since_ns = since_ns
+        self._earlier = batch_digests
+        self._asked: set[str] = set()  # subjects
+        self._filters: dict[str, Sequence[str]] = {}  # by stream, the subjects of those that were read
+        self._stored = IdSet()
+        self.batch_digests: list[str] = []
+        self.skipped = 0
+
+    def filter(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that are not stored yet, in their order."""
+        for number, batch in enumerate(batches):
+            self.batch_digests.append(batch_digest(batch))
+            if self._since_ns is None:
+                yield batch
+            elif self._earlier[number : number + 1] == [self.batch_digests[-1]]:
+                self.skipped += len(batch)
+            else:
+                left = self._without_stored(batch)
+                self.skipped += len(batch) - len(left)
+                if len(left):
+                    yield left
+
+    def _without_stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        subjects = [self._options.subject] if self._options.subject else pc.unique(batch.column("subject")).to_pylist()
+        self._look_for(subject for subject in subjects if subject)
+        return batch.filter(pc.invert(self._stored.contains(effective_ids(batch))))
+
+    def _look_for(self, subjects: Iterable[str]) -> None:
+        """Read the ids of the streams that take these subjects; each stream once."""
+        unknown = [subject for subject in subjects if not self._is_known(subject)]
+        if not unknown:
+            return
+        # The rows are published on the worker's connection at the same time, so this is another one.
+        with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
+            for subject in unknown:
+                if not self._is_known(subject):
+                    self._asked.add(subject)
+                    self._look_up(connection, subject)
+
+    def _is_known(self, subject: str) -> bool:
+        if subject in self._asked:
+            return True
+        return any(subject_matches(each, subject) for filters in self._filters.values() for each in filters)
+
+    def _look_up(self, connection: Connection, subject: str) -> None:
+        try:
+            for stream in self._streams_of(connection, subject):
+                if stream not in self._filters:
+                    self._filters[stream] = ()
+                    self._filters[stream] = self._read_ids(connection, stream)
+        except Error as error:
+            if is_passing(error):
+                raise
+            _log.warning("what an earlier run has stored of %s cannot be looked up: %s", subject, error)
+
+    def _streams_of(self, connection: Connection, subject: str) -> Sequence[str]:
+        if self._options.expected_stream is not None:
+            return [self._options.expected_stream]
+        return self._options.server.request(connection, StreamNamesRequest(subject_filter=subject)).items
+
+    def _read_ids(self, connection: Connection, stream: str) -> Sequence[str]:
+        """Add the ids that a stream holds to the set. Return the stream's subjects."""
+        server = self._options.server
+        info = server.request(connection, StreamInfoRequest(stream))
+        with bulk.scan(
+            connection,
+            stream,
+            start_time=max((self._since_ns or 0) - _SLACK_NS, 0),
+            columns=["headers"],
+            timeout=server.request_timeout,
+            retry_timeout=self._options.retry_timeout,
+            prefix=server.api,
+        ) as batches:
+            for batch in batches:
+                self._stored.add(self._ids_of(batch))
+        return info.config.subjects or ()
+
+    def _ids_of(self, batch: pa.RecordBatch) -> pa.StringArray:
+        lists = pc.map_lookup(batch.column("headers"), MSG_ID, "first")
+        ids = pc.drop_null(pc.list_flatten(lists))
+        return ids if self._prefix is None else ids.filter(pc.starts_with(ids, self._prefix))

@@ -1,0 +1,212 @@
+"""How much goes into a micro-batch, when one is due, and how often an idle server is asked."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    ReadMaxRows,
+    ReadMinRows,
+)
+
+from jetspark.spark.options.stream_read import TriggerLimits
+from jetspark.spark.read.admission import (
+    Backlog,
+    IdlePoll,
+    TriggerPacer,
+    allocate,
+    default_read_limit,
+    effective_limits,
+)
+
+
+@pytest.mark.parametrize(
+    ("limits", "limit"),
+    [
+        (TriggerLimits(), ReadAllAvailable()),
+        (TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2), ReadMaxRows(5)),
+        (TriggerLimits(max_bytes=7, min_offsets=2), ReadMaxBytes(7)),
+        (TriggerLimits(min_offsets=2), ReadMinRows(2)),
+    ],
+)
+def test_spark_is_told_of_one_limit_and_gives_it_back(limits: TriggerLimits, limit: ReadLimit) -> None:
+    assert default_read_limit(limits) == limit
+    assert effective_limits(limits, limit) == limits
+
+
+def test_the_number_that_spark_asks_with_goes_before_the_option() -> None:
+    limits = TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2)
+    assert effective_limits(limits, ReadMaxRows(3)).max_offsets == 3
+    assert effective_limits(limits, ReadMaxBytes(3)).max_bytes == 3
+    assert effective_limits(limits, ReadMinRows(3)).min_offsets == 3
+    assert effective_limits(limits, ReadMaxFiles(1)) == limits
+
+
+def test_no_limit_holds_where_spark_asks_for_everything() -> None:
+    assert (
+        effective_limits(TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2), ReadAllAvailable())
+        == TriggerLimits()
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limits", "allocated"),
+    [
+        ([10, 20], TriggerLimits(), [10, 20]),
+        ([0, 0], TriggerLimits(max_offsets=5), [0, 0]),
+        ([], TriggerLimits(max_offsets=5), []),
+        ([10], TriggerLimits(max_offsets=4), [4]),
+        ([10, 30], TriggerLimits(max_offsets=8), [2, 6]),
+        ([10, 30], TriggerLimits(max_offsets=100), [10, 30]),
+        ([1, 1_000_000], TriggerLimits(max_offsets=10), [1, 9]),
+        ([5, 5, 5], TriggerLimits(max_offsets=1), [1, 1, 1]),
+        ([10, 0], TriggerLimits(max_offsets=5), [5, 0]),
+        ([1, 1, 4], TriggerLimits(max_offsets=3), [1, 1, 1]),
+        ([100], TriggerLimits(max_bytes=1000), [10]),
+        ([100], TriggerLimits(max_bytes=50), [1]),
+        ([100], TriggerLimits(max_bytes=10_000), [100]),
+        ([100], TriggerLimits(max_offsets=20, max_bytes=1000), [10]),
+        ([100], TriggerLimits(max_offsets=5, max_bytes=1000), [5]),
+    ],
+)
+def test_streams_share_what_is_granted(sizes: list[int], limits: TriggerLimits, allocated: list[int]) -> None:
+    assert allocate([Backlog(size, 100) for size in sizes], limits) == allocated
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 10**6)), max_size=6),
+    st.one_of(st.none(), st.integers(1, 10**6)),
+    st.one_of(st.none(), st.integers(1, 10**9)),
+)
+def test_every_stream_gets_something_and_none_more_than_it_has(
+    streams: list[tuple[int, int]], most: int | None, most_bytes: int | None
+) -> None:
+    backlogs = [Backlog(*each) for each in streams]
+    allocated = allocate(backlogs, TriggerLimits(max_offsets=most, max_bytes=most_bytes))
+    for each, count in zip(backlogs, allocated, strict=True):
+        assert min(each.size, 1) <= count <= each.size
+    if most is not None:
+        assert sum(allocated) <= max(most, len(allocated))
+
+
+def test_a_micro_batch_waits_for_enough_or_for_long_enough() -> None:
+    pacer, limits = TriggerPacer(), TriggerLimits(min_offsets=10, max_delay=60.0)
+    assert not pacer.due(0, limits, 0.0)
+    assert pacer.due(1, limits, 0.0)  # the first one
+    pacer.made(0.0)
+    assert not pacer.due(9, limits, 59.9)
+    assert pacer.due(10, limits, 1.0)
+    assert pacer.due(1, limits, 60.0)
+    assert not pacer.due(0, limits, 60.0)
+    assert pacer.due(1, TriggerLimits(), 0.1)
+
+
+def asked_at(poll: IdlePoll, until: float, pause: float = 0.011) -> list[float]:
+    """When a server is asked in which nothing comes, by a Spark that comes back after a pause."""
+    now, asked = 0.0, []
+    while now < until:
+        now += poll.wait(now)
+        asked.append(now)
+        poll.asked(now, found=False)
+        now += pause
+    return asked
+
+
+def test_an_idle_server_is_asked_less_and_less_often() -> None:
+    asked = asked_at(IdlePoll(1.0), 60.0)
+    between = [after - before for before, after in itertools.pairwise(asked)]
+    assert between[0] == pytest.approx(0.011)
+    assert all(after > before - 1e-6 for before, after in itertools.pairwise(between))
+    assert max(between) == pytest.approx(1.0)
+    assert sum(each < 1.0 for each in asked) < 25
+    assert sum(each < 10.0 for each in asked) < 40
+    assert sum(each >= 50.0 for each in asked) in {9, 10, 11}
+    assert all(gap <= max(0.012, 0.2 * at) + 1e-6 for at, gap in zip(asked, between, strict=False))
+
+
+def test_something_new_is_followed_by_a_question_at_once() -> None:
+    poll = IdlePoll(1.0)
+    last = asked_at(poll, 30.0)[-1]
+    assert poll.wait(last) == pytest.approx(1.0)
+    assert poll.wait(last + 0.09) == pytest.approx(0.91)
+    poll.asked(last, found=True)
+    assert poll.wait(last) == 0.0
+    poll.asked(last, found=False)
+    assert poll.wait(last) == pytest.approx(0.01)
+
+
+def test_spark_is_not_held_up_when_it_had_something_else_to_do() -> None:
+    poll = IdlePoll(1.0)
+    last = asked_at(poll, 30.0)[-1]
+    assert poll.wait(last + 0.11) == 0.0
+    assert len(asked_at(IdlePoll(1.0), 10.0, pause=0.2)) == pytest.approx(50, abs=1)  # a trigger with its own pace
+
+
+def turn(polls: list[IdlePoll], now: float, due: float, length: float = 0.1) -> tuple[float, float | None]:
+    """All sources of a query asked one after the other, as Spark does; what comes at a time comes from the first one.
+
+    Returns
+    -------
+    tuple[float, float | None]
+        When Spark asks again: 10 ms later, or behind the micro-batch; and when it was found, None when it was not.
+    """
+    found = None
+    for poll in polls:
+        now += 0.002 + poll.wait(now + 0.002)
+        if poll is polls[0] and due <= now:
+            found = now
+        poll.asked(now, found=found is not None and poll is polls[0])
+    if found is None:
+        return now + 0.01, None
+    for poll in polls:  # Spark commits the last micro-batch to all sources, and then this one runs
+        poll.made()
+    return now + length, found
+
+
+@pytest.mark.parametrize("quiet", [1, 3])
+def test_the_quiet_sources_of_a_query_do_not_hold_up_the_one_that_flows(quiet: int) -> None:
+    polls = [IdlePoll(1.0) for _ in range(1 + quiet)]
+    now, due = 0.0, 0.3
+    waits: list[float] = []
+    while now < 60.0:
+        now, found = turn(polls, now, due)
+        while found is not None and due <= found:
+            waits.append(found - due)
+            due += 0.3
+    assert sum(waits) / len(waits) < 0.1
+    assert max(waits) < 0.2
+    silent, late = now, 0
+    while now < silent + 60.0:
+        now, _ = turn(polls, now, math.inf)
+        late += now > silent + 10.0
+    assert 45 <= late <= 51  # when nothing comes from any of them, all are asked once a second again
+
+
+@pytest.mark.parametrize("quiet", [0, 1, 3])
+@pytest.mark.parametrize("length", [0.1, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+@pytest.mark.parametrize("gap", [0.02, 0.05, 0.09])
+def test_the_time_that_a_micro_batch_takes_is_no_silence(gap: float, length: float, quiet: int) -> None:
+    """What comes right behind a long micro-batch is seen as soon as what comes behind a short one."""
+    polls = [IdlePoll(1.0) for _ in range(1 + quiet)]
+    now, due = 0.0, 0.3
+    waits: list[float] = []
+    while len(waits) < 20:
+        now, found = turn(polls, now, due, length)
+        if found is not None:
+            waits.append(found - due)
+            due = now + gap  # `now` is when the micro-batch has ended
+    assert max(waits[1:]) < 0.03
+
+
+def test_an_interval_below_the_first_wait_holds() -> None:
+    poll = IdlePoll(0.005)
+    poll.asked(0.0, found=False)
+    assert poll.wait(0.0) == pytest.approx(0.005)
