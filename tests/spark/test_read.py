@@ -230,7 +230,10 @@ def test_sql_reads_a_stream(spark: SparkSession, nats: Nats) -> None:
     spark.sql(
         f"CREATE OR REPLACE TEMPORARY VIEW orders USING jetstream OPTIONS (servers '{nats.url}', stream '{stream}')"
     )
-    assert spark.sql("SELECT max(sequence) AS top FROM orders").collect()[0].top == 4
+    try:
+        assert spark.sql("SELECT max(sequence) AS top FROM orders").collect()[0].top == 4
+    finally:
+        spark.catalog.dropTempView("orders")
 
 
 def test_a_table_is_read_and_written_with_the_options_in_the_statement(spark: SparkSession, nats: Nats) -> None:
