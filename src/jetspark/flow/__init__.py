@@ -1,10 +1,10 @@
-"""JetStream's behaviour without I/O: what to send next and what an answer means. Fronts only drive it.
+"""Behaviour of JetStream clients without I/O: what to send next and how to handle an answer. Fronts do the I/O.
 
-- `publish_window`, `ack_runs`: many publishes under way and their acknowledgements; `atomic_batch`: all or nothing;
+- `publish_window`, `ack_runs`: publishes that wait for acknowledgements; `atomic_batch`: all messages or none;
 - `pull/`: fetch, next and consume; `ordered`: every message once and in order, by pulls;
-- `consumer_series`: the consumers behind an ordered reader, one after the other;
-- `subscribing/`: the workflow of the classic subscriptions; `push/`: what a push subscription does with what comes;
+- `consumer_series`: the consumers of an ordered reader, one after the other;
+- `subscribing/`: the workflow of the classic subscriptions; `push/`: handling of messages in a push subscription;
   `pull_subscribe`: the fetch of pull subscriptions;
 - `ranges`: reading a range of a stream once and in order; `direct_read`: many messages by direct get;
-- `backoff`: how long to go on trying.
+- `backoff`: when to retry, and for how long.
 """

@@ -1,12 +1,12 @@
-"""Runs of plain acknowledgements, taken off the receive buffer without an object for each.
+"""Runs of plain acknowledgements, read from the receive buffer without a message object for each.
 
-While a window is busy, one acknowledgement comes behind the other, and they differ in two numbers:
+While a window is busy, many acknowledgements arrive one after the other. They differ in two numbers:
 
     MSG _INBOX.x.17 4 26\\r\\n{"stream":"S", "seq":1017}\\r\\nMSG _INBOX.x.18 4 26\\r\\n{"stream":"S", "seq":1018}\\r\\n
 
-So a pattern is made of what was seen: the text before the sequence, and for a number of digits the one size that such a
-payload has. It matches only frames that are what they say, whole and from their first byte. Where it does not match,
-the read loop goes on frame by frame.
+So a pattern is built from known payloads: the text before the sequence and, for each number of digits, the size of the
+payload. It matches only complete frames, from their first byte, whose size is correct. If it does not match, the read
+loop continues frame by frame.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _MOST_FORMS: Final = 24
 
 
 class AckRuns:
-    """Finds runs of acknowledgements of one subscription.
+    """Finder of runs of acknowledgements of one subscription.
 
     Parameters
     ----------
     prefix
-        The reply subjects without their tokens.
+        The reply subjects without their last tokens.
     sid
         Id of the subscription.
     """
@@ -40,11 +40,11 @@ class AckRuns:
         self._sid = sid
         self._forms: dict[tuple[bytes, int], bytes] = {}
         self._run: re.Pattern[bytes] | None = None
-        # What is in a run needs no check any more: its payloads hold no line end.
+        # Frames in a run need no further check: their payloads have no line end.
         self._frame = re.compile(rb"%b(\d++) %d \d++\r\n([^\r]++)\r\n" % (self._head, sid))
 
     def learn(self, payload: bytes) -> None:
-        """An acknowledgement without anything unusual came; others will look like it. Only some forms are kept."""
+        """Add the form of a plain acknowledgement to the pattern. The number of forms is limited."""
         text = before_sequence(payload)
         if text is None or b"\r" in text:
             return
@@ -52,12 +52,12 @@ class AckRuns:
         if (text, digits) in self._forms or len(self._forms) >= _MOST_FORMS:
             return
         form = rb"%d\r\n%b\d{%d}\}" % (len(payload), re.escape(text), digits)
-        self._forms = {(text, digits): form, **self._forms}  # sequences grow: the latest form is the likeliest
+        self._forms = {(text, digits): form, **self._forms}  # sequences grow: the latest form is the most likely
         forms = b"|".join(self._forms.values())
         self._run = re.compile(rb"(?:%b\d++ %d (?:%b)\r\n)++" % (self._head, self._sid, forms))
 
     def find(self, data: bytes, at: int) -> tuple[int, Sequence[tuple[bytes, bytes]]]:
-        """The run that begins at a place of the buffer: where it ends, and the token and payload of each."""
+        """Find the run that begins at `at`; return where it ends, and token and payload of each acknowledgement."""
         run = self._run.match(data, at) if self._run is not None else None
         if run is None:
             return at, ()

@@ -1,11 +1,11 @@
 """An atomic batch from its first message to its commit (ADR-50). No I/O.
 
     1           request        empty answer: the server has opened the batch; anything else is an error
-    2, 3, ...   publish        no answer, or an empty one where it was asked for
-    n           request        commit `1` stores this message too, `eob` only those before it; answered for all of them
+    2, 3, ...   publish        no answer, or an empty one if the message has a reply subject
+    n           request        commit `1` also stores this message, `eob` only those before it; one answer for all
 
-The server checks what depends on the stream (expected sequences, duplicates) at the commit, and then stores all of it
-or nothing. A batch that is never committed, or lost a message on the way, leaves nothing behind (BAT-04).
+At the commit, the server checks conditions on the stream (expected sequences, duplicates). Then it stores all messages
+or none. A batch that is never committed, or that lost a message, stores nothing (BAT-04).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["AtomicBatch", "BatchState"]
 
 
 class BatchState(enum.Enum):
-    """What has become of a batch."""
+    """State of a batch."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -33,21 +33,21 @@ class BatchState(enum.Enum):
 
 
 class AtomicBatch:
-    """One batch. Headers are asked for first; `sent` is said when the message really went out.
+    """One batch. Call `headers` for each message first, then `sent` when the message was really sent.
 
     Parameters
     ----------
     batch_id
-        Up to 64 characters, a fresh one by default.
+        Up to 64 characters; a new random id by default.
 
     Attributes
     ----------
     id
-        The batch's id.
+        Id of the batch.
     count
-        Messages sent for it so far.
+        Number of messages sent so far.
     state
-        It takes messages only while it is open (BAT-10).
+        State; the batch accepts messages only while it is open (BAT-10).
     """
 
     def __init__(self, batch_id: str | None = None) -> None:
@@ -60,25 +60,25 @@ class AtomicBatch:
 
     @property
     def is_open(self) -> bool:
-        """It takes messages."""
+        """Whether the batch accepts messages."""
         return self.state is BatchState.OPEN
 
     @property
     def asks(self) -> bool:
-        """The next message opens the batch, so its answer has to be awaited (BAT-01)."""
+        """Whether the next message opens the batch, so that the caller must await its answer (BAT-01)."""
         return self.count == 0
 
     def headers(
         self, headers: HeadersLike | None, fields: PublishFields, commit: Literal["1"] | None = None
     ) -> HeadersLike:
-        """The headers of the next message; the caller's are not changed.
+        """Return the headers of the next message; the caller's headers are not changed.
 
         Raises
         ------
         BatchClosedError
             The batch is committed, discarded or has failed.
         ConfigError
-            The 1001st message (BAT-06), or what the server does not allow in a batch (BAT-07).
+            The 1001st message (BAT-06), or a field that the server does not allow in a batch (BAT-07).
         """
         self.check_open()
         if self.count and fields.get("expected_last_sequence") is not None:
@@ -94,19 +94,19 @@ class AtomicBatch:
         return merged
 
     def sent(self, subject: str) -> None:
-        """The message that `headers` were asked for went out."""
+        """Count the message whose headers were returned last; it was sent."""
         self.count += 1
         self._subject = subject
 
     def end(self) -> tuple[str, HeadersLike]:
-        """Subject and headers of the message that commits without being stored (`eob`); it is not counted.
+        """Return subject and headers of the message that commits and is not stored (`eob`); it is not counted.
 
         Raises
         ------
         BatchClosedError
             The batch is committed, discarded or has failed.
         ConfigError
-            Nothing was added; the server wants a message to commit.
+            The batch has no messages; the server cannot commit an empty batch.
         """
         self.check_open()
         if not self.count:
@@ -114,10 +114,10 @@ class AtomicBatch:
         return self._subject, batch_headers(self.id, self.count + 1, "eob")
 
     def discard(self) -> tuple[str, HeadersLike] | None:
-        """Give the batch up; returns a message that makes the server forget it at once, if it may know it.
+        """Discard the batch; return a message that makes the server drop it at once, None if it is not needed.
 
-        No batch can end at its first message, so the server drops this one. Left alone, it would keep it for ten
-        seconds and count it among the 50 that a stream may have open (BAT-09).
+        The message is an `eob` with sequence 1. A batch cannot end at its first message, so the server drops it.
+        Otherwise the server keeps the batch for ten seconds, as one of the 50 that a stream may have open (BAT-09).
         """
         if not self.is_open:
             return None
@@ -125,7 +125,7 @@ class AtomicBatch:
         return (self._subject, batch_headers(self.id, 1, "eob")) if self.count else None
 
     def accepted(self, answer: Message) -> None:
-        """Read the answer to a message that does not commit. Raises what the server refuses the batch for (BAT-05)."""
+        """Read the answer to a message that does not commit. Raises the error if the server refused it (BAT-05)."""
         if answer.payload or answer.raw_header:
             self._read(answer)
             raise self.fail(
@@ -133,7 +133,7 @@ class AtomicBatch:
             )
 
     def committed(self, answer: Message) -> PubAck:
-        """Read the answer to the commit: id, count and sequence must be the batch's (BAT-03)."""
+        """Read the answer to the commit; check its batch id, count and sequence (BAT-03)."""
         ack = self._read(answer)
         try:
             check_commit(ack, self.id, self.count, self._subject)
@@ -144,7 +144,7 @@ class AtomicBatch:
         return ack
 
     def fail(self, error: Error) -> Error:
-        """The batch cannot go on, or what became of it is not known; returns the error."""
+        """Mark the batch as failed, or its result as unknown; return the error."""
         self.state = BatchState.FAILED
         self._failure = error
         return error
@@ -159,7 +159,7 @@ class AtomicBatch:
             raise
 
     def check_open(self) -> None:
-        """Raise BatchClosedError when it takes no more messages."""
+        """Raise BatchClosedError if the batch accepts no more messages."""
         if not self.is_open:
             why = f": {self._failure}" if self._failure is not None else ""
             raise BatchClosedError(f"the atomic batch {self.id!r} is {self.state.value}{why}; begin another one")

@@ -1,4 +1,4 @@
-"""How long to go on trying, and how long to wait before the next try. Time is passed in."""
+"""Retry policy: how long to retry, and how long to wait before the next try. The caller passes the time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MOST_DELAY: Final = 2.0
 
 
 class Backoff:
-    """The first try comes at once, the next ones after a delay that doubles from 50 ms to 2 s.
+    """Delays of retries: none before the first retry, then a delay that doubles from 50 ms to 2 s.
 
     Parameters
     ----------
     timeout
-        Seconds from the first failure to the last try; 0 never tries again.
+        Seconds from the first failure to the last try; 0 never retries.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -24,15 +24,15 @@ class Backoff:
         self._since: float | None = None
         self._delay = 0.0
         self.tries = 0
-        """Tries in all, over every run of failures."""
+        """Total number of retries, over all series of failures."""
 
     def reset(self) -> None:
-        """Something worked."""
+        """End the series of failures, after a success."""
         self._since = None
         self._delay = 0.0
 
     def next_delay(self, now: float) -> float | None:
-        """Seconds to wait before the next try; None when the time is up."""
+        """Return the seconds to wait before the next try; None after the timeout."""
         if self._since is None:
             self._since = now
         delay = self._delay

@@ -1,9 +1,10 @@
-"""Reading many messages by direct get (ADR-31): what to ask next, and what the replies mean.
+"""Read many messages by direct get (ADR-31): which request is next, and how to handle the replies.
 
-One request brings a bounded batch, which ends with `204 EOB`; the next one goes on behind its last message, for the
-last messages of subjects at the same moment as the first. Each message names the one before it, so one that is missing
-is seen, and so is an end that does not fit to what came. Then, and when the answer stops, the reading goes on behind
-the last message that came, once; without any progress it fails. A short result is never taken for a whole one.
+One request returns a limited batch, which ends with `204 EOB`. The next request continues after its last message; for
+last messages of subjects, it reads the state of the stream that the first request read. Each message names the one
+before it, so a missing message is detected; so is an end that does not match the received messages. After that, or if
+the replies stop, the read continues after the last received message. If this brings no progress, the read fails. An
+incomplete result is never returned as complete.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ __all__ = ["PAGE", "PAGE_BYTES", "DirectRead", "DirectReadRequest"]
 DirectReadRequest = DirectBatchRequest | DirectMultiLastRequest
 
 PAGE: Final = 1000
-"""Most messages of one request."""
+"""Maximum number of messages of one request."""
 PAGE_BYTES: Final = 8 << 20
-"""Most bytes of one request, unless it says otherwise."""
+"""Default maximum of bytes of one request."""
 
 
 class DirectRead:
-    """The messages of one read.
+    """State of one read.
 
-    Send `request`, hand each reply to `take`, and send `request` anew whenever it is another object; replies to former
-    ones must not be handed over. It is None at the end.
+    Send `request`, pass each reply to `take`, and send `request` again whenever it is another object. Do not pass
+    replies to former requests. `request` is None at the end.
 
     Parameters
     ----------
     request
-        The first request; its `batch` is the most messages that one request may bring.
+        The first request; its `batch` is the maximum number of messages of each request.
     limit
-        Most messages in all; None for no limit.
+        Maximum number of messages in total; None for no limit.
     """
 
     def __init__(self, request: DirectReadRequest, limit: int | None = None) -> None:
@@ -49,12 +50,12 @@ class DirectRead:
         self._go_on(request)
 
     def take(self, reply: StoredMessage | DirectEnd) -> StoredMessage | None:
-        """Take a reply to the present request; returns the message that it is, if it is the next one.
+        """Handle a reply to the current request; return it if it is the next message, else None.
 
         Raises
         ------
         InvalidReplyError
-            Messages are missing, for the second time at the same place.
+            Messages are missing for the second time at the same position.
         """
         assert self.request is not None
         if isinstance(reply, DirectEnd):
@@ -69,14 +70,15 @@ class DirectRead:
             self._left -= 1
         if self._left == 0:
             self.request = None
-        elif reply.last_sequence is None:  # an old server, which answers with one message whatever is asked for
+        elif reply.last_sequence is None:  # an old server, which answers every request with one message
             self._resume(InvalidReplyError(f"{self._where}: the server does not know this kind of direct get"))
         return reply
 
     def interrupted(self, error: Error) -> None:
-        """No further replies to the present request come, or they are not whole: go on behind what came.
+        """Continue after the last received message, as replies to the current request stopped or are incomplete.
 
-        Raises `error` when nothing came since the last time, or when reading cannot go on at the same moment.
+        Raises `error` if no message came since the last interruption, or if the read cannot continue with the same
+        state of the stream.
         """
         if not self._progress:
             raise error
@@ -84,7 +86,7 @@ class DirectRead:
         self._resume(error)
 
     def repeat(self, error: Error) -> None:
-        """Ask the present request again after `error`, behind what came; raises it when nothing came ever."""
+        """Continue after the last received message because of `error`; raise it if no message was received yet."""
         if not self._seen:
             raise error
         self._resume(error)
@@ -112,7 +114,7 @@ class DirectRead:
             self._go_on(replace(request, seq=self._seen + 1, start_time=None))
         elif request.up_to_seq is not None:
             self._go_on(replace(request, seq=self._seen + 1))
-        else:  # the first page says only at its end at which moment it was taken
+        else:  # only the end of the first page says which state of the stream it read
             raise error
 
     def _go_on(self, request: DirectReadRequest | None) -> None:

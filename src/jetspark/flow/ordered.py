@@ -1,10 +1,10 @@
-"""Ordered consumers in the pull form (ADR-17, ADR-37): every message once and in order, whatever happens to consumers.
+"""Ordered pull consumers (ADR-17, ADR-37): every message once and in order, also if consumers are lost.
 
-A consumer of this kind is made to be thrown away: no acknowledgement, one replica, in memory. Its deliveries are
-numbered without gaps, so one that is missing shows. Then, and whenever the consumer is or may be gone, the next one is
-made under a new name behind the last good message. `OrderedCursor` says where that is, `OrderedFlow` when.
+Such a consumer is temporary: no acknowledgement, one replica, in memory. Its deliveries have numbers without gaps, so a
+missing one is detected. Then, and whenever the consumer is or may be gone, the next one is created under a new name,
+starting after the last good message. `OrderedCursor` knows this position; `OrderedFlow` decides when to create.
 
-`OrderedFlow` takes events and leaves `actions`, as the pull engine does; the pulls themselves are that engine's.
+`OrderedFlow` takes events and returns `actions`, like the pull engine; the pulls themselves are that engine's.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ _INACTIVE: Final = timedelta(minutes=5)
 _HEARTBEAT: Final = 5.0
 _EXPIRES_FOR_HEARTBEAT: Final = 10.0
 _REASONS: Final = (ConsumerDeletedError, ConsumerIsPushError, MissedHeartbeatError, NoConsumerResponseError)
-"""What the pulls say when the consumer is, or may be, gone (ORD-11)."""
+"""Errors of pulls that mean that the consumer is gone, or may be gone (ORD-11)."""
 _DOOMED: Final = 32
-"""So many former consumers are remembered until they are known to be gone."""
+"""Maximum number of former consumers that are remembered until they are known to be gone."""
 _UNKNOWN: Final = (RequestTimeoutError, DisconnectedError)
-"""What a creation ends with that the server may have carried out, or may still carry out."""
+"""Errors of a creation that the server may have executed, or may still execute."""
 _QUESTIONS: Final = 3
-"""So often the stream's leader is asked without an answer before the consumer is believed."""
+"""Number of unanswered requests to the stream's leader after which the consumer's own state is used."""
 
 
 class OrderedFields(TypedDict, total=False):
-    """What the user may set of an ordered consumer; the rest is fixed (ORD-10)."""
+    """Fields of an ordered consumer that the user may set; all others are fixed (ORD-10)."""
 
     filter_subject: str | None
     filter_subjects: list[str] | None
@@ -90,12 +90,12 @@ class OrderedFields(TypedDict, total=False):
 
 
 def ordered_config(fields: Mapping[str, object]) -> ConsumerConfig:
-    """The part of the configuration that the user sets.
+    """Return the part of the configuration that the user sets.
 
     Raises
     ------
     ConfigError
-        A field is fixed for ordered consumers, is none at all, or has a value of another kind.
+        A field is fixed for ordered consumers, does not exist, or has a value of the wrong type.
     """
     for name in fields.keys() - OrderedFields.__annotations__.keys():
         raise ConfigError(
@@ -105,19 +105,19 @@ def ordered_config(fields: Mapping[str, object]) -> ConsumerConfig:
 
 
 def ordered_heartbeat(expires: float) -> float:
-    """Heartbeat of an ordered consume that names none (ORD-11): 5 s where that is at most half of `expires`."""
+    """Return the default heartbeat of an ordered consume (ORD-11), in seconds: 5, but at most half of `expires`."""
     return _HEARTBEAT if expires >= _EXPIRES_FOR_HEARTBEAT else expires / 2
 
 
 class OrderedCursor(ConsumerSeries):
-    """Where an ordered consumer is: its consumers, and their numbering.
+    """Position of an ordered consumer: its consumers, and the numbers of their deliveries.
 
     Parameters
     ----------
     config
-        What the user set.
+        Fields that the user set.
     prefix
-        Start of the consumers' names; made up when None.
+        Prefix of the consumers' names; None creates a random one.
     """
 
     def __init__(self, config: ConsumerConfig, prefix: str | None = None) -> None:
@@ -134,15 +134,15 @@ class OrderedCursor(ConsumerSeries):
         self._gaps = GapDetector(0)
 
     def next_config(self, deliver_subject: str | None = None) -> ConsumerConfig:
-        """The next consumer, which numbers its deliveries anew."""
+        """Return the next configuration; the numbers of deliveries start again."""
         self._gaps = GapDetector(0)
         return super().next_config(deliver_subject)
 
     def accept(self, messages: Sequence[Message]) -> tuple[int, AckMetadata | None]:
-        """Follow a run of deliveries; returns how many of them are good, and what the last good one tells.
+        """Check a series of deliveries; return how many are good, and the metadata of the last good one.
 
-        Deliveries come in the order of their numbers, so the last one tells whether one is missing. Only then all of
-        them are looked at.
+        Deliveries come in the order of their numbers, so the number of the last one shows whether one is missing. Only
+        then the method checks each of them.
         """
         last = _metadata(messages[-1])
         expected = (self._gaps.last or 0) + len(messages)
@@ -157,35 +157,35 @@ class OrderedCursor(ConsumerSeries):
         return good, last
 
     def heartbeat(self, last_consumer_sequence: int) -> bool:
-        """Whether a heartbeat tells of deliveries that did not come (ORD-04)."""
+        """Return whether a heartbeat reports deliveries that did not arrive (ORD-04)."""
         return self._gaps.heartbeat(last_consumer_sequence)
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """What it reads; `>` for all."""
+        """Subjects that it reads; `>` for all."""
         filters = self._config.filter_subjects or [self._config.filter_subject or ">"]
         return tuple(filters)
 
     @property
     def delivered(self) -> int:
-        """Deliveries of the present consumer that were seen."""
+        """Number of deliveries received from the current consumer."""
         return self._gaps.last or 0
 
 
 class OrderedFlow:
-    """The consumers behind one ordered consume.
+    """State machine of the consumers of one ordered consume.
 
-    With `until_drained` it ends when a consumer has nothing pending and the stream's leader, asked then, had nothing
-    more either: the consumer may be with a replica that is still catching up.
+    With `until_drained` it ends when the consumer has nothing pending and the stream's leader has no later message. The
+    leader must be asked because the consumer may be on a replica that is not up to date.
 
     Parameters
     ----------
     cursor
-        Where it is.
+        Its position.
     max_reset_attempts
-        Tries in a row to make a consumer; None goes on for ever.
+        Consecutive tries to create a consumer; None has no limit.
     until_drained
-        End when nothing is pending.
+        Whether to end when nothing is pending.
     """
 
     def __init__(
@@ -198,33 +198,33 @@ class OrderedFlow:
         self._cursor = cursor
         self._backoff = ResetBackoff(max_reset_attempts)
         self._until_drained = until_drained
-        self._expected = 0  # what the present consumer had before it at first
-        self._begin = 0  # the sequence behind which the present consumer began
-        self._last: int | None = None  # what the leader had last when it was asked
-        self._asking = False  # a question to the leader is on its way
-        self._silent = 0  # of them in a row had no answer
-        self._made = False  # the present consumer is known to exist
-        self._doomed: dict[str, bool] = {}  # former consumers that may still exist; whether one is being deleted now
+        self._expected = 0  # messages pending when the current consumer was created
+        self._begin = 0  # the current consumer starts after this sequence
+        self._last: int | None = None  # last sequence that the leader reported
+        self._asking = False  # a request to the leader waits for its answer
+        self._silent = 0  # consecutive requests to the leader without an answer
+        self._made = False  # the current consumer is known to exist
+        self._doomed: dict[str, bool] = {}  # former consumers that may still exist -> whether a deletion was requested
         self._online = True
         self._actions: list[OrderedAction] = []
 
     def take(self) -> list[OrderedAction]:
-        """What is to be done, in order; each is returned once."""
+        """Return the new actions, in order; each is returned once."""
         actions, self._actions = self._actions, []
         return actions
 
     @property
     def resetting(self) -> bool:
-        """It is between two consumers."""
+        """Whether there is no consumer now, because the next one is not created yet."""
         return not self._made and not self.ended
 
     def start(self, *, online: bool = True) -> None:
-        """Begin; without a session, with the next one."""
+        """Begin; without a session, the first consumer is created in the next session."""
         self._online = online
         self._renew()
 
     def created(self, info: ConsumerInfo) -> None:
-        """A consumer was made."""
+        """Handle a created consumer."""
         if self.ended or not self._online or info.name != self._cursor.name:  # too late
             self._delete(info.name)
             return
@@ -239,7 +239,7 @@ class OrderedFlow:
             self._ask_leader()
 
     def failed(self, now: float, name: str, error: Error) -> None:
-        """The consumer of that name could not be made, or nobody knows whether it was (ORD-07, ORD-08)."""
+        """Handle a failed creation of the consumer `name`, or one with an unknown result (ORD-07, ORD-08)."""
         if isinstance(error, _UNKNOWN):
             self._doom(name)
             if self.ended:
@@ -254,13 +254,13 @@ class OrderedFlow:
         self.retry_at = now + delay
 
     def tick(self, now: float) -> None:
-        """A time may have come."""
+        """Create the next consumer if `retry_at` has passed."""
         if self.retry_at is not None and now >= self.retry_at:
             self.retry_at = None
             self._renew()
 
     def accept(self, messages: Sequence[Message]) -> int:
-        """Messages came; returns how many of them are good. Behind the rest, the next consumer starts."""
+        """Handle messages; return how many are good. If some are not, the next consumer starts after the good ones."""
         good, last = self._cursor.accept(messages)
         if good < len(messages):
             self.reset()
@@ -268,7 +268,7 @@ class OrderedFlow:
             if self._last is not None:
                 self._end_if_drained()
             elif not last.num_pending:
-                # What a server says of pending messages may be a little behind.
+                # The pending number in a delivery may be out of date.
                 if self._cursor.delivered >= self._expected:
                     self._ask_leader()
                 else:
@@ -276,28 +276,28 @@ class OrderedFlow:
         return good
 
     def heartbeat(self, last_consumer_sequence: int | None) -> None:
-        """The server has nothing to send."""
+        """Handle a heartbeat: the server has nothing to send."""
         if last_consumer_sequence is not None and self._cursor.heartbeat(last_consumer_sequence):
             self.reset()
         elif self._until_drained:
             self._actions.append(LookUp(self._cursor.name))
 
     def looked_up(self, info: ConsumerInfo) -> None:
-        """What the consumer says of itself while nothing comes."""
+        """Handle the consumer's info, requested while no messages come."""
         if info.name == self._cursor.name and not info.num_pending:
             if info.delivered.consumer_seq <= self._cursor.delivered:
                 self._ask_leader()
             self._expected = 0
 
     def leader_has(self, last: int) -> None:
-        """The leader's last message of what is read has that sequence; 0 for none."""
+        """Handle the leader's answer: the last sequence of the subjects that are read; 0 for none."""
         self._last = last
         self._asking = False
         self._silent = 0
         self._end_if_drained()
 
     def leader_failed(self, error: Error) -> None:
-        """The leader could not be asked. The next heartbeat leads to the next question."""
+        """Handle a failed request to the leader. The next heartbeat leads to another request."""
         self._asking = False
         self._silent += not isinstance(error, DisconnectedError)
         if self._silent >= _QUESTIONS or isinstance(error, PermissionsViolationError):
@@ -315,7 +315,7 @@ class OrderedFlow:
             self.stop()
 
     def problem(self, error: Error, *, final: bool) -> None:
-        """The pulls have a warning or, with `final`, an end."""
+        """Handle a warning of the pulls or, with `final`, their end."""
         if isinstance(error, _REASONS):
             self._actions.append(Warn(error))
             self.reset()
@@ -325,28 +325,28 @@ class OrderedFlow:
             self._actions.append(Warn(error))
 
     def reset(self) -> None:
-        """The consumer is of no more use."""
+        """Delete the current consumer and create the next one."""
         if self._made and not self.ended:
             self._delete(self._cursor.name)
             self._renew()
 
     def disconnected(self) -> None:
-        """The session is lost, and the consumer perhaps with it. Nothing is made meanwhile (ORD-05)."""
+        """Handle the loss of the session. The consumer may be lost too. Create nothing without a session (ORD-05)."""
         self._online = self._made = False
         self.retry_at = None
 
     def reconnected(self) -> None:
-        """Another session is open."""
+        """Handle a new session: delete former consumers and create the next one."""
         if not self.ended:
             self._online = True
             if self._cursor.serial:
                 self._doom(self._cursor.name)
-            self._doomed = dict.fromkeys(self._doomed, False)  # whoever was asked before gives no answer any more
+            self._doomed = dict.fromkeys(self._doomed, False)  # earlier requests get no answer any more
             self._clean_up()
             self._renew()
 
     def stop(self, error: Error | None = None) -> None:
-        """The end: the user's, that of the connection, or one that nothing can be done about."""
+        """End: the user stopped it, the connection closed, or an error allows no retry."""
         if self.ended:
             return
         self.ended = True
@@ -357,11 +357,11 @@ class OrderedFlow:
         self._actions.append(OrderedEnd(error))
 
     def deleted(self, name: str) -> None:
-        """A consumer is gone. Until that is known, it is deleted anew with each session, and each consumer (R14)."""
+        """Forget a consumer that is gone. Until then, each new session and each new consumer deletes it again (R14)."""
         self._doomed.pop(name, None)
 
     def undeleted(self, name: str) -> None:
-        """Whether a consumer is gone is not known."""
+        """Handle a deletion with an unknown result."""
         if name in self._doomed:
             self._doomed[name] = False
 
@@ -371,19 +371,19 @@ class OrderedFlow:
         self._ask_to_delete(name)
 
     def _clean_up(self) -> None:
-        """Ask for the deletion of all that may still exist."""
+        """Request the deletion of all former consumers that may still exist."""
         for name in self._doomed:
             self._ask_to_delete(name)
 
     def _ask_to_delete(self, name: str) -> None:
-        """Ask for it, unless that is under way."""
+        """Request the deletion, unless it was already requested."""
         if self._online and not self._doomed[name]:
             self._doomed[name] = True
             self._actions.append(Delete(name))
 
     def _doom(self, name: str) -> None:
         self._doomed.setdefault(name, False)
-        if len(self._doomed) > _DOOMED:  # an unused one goes by itself
+        if len(self._doomed) > _DOOMED:  # the server deletes an unused one by itself
             del self._doomed[next(iter(self._doomed))]
 
     def _renew(self) -> None:

@@ -1,4 +1,4 @@
-"""What the flow behind an ordered consume wants done."""
+"""Actions that the flow of an ordered consume requests."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ __all__ = ["AskLeader", "Create", "Delete", "LookUp", "OrderedAction", "OrderedE
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a consumer, within `TRY_TIMEOUT`, and say `created` or `failed`."""
+    """Create a consumer, within `TRY_TIMEOUT`, and call `created` or `failed`."""
 
     config: ConsumerConfig
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete a former consumer; nobody waits for that, or minds if it is gone. Say `deleted` or `undeleted`."""
+    """Delete a former consumer in the background; it may be gone already. Then call `deleted` or `undeleted`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Pull from the consumer, until told `Create`."""
+    """Pull from the consumer until the next `Create`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Ask for the consumer's info and say `looked_up`."""
+    """Request the consumer's info and call `looked_up`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class AskLeader:
-    """Ask the stream's leader for the last sequence of these subjects, and say `leader_has` or `leader_failed`."""
+    """Ask the stream's leader for the last sequence of these subjects, and call `leader_has` or `leader_failed`."""
 
     subjects: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """Tell the user; it goes on."""
+    """Report a warning to the user; the consume continues."""
 
     error: Error
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedEnd:
-    """Nothing more will come."""
+    """The consume has ended."""
 
     error: Error | None
 

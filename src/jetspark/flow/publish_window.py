@@ -1,11 +1,12 @@
-"""Publishes that wait for their acknowledgements, many at a time. No I/O; time is passed in.
+"""Window of publishes that wait for their acknowledgements. No I/O; the caller passes the time.
 
-Each publish has a reply subject of its own below one inbox; its last token leads an answer back to its publish. The
-reply subjects are not used again: an answer that comes late, or twice, can never be taken for another publish's.
+Each publish has its own reply subject below one inbox. The last token of the subject of an answer identifies its
+publish. Reply subjects are never used again, so a late or duplicate answer cannot match another publish.
 
-Nearly every answer reads `{"stream":"ORDERS", "seq":17}`. What stands before the number is learned from the first one
-of each stream; an answer that begins with it is kept as it came, and read when somebody asks for it. All others, errors
-and statuses among them, are read at once. Runs of such answers are taken off the receive buffer all together.
+Nearly every answer has the form `{"stream":"ORDERS", "seq":17}`. The window learns the text before the number from the
+first answer of each stream. An answer that begins with this text is stored unread, and decoded when the caller asks for
+it. All other answers, such as errors and statuses, are read at once. Runs of plain answers are read from the receive
+buffer together.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ P = TypeVar("P", bound="PendingPublish")
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """How often a publish that no stream answers (503) is sent again: the stream may just be made, or elect its leader.
+    """Retries of a publish that no stream answers (503): the stream may be in creation or in a leader election.
 
     Attributes
     ----------
     attempts
-        Most retries (PUB-03).
+        Maximum number of retries (PUB-03).
     wait
-        Seconds before each of them.
+        Seconds before each retry.
     """
 
     attempts: int = RETRY_ATTEMPTS
     wait: float = RETRY_WAIT
 
     def delay(self, tries: int, left: float | None) -> float | None:
-        """Seconds until the next retry after so many of them, with so many seconds left; None gives up."""
+        """Return the seconds until the next retry, None for no retry. `left` are the seconds until the timeout."""
         if tries >= self.attempts or (left is not None and left <= self.wait):
             return None
         return self.wait
@@ -62,20 +63,20 @@ class RetryPlan:
 
 @dataclass(frozen=True, slots=True)
 class PublishSettings:
-    """How a context publishes with `publish_async`.
+    """Settings of `publish_async`.
 
     Attributes
     ----------
     max_pending
-        Most publishes without an acknowledgement (PUB-11).
+        Maximum number of publishes without an acknowledgement (PUB-11).
     stall_wait
-        Seconds that a publish waits for room when so many are under way.
+        Seconds that a publish waits for room while `max_pending` is reached.
     ack_timeout
         Seconds until a publish without an acknowledgement fails; None waits until the connection is lost.
     retry
-        What to do when no stream takes the subject.
+        Retries if no stream captures the subject.
     on_error
-        Told each publish that failed, a coroutine function or a plain one; not on the read path.
+        Function or coroutine function, called with each failed publish; not on the read path.
     """
 
     max_pending: int = 4000
@@ -93,37 +94,37 @@ class PublishSettings:
 
 
 class PendingPublish(msgspec.Struct, gc=False, eq=False):
-    """A publish that is under way, and later what became of it. Fronts add how to wait for it.
+    """A publish that waits for its acknowledgement, and later its result. Fronts add how to wait for it.
 
-    The garbage collector does not look at these, so errors are handed out as copies: one that was raised holds the
-    frames it came through, and those hold what was awaited.
+    The garbage collector does not track these objects, so they raise copies of the error. A raised exception refers to
+    the frames of its traceback, which refer to this object: that cycle would never be freed.
 
     Attributes
     ----------
     subject
-        What it was published to.
+        Subject that it was published to.
     """
 
     subject: str
-    _token: bytes  # the last one of its reply subject
-    _frame: bytes  # what was sent, for another try; empty once it is settled
-    _deadline: float  # when it is given up, on the clock of the caller
-    _owner: object  # who has to live for it to be settled
-    _reply: bytes | None = None  # its acknowledgement as it came
+    _token: bytes  # last token of its reply subject
+    _frame: bytes  # the sent frame, kept for a retry; empty once it is settled
+    _deadline: float  # when it fails, on the clock of the caller
+    _owner: object  # kept alive until it is settled
+    _reply: bytes | None = None  # its acknowledgement, not decoded
     _error: Error | None = None  # why it failed
-    _tries: int = 0  # how often it was sent again
-    _waiter: object = None  # set while somebody waits, who is then woken
+    _tries: int = 0  # number of retries
+    _waiter: object = None  # set while somebody waits for it
 
     def __repr__(self) -> str:  # not the payload
         state = "pending" if not self.done() else "acknowledged" if self._error is None else f"failed: {self._error}"
         return f"<{type(self).__name__} {self.subject!r} {state}>"
 
     def done(self) -> bool:
-        """Whether it is acknowledged, or has failed."""
+        """Return whether it is acknowledged or has failed."""
         return self._reply is not None or self._error is not None
 
     def _wake(self) -> None:
-        """It is settled: wake who waits."""
+        """Wake the waiter, as the publish is settled."""
 
     def _outcome(self) -> PubAck:
         if self._error is not None:
@@ -141,20 +142,20 @@ class PendingPublish(msgspec.Struct, gc=False, eq=False):
 
 @dataclass(frozen=True, slots=True)
 class PublishStats:
-    """What became of the publishes of a window.
+    """Numbers of publishes of a window, by result.
 
     Attributes
     ----------
     published
-        All of them so far.
+        All publishes so far.
     pending
-        Those not answered yet.
+        Publishes without an answer yet.
     failed
-        Those refused, given up or cut off.
+        Publishes that were refused, timed out or lost with the session.
     retried
-        How often one was sent again.
+        Retries of all publishes.
     strays
-        Answers that nobody waited for: too late, or one too many.
+        Answers without a pending publish: late or duplicate.
     """
 
     published: int
@@ -165,20 +166,20 @@ class PublishStats:
 
     @property
     def acknowledged(self) -> int:
-        """Those that a stream has stored, or had stored before."""
+        """Publishes that a stream has stored, duplicates included."""
         return self.published - self.pending - self.failed
 
 
 class PublishWindow(Generic[P]):
-    """The publishes under way below one inbox.
+    """The pending publishes of one inbox.
 
-    `deliver` is the handler of the inbox's subscription, and `deliver_run` takes what stands behind its messages. They
-    may run in another thread than `add`.
+    `deliver` is the handler of the inbox's subscription; `deliver_run` reads the frames after its messages. They may
+    run in another thread than `add`.
 
     Parameters
     ----------
     inbox
-        Subject below which the reply subjects lie.
+        Prefix of the reply subjects, without the last dot.
     make
         Class of the publishes.
     settings
@@ -187,15 +188,15 @@ class PublishWindow(Generic[P]):
     Attributes
     ----------
     limit
-        Most publishes under way (PUB-11); the caller looks at `full` before it adds one.
+        Maximum number of pending publishes (PUB-11); the caller checks `full` before it adds one.
     prefix
-        The reply subjects without their tokens.
+        The reply subjects without their last tokens.
     pending
-        The publishes under way by their tokens.
+        The pending publishes by their tokens.
     wake_at
-        `on_relaxed` is called once when so few are under way; -1 does not call it.
+        Number of pending publishes at or below which `on_relaxed` is called once; -1 does not call it.
     on_unusual
-        Takes an answer that is no plain acknowledgement, with its publish, which is pending still; it calls `read`.
+        Gets each answer that is not a plain acknowledgement, with its publish, which is still pending; calls `read`.
     on_relaxed
         See `wake_at`.
     """
@@ -218,20 +219,20 @@ class PublishWindow(Generic[P]):
 
     @property
     def full(self) -> bool:
-        """No more may be sent for now."""
+        """Whether the limit is reached."""
         return len(self.pending) >= self.limit
 
     @property
     def stats(self) -> PublishStats:
-        """Counts up to now."""
+        """The current counts."""
         return PublishStats(self._published, len(self.pending), self._failed, self._retried, self._strays)
 
     def token(self) -> bytes:
-        """The token of the publish that is added next."""
+        """Return the token of the next publish to add."""
         return b"%d" % (self._published + 1)
 
     def add(self, subject: str, token: bytes, frame: bytes, now: float, owner: object) -> P:
-        """The frame with this token is about to be sent."""
+        """Add a publish whose frame will be sent now."""
         publish = self._make(subject, token, frame, now + self._patience, owner)
         self.pending[token] = publish
         self._published += 1
@@ -240,11 +241,11 @@ class PublishWindow(Generic[P]):
     # -- answers -------------------------------------------------------------------------------------------------
 
     def listen(self, sid: int) -> None:
-        """The inbox is heard on a subscription of that id, so that `deliver_run` may take runs of its frames."""
+        """Set the id of the inbox's subscription, which `deliver_run` needs."""
         self._runs = AckRuns(self.prefix, sid)
 
     def deliver_run(self, data: bytes, at: int) -> tuple[int, int]:
-        """Take the acknowledgements that stand at a place of the receive buffer; see `Route.on_run`."""
+        """Take the acknowledgements at position `at` of the receive buffer; see `Route.on_run`."""
         assert self._runs is not None
         end, found = self._runs.find(data, at)
         take = self.pending.pop
@@ -262,7 +263,7 @@ class PublishWindow(Generic[P]):
         return end, len(found)
 
     def deliver(self, message: Message) -> None:
-        """A message on the inbox."""
+        """Handle a message on the inbox."""
         token = message.raw_subject[self._cut :]
         publish = self.pending.get(token)
         if publish is None:
@@ -281,7 +282,7 @@ class PublishWindow(Generic[P]):
             self.on_unusual(publish, message)
 
     def read(self, publish: P, message: Message, now: float) -> bool:
-        """Take an answer that is no plain acknowledgement. False: it has failed."""
+        """Read an answer that is not a plain acknowledgement. Return False if the publish has failed."""
         status = message.status
         if status is None:
             return self._read_ack(publish, message.payload)
@@ -310,7 +311,7 @@ class PublishWindow(Generic[P]):
     # -- time ----------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> float | None:
-        """When `again` or `expire` has something to do at the earliest; None for as long as nothing is sent."""
+        """Return the earliest time at which `again` or `expire` has work; None if there is none."""
         times = [publish._deadline for publish in list(self.pending.values())]
         if self._again:
             times.append(self._again[0][0])
@@ -318,19 +319,19 @@ class PublishWindow(Generic[P]):
         return None if earliest == float("inf") else earliest
 
     def again(self, now: float) -> Iterator[bytes]:
-        """Frames to send once more now."""
+        """Yield the frames whose retry is due."""
         while self._again and self._again[0][0] <= now:
             publish = self.pending.get(self._again.popleft()[1])
             if publish is not None:
                 yield publish._frame
 
     def expire(self, now: float) -> list[tuple[P, bytes]]:
-        """Give up those whose time has passed; returns them with their frames, which must not be sent any more."""
+        """Fail the publishes whose timeout has passed; return them with their frames, which must not be sent later."""
         late = [publish for publish in list(self.pending.values()) if publish._deadline <= now]
         return [(publish, self._cut_off(publish, self._late(publish))) for publish in late]
 
     def fail(self, error: Error, subject: str | None = None) -> list[tuple[P, bytes]]:
-        """All publishes (those to the subject) fail: the session was lost (PUB-13), or forbids them. As `expire`."""
+        """Fail all publishes, or those to `subject`: the session was lost (PUB-13) or forbids them. See `expire`."""
         lost = [publish for publish in list(self.pending.values()) if subject is None or publish.subject == subject]
         return [(publish, self._cut_off(publish, error)) for publish in lost]
 
@@ -364,4 +365,4 @@ class PublishWindow(Generic[P]):
 
 
 def _ignore(*_: object) -> None:
-    """Until a front says what it wants to be told."""
+    """Do nothing; the default callback."""

@@ -1,10 +1,10 @@
-"""Fetch as ADR-13 has it: what is there already, or else wait for something.
+"""Fetch of ADR-13: return the available messages, or else wait for the first one.
 
-Unlike the `fetch` of ADR-37, which is one pull and waits until the batch is full, this one returns as soon as it has
-anything: first it asks without waiting; only if there was nothing it waits, and then for the first message.
+The `fetch` of ADR-37 is one pull and waits until the batch is full. This fetch returns as soon as it has any message.
+First it pulls without waiting. Only if there was no message, it waits for the first one.
 
-The generator yields what to do and is sent what happened. Messages are put into a list of the caller's, so that they
-are not lost with a caller who is cancelled.
+The generator yields actions and receives events. It appends messages to a list of the caller, so that they are not lost
+if the caller is cancelled.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from jetspark.wire.messages import Message
 __all__ = ["Action", "Ended", "Event", "Fetch", "FetchOptions", "Gather", "Messages", "Pull", "TimeUp", "Wait", "fetch"]
 
 LONGEST_PULL: Final = timedelta(seconds=30)
-"""How long one pull of an endless wait stays open (R19)."""
+"""How long one pull stays open in a fetch without a timeout (R19)."""
 
 _LULL: Final = 0.25
-"""Seconds without anything, behind messages, after which a pull that does not wait is taken for served: where
-`max_ack_pending` holds the rest back, the server does not say so."""
+"""Seconds without an event, after messages, at which a pull that does not wait counts as served: if `max_ack_pending`
+holds back the rest, the server sends no status."""
 
 _MARGIN: Final = 0.1
-"""Seconds, or share of the time-out if that is less, that the server's time is shorter than the caller's (PUL-02)."""
+"""Seconds by which the server's timeout is shorter than the caller's, but at most a tenth of it (PUL-02)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """Send a pull, with a token of its own (PUL-04); the one before is over."""
+    """Send a pull with its own token (PUL-04); the pull before has ended."""
 
     request: PullRequest
     """The pull."""
@@ -43,18 +43,18 @@ class Pull:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for what comes; answered with an `Event`."""
+    """Wait for an event; answered with an `Event`."""
 
     until: float | None
-    """When to give up, on the caller's clock; None never."""
+    """Deadline on the caller's clock; None for no deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """End the open pull, and take what the server had sent before it heard of that; answered with `Messages`."""
+    """End the open pull, and take messages that the server sent before it was informed; answered with `Messages`."""
 
     until: float | None
-    """When to give up waiting for the server's word that this was all."""
+    """Deadline for the server's confirmation that the pull has ended."""
 
 
 Action: TypeAlias = Pull | Wait | Gather
@@ -62,7 +62,7 @@ Action: TypeAlias = Pull | Wait | Gather
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Messages came."""
+    """Messages arrived."""
 
     messages: list[Message]
     """In order."""
@@ -70,15 +70,15 @@ class Messages:
 
 @dataclass(frozen=True, slots=True)
 class TimeUp:
-    """Nothing came in time."""
+    """Nothing arrived before the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Nothing can come any more: the session was lost, or the subscription has ended."""
+    """No more messages can arrive: the session was lost, or the subscription has ended."""
 
     error: Error
-    """Why."""
+    """The reason."""
 
 
 Event: TypeAlias = Messages | Status | TimeUp | Ended
@@ -86,34 +86,34 @@ Event: TypeAlias = Messages | Status | TimeUp | Ended
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """What is asked for. Making one raises ConfigError for what makes no sense."""
+    """Options of a fetch. Raises ConfigError for values that are not valid."""
 
     stream: str
     """Name of the stream."""
     consumer: str
     """Name of the consumer."""
     batch: int
-    """Most messages."""
+    """Maximum number of messages."""
     timeout: float | None
-    """Seconds; None waits for ever."""
+    """Seconds; None has no timeout."""
     heartbeat: float | None = None
-    """Seconds between the heartbeats of a waiting pull; None has none."""
+    """Seconds between the heartbeats of a waiting pull; None for no heartbeats."""
 
     def __post_init__(self) -> None:
-        """Check them all before anything is sent (PUL-01, PUL-11)."""
+        """Check all options before anything is sent (PUL-01, PUL-11)."""
         if self.timeout is not None and self.timeout <= 0:
             raise ConfigError(f"the time-out of a fetch must be positive, not {self.timeout:g} s")
         self.waiting_pull(self.batch, self.timeout)
 
     def waiting_pull(self, batch: int, left: float | None) -> PullRequest:
-        """The pull that waits; `left` are the seconds until the caller gives up, None when it does not."""
+        """Return the pull that waits; `left` are the seconds until the caller's timeout, None if it has none."""
         expires = LONGEST_PULL if left is None else timedelta(seconds=max(left - min(_MARGIN, left / 10), 0.001))
         heartbeat = None if self.heartbeat is None else timedelta(seconds=self.heartbeat)
         return PullRequest(self.stream, self.consumer, batch, expires=expires, idle_heartbeat=heartbeat)
 
     @property
     def what(self) -> str:
-        """Names the consumer in errors."""
+        """Name of the consumer in error messages."""
         return f"consumer {self.consumer!r} of stream {self.stream!r}"
 
 
@@ -121,20 +121,20 @@ Fetch: TypeAlias = Generator[Action, "Event | None", Error | None]
 
 
 def fetch(options: FetchOptions, got: list[Message], clock: Callable[[], float]) -> Fetch:
-    """Fetch up to `batch` messages, those already in `got` included.
+    """Fetch up to `batch` messages, including those already in `got`.
 
-    Returns an error that came behind messages; the caller tells it after handing them out (PUL-08).
+    Returns an error that came after messages; the caller reports it after it has handed them out (PUL-08).
 
     Raises
     ------
     NoMessageError
-        There was none in time.
+        No message came in time.
     StatusError
-        The consumer said why there is none.
+        The consumer reported why there is no message.
     MissedHeartbeatError
-        The server was silent for two heartbeats.
+        The server sent nothing for two heartbeat intervals.
     Error
-        As the front says that nothing can come any more.
+        The error of an `Ended` event.
     """
     deadline = None if options.timeout is None else clock() + options.timeout
     if options.batch > 1 and len(got) < options.batch:
@@ -167,10 +167,10 @@ def fetch(options: FetchOptions, got: list[Message], clock: Callable[[], float])
 
 
 _NOTHING: Final = Error("the pull is over")
-"""The quiet end of a pull."""
+"""The end of a pull without an error."""
 
 _SILENCE: Final = Error("nothing more came")
-"""Nothing came for a while, behind messages."""
+"""Messages came, and then nothing for a while."""
 
 
 def _gather(got: list[Message], deadline: float | None) -> Generator[Action, Event | None, None]:
@@ -182,8 +182,8 @@ def _gather(got: list[Message], deadline: float | None) -> Generator[Action, Eve
 def _take_what_comes(
     options: FetchOptions, got: list[Message], deadline: float | None, silence: float | None
 ) -> Generator[Action, Event | None, Error | None]:
-    """Take one event. Returns None to go on, `_NOTHING` at the quiet end of a pull, else the error that ends the fetch
-    behind its messages; raises where there are none."""
+    """Handle one event. Return None to continue, `_NOTHING` at the end of a pull without an error, `_SILENCE` if no
+    more messages came after some, else the error that ends the fetch after its messages. Raise it if there are none."""
     until = min((each for each in (deadline, silence) if each is not None), default=None)
     event = yield Wait(until)
     problem: Error | None = None

@@ -1,15 +1,15 @@
-"""Read the sequences `[start, end)` of a stream once and in order, from a consumer of our own.
+"""Read the sequences `[start, end)` of a stream once and in order, with a consumer created for it.
 
-`RangePulls` decides which pulls to keep open. Two are open at a time, so that the server never waits for us, and each
-brings about half of the bytes that may be under way: so many messages as make that up at the size that they had so far.
-The server can count bytes itself (`max_bytes`), but that costs it an eighth of its speed, so only a reader that was cut
-off once asks for it. A pull never asks for more messages than there are sequences left, so that a range in the middle
-of a stream is not overshot where nothing is missing in it.
+`RangePulls` decides which pulls to keep open. Two are open at a time, so that the server never waits for the client.
+Each pull asks for about half of the bytes in flight; the size of recent messages gives the number of messages. The
+server can count bytes itself (`max_bytes`), but then it is slower by an eighth, so only a reader that was cut off once
+uses it. A pull never asks for more messages than there are sequences left. So the server delivers no message after the
+range, unless sequences in it are missing.
 
-`RangeProgress` decides when the range is read. A consumer numbers its deliveries without gaps, whatever is deleted or
-filtered away in the stream; so the range is read completely when the deliveries were consecutive and one of these
-holds: a sequence of `end - 1` or above was delivered; the last delivery said that nothing is pending behind it; or the
-server says so later on, because what was pending has been deleted since.
+`RangeProgress` decides when the range is complete. A consumer numbers its deliveries without gaps, also if messages are
+deleted or filtered out. So the range is complete if the deliveries were consecutive and one of these holds: a sequence
+of `end - 1` or higher was delivered; the last delivery said that no more messages are pending; or the server says so
+later, because the pending messages were deleted.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ OPEN_PULLS: Final = 2
 
 
 class InterruptedReadError(Error, ConnectionError):
-    """The consumer that a range is read from is of no more use; a new one goes on behind the last sequence."""
+    """The consumer of a range cannot be used any more; a new one must continue after the last sequence."""
 
 
 class StatusEffect(Enum):
-    """What a status means for a range."""
+    """Effect of a status on a range."""
 
     NONE = "none"
-    """Nothing to do but to send the pulls that are due."""
+    """Only send the pulls that are due."""
     RESTART = "restart"
-    """The consumer is of no more use: make a new one behind the last sequence."""
+    """The consumer cannot be used any more: create a new one that starts after the last sequence."""
 
 
 @dataclass(slots=True)
 class Pull:
-    """A pull to send. `token` is the last token of its reply subject; `left` is what it may still bring."""
+    """A pull to send. `token` is the last token of its reply subject; `left` are the messages not yet delivered."""
 
     token: int
     batch: int
@@ -65,18 +65,18 @@ class Pull:
 
 
 class RangePulls:
-    """Which pulls to send.
+    """Decides which pulls to send.
 
     Parameters
     ----------
     start, end
-        Next sequence to read and the one to stop before.
+        Next sequence to read, and the sequence to stop before.
     bytes_in_flight
-        Bytes that may be under way.
+        Maximum of requested bytes that have not arrived.
     message_bytes
-        What a message is thought to take, until messages have been seen.
+        Estimated bytes of a message, used until messages arrive.
     max_bytes
-        Let the server end a pull after so many bytes; None leaves it to our estimate. It grows when a single message is
+        Bytes after which the server ends a pull; None uses only the estimate. It is doubled if a single message is
         larger.
     """
 
@@ -93,11 +93,11 @@ class RangePulls:
         self._delivered_since = 0
 
     def due(self) -> list[Pull]:
-        """The pulls to send now; they count as open from here on."""
+        """Return the pulls to send now; they count as open from now on."""
         pulls: list[Pull] = []
         while len(self._open) < OPEN_PULLS:
             asked = sum(pull.left for pull in self._open.values())
-            # A deleted message's sequence is never delivered: without an open pull, ask at least for one message.
+            # Deleted sequences are never delivered: without an open pull, ask for at least one message.
             room = max(self._end - self._next - asked, 0 if self._open else 1)
             if room <= 0:
                 break
@@ -109,7 +109,7 @@ class RangePulls:
         return pulls
 
     def delivered(self, count: int, size: int, last_sequence: int) -> None:
-        """So many messages of so many bytes arrived; the server serves pulls in the order they came."""
+        """Count `count` messages of `size` bytes that arrived. The server serves pulls in order."""
         self._next = last_sequence + 1
         self._delivered_since += count
         self._message_bytes = max(size // count, 1)
@@ -122,12 +122,12 @@ class RangePulls:
                 del self._open[oldest.token]
 
     def status(self, token: int, code: int, description: str, *, where: str = "") -> StatusEffect:
-        """A status came for a pull.
+        """Handle a status for a pull.
 
         Raises
         ------
         StatusError
-            The server cannot make sense of the pull (400).
+            The server refuses the pull as a bad request (400).
         """
         rule = classify(code, description)
         if rule.consume in {ConsumeEffect.IGNORE, ConsumeEffect.TIMER}:
@@ -137,61 +137,61 @@ class RangePulls:
         if rule.kind is not StatusClass.SILENT:
             return StatusEffect.RESTART
         if rule.id == "STA-08" and not self._delivered_since and self._max_bytes is not None:
-            self._max_bytes *= 2  # a single message is larger than what a pull may bring
+            self._max_bytes *= 2  # a single message is larger than max_bytes
         if self._open.pop(token, None) is not None:
             self._delivered_since = 0
         return StatusEffect.NONE
 
 
 class RangeProgress:
-    """How far a range is read.
+    """Progress of the read of a range.
 
     Parameters
     ----------
     start, end
-        First sequence and the one to stop before.
+        First sequence, and the sequence to stop before.
     """
 
     def __init__(self, start: int, end: int) -> None:
         self.next_sequence = start
-        """First sequence that was not seen yet: where a new consumer starts."""
+        """First sequence that is not read yet; a new consumer starts there."""
         self.end = end
         self.done = start >= end
         self._consumer_sequence = 0
 
     def new_consumer(self, pending: int) -> None:
-        """A consumer was made at `next_sequence`; so many messages are pending for it."""
+        """Handle a new consumer that starts at `next_sequence` and has `pending` messages."""
         self._consumer_sequence = 0
         self.done = self.done or not pending
 
     @property
     def consumer_sequence(self) -> int:
-        """Last delivery that was seen of the present consumer."""
+        """Number of the last delivery received from the current consumer."""
         return self._consumer_sequence
 
     def delivered(self, count: int, consumer_sequence: int, stream_sequence: int, pending: int) -> None:
-        """Consecutive deliveries arrived; the last one has these sequences, and so many messages are behind it."""
+        """Count consecutive deliveries. The sequences and `pending` are those of the last one."""
         assert consumer_sequence == self._consumer_sequence + count
         self._consumer_sequence = consumer_sequence
         self.next_sequence = max(self.next_sequence, stream_sequence + 1)
         self.done = self.done or self.next_sequence >= self.end or not pending
 
     def read(self, sequence: int) -> None:
-        """What is up to this sequence was read, by a way that does not number its deliveries."""
+        """Set the progress to `sequence`, after a read that does not number its deliveries."""
         self.next_sequence = max(self.next_sequence, sequence + 1)
         self.done = self.done or self.next_sequence >= self.end
 
     def finish(self) -> None:
-        """The server has nothing more in the range."""
+        """End the range, as the server has no more messages in it."""
         self.done = True
 
     def doubt(self) -> bool:
-        """Read on, to see whether there really is nothing more; false where the end of the range was seen."""
+        """Continue to read, to verify that there are no more messages; return False if the range's end was reached."""
         self.done = self.next_sequence >= self.end
         return not self.done
 
     def idle(self, delivered: int, pending: int) -> None:
-        """Nothing came for a while, and the server says how many it delivered and what is pending."""
+        """Handle the server's numbers of delivered and pending messages, requested while nothing came."""
         self.done = self.done or (not pending and delivered <= self._consumer_sequence)
 
 
@@ -206,10 +206,10 @@ _PASSING: Final = (
     SlowConsumerError,
     StaleConnectionError,
 )
-# Not their subclasses: refused credentials and TLS stay refused.
+# Not their subclasses: TLSError, for example, is permanent.
 _PASSING_ITSELF: Final = {ConnectError, NoServersError, JetStreamNotEnabledError}
 
 
 def is_passing(error: Error) -> bool:
-    """Whether an error may go away by itself, so that reading can go on with a new consumer."""
+    """Return whether an error may be temporary, so that the read can continue with a new consumer."""
     return isinstance(error, _PASSING) or type(error) in _PASSING_ITSELF

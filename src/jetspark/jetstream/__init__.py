@@ -1,10 +1,10 @@
-"""JetStream's vocabulary, without I/O: configurations, requests, replies, ack subjects, statuses and errors.
+"""Data types of JetStream, without I/O: configurations, requests, replies, ack subjects, statuses and errors.
 
-- `errors`: the one error tree; `codec`: JSON to structs and back; `times`: exact times and durations;
-- `config`, `info`, `account`: what streams and consumers are told to be, what they are, what the account may use;
-- `api`: requests as values, `api.pull` the body of a pull; `direct`: direct get, `stored` what it gives;
-- `publish`: headers of a publish and its acknowledgement; `ack`: ack subjects; `status`: what statuses of a pull mean;
-- `names`: what may stand in a subject; `header_names`: the headers that JetStream knows.
+- `errors`: the error tree; `codec`: JSON to structs and back; `times`: exact times and durations;
+- `config`, `info`, `account`: configuration and state of streams and consumers; use and limits of the account;
+- `api`: requests as values, `api.pull` the body of a pull; `direct`: direct get, `stored` its result;
+- `publish`: headers of a publish and its acknowledgement; `ack`: ack subjects; `status`: meaning of pull statuses;
+- `names`: checks of names and subjects; `header_names`: the headers that JetStream uses.
 """
 
 from jetspark.jetstream.account import AccountInfo, AccountLimits, AccountTier, APIStats

@@ -1,4 +1,4 @@
-"""What the server tells about the account, all fields of nats-server 2.15."""
+"""Account information from the server, all fields of nats-server 2.15."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ __all__ = ["APIStats", "AccountInfo", "AccountLimits", "AccountTier"]
 
 
 class AccountLimits(JsonStruct):
-    """Limits of an account; -1 is none."""
+    """Limits of an account; -1 means no limit."""
 
     max_memory: int = 0
     """Bytes in memory."""
     max_storage: int = 0
     """Bytes in files."""
     max_streams: int = 0
-    """Streams."""
+    """Number of streams."""
     max_consumers: int = 0
-    """Consumers."""
+    """Number of consumers."""
     max_ack_pending: int = 0
     """Largest `max_ack_pending` of a consumer."""
     memory_max_stream_bytes: int = 0
@@ -27,11 +27,11 @@ class AccountLimits(JsonStruct):
     storage_max_stream_bytes: int = 0
     """Largest `max_bytes` of a stream in files."""
     max_bytes_required: bool = False
-    """Streams must state `max_bytes`."""
+    """Whether streams must set `max_bytes`."""
 
 
 class AccountTier(JsonStruct):
-    """What an account uses, of all or of one tier."""
+    """Resources that an account uses, in total or in one tier."""
 
     memory: int = 0
     """Bytes in memory."""
@@ -55,19 +55,19 @@ class APIStats(JsonStruct):
     level: int = 0
     """API level of the server."""
     total: int = 0
-    """Requests so far."""
+    """Number of requests so far."""
     errors: int = 0
-    """Requests that failed."""
+    """Number of failed requests."""
     inflight: int = 0
-    """Requests that are served now."""
+    """Number of requests that the server is processing."""
 
 
 class AccountInfo(AccountTier):
-    """What an account uses and may use."""
+    """Resources that an account uses, and its limits."""
 
     domain: str = ""
     """JetStream domain."""
     api: APIStats = msgspec.field(default_factory=APIStats)
     """Use of the API."""
     tiers: dict[str, AccountTier] | None = None
-    """Use by tier (`R1`, `R3`), when the account has tiers."""
+    """Use by tier (`R1`, `R3`), if the account has tiers."""

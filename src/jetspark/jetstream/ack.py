@@ -1,8 +1,8 @@
-"""The ack subject of a delivered message, and what it tells (ADR-15, JSAck).
+"""The ack subject of a delivered message, and the metadata in it (ADR-15, JSAck).
 
 Two forms exist. v1 has exactly nine tokens: `$JS.ACK.<stream>.<consumer>.<delivered>.<sseq>.<cseq>.<ts>.<pending>`.
-v2 puts domain and account hash behind `ACK` and may grow further tokens at its end, so it has eleven or more. Ten
-tokens are neither. The subject is the address of the acknowledgement and is used as it came, never rebuilt.
+v2 adds domain and account hash after `ACK`, and newer servers may add tokens at the end, so it has eleven or more. Ten
+tokens are not valid. Acknowledgements go to this subject exactly as received; it is never rebuilt.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 ACK_PREFIX: Final = b"$JS.ACK."
-"""What every ack subject begins with."""
+"""Prefix of every ack subject."""
 ACK: Final = b"+ACK"
 """Payload that acknowledges a message."""
 NAK: Final = b"-NAK"
@@ -39,21 +39,21 @@ NAK: Final = b"-NAK"
 TERM: Final = b"+TERM"
 """Payload that ends redelivery."""
 IN_PROGRESS: Final = b"+WPI"
-"""Payload that restarts the ack wait; the only one that may be repeated."""
+"""Payload that restarts the ack wait; the only one that may be sent repeatedly."""
 
 _V1_TOKENS: Final = 9
 _V2_TOKENS: Final = 11
 
 
 class AckMetadata(msgspec.Struct, frozen=True, gc=False):
-    """What a delivered message says about its place in stream and consumer."""
+    """Metadata of a delivered message: its position in the stream and in the consumer."""
 
     stream: str
     """Name of the stream."""
     consumer: str
     """Name of the consumer."""
     num_delivered: int
-    """How often the message was delivered, this time included: 1 at first."""
+    """Number of deliveries of the message, including this one; the first is 1."""
     stream_sequence: int
     """Sequence in the stream."""
     consumer_sequence: int
@@ -61,9 +61,9 @@ class AckMetadata(msgspec.Struct, frozen=True, gc=False):
     timestamp_ns: int
     """When the message was stored, nanoseconds since 1970 UTC."""
     num_pending: int
-    """Messages that match the consumer and were not delivered yet."""
+    """Number of messages that match the consumer and were not delivered yet."""
     domain: str | None = None
-    """JetStream domain, None for the default one and in the v1 form."""
+    """JetStream domain; None for the default domain and in the v1 form."""
     account_hash: str | None = None
     """Hash of the account, None in the v1 form."""
 
@@ -76,7 +76,7 @@ class AckMetadata(msgspec.Struct, frozen=True, gc=False):
 def parse_ack_subject(subject: str | None) -> AckMetadata:
     """Read the reply subject of a delivered message.
 
-    Raises InvalidAckError when there is none or when it is not of the v1 or v2 form.
+    Raises InvalidAckError if there is none, or if it is not of the v1 or v2 form.
     """
     if not subject:
         raise InvalidAckError("the message has no reply subject, so it was not delivered by a JetStream consumer")
@@ -94,7 +94,7 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
         raise InvalidAckError(f"ack subject with {count} tokens, which neither form has: {subject!r}")
     numbers = tokens[first + 2 : first + 7]
     joined = "".join(numbers)
-    # int() alone would also take signs, blanks, underscores and digits of other scripts.
+    # int() alone would also accept signs, blanks, underscores and digits of other scripts.
     if "" in numbers or not (joined.isascii() and joined.isdigit()):
         raise InvalidAckError(f"ack subject with something else where a number belongs: {subject!r}")
     delivered, stream_sequence, consumer_sequence, timestamp_ns, num_pending = map(int, numbers)
@@ -112,7 +112,7 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
 
 
 def check_ack_subject(subject: bytes) -> None:
-    """Raise InvalidAckError when there is nothing to acknowledge at a reply subject."""
+    """Raise InvalidAckError if a reply subject is not an ack subject."""
     if not subject.startswith(ACK_PREFIX):
         raise InvalidAckError(
             f"a message with reply subject {subject.decode(errors='replace')!r} was not delivered by a JetStream "
@@ -121,7 +121,7 @@ def check_ack_subject(subject: bytes) -> None:
 
 
 def nak_payload(delay_ns: int = 0) -> bytes:
-    """Return the payload of a negative ack; `delay_ns` above 0 holds the redelivery back for so long.
+    """Return the payload of a negative ack; with `delay_ns` above 0 the server waits so long before it redelivers.
 
     Raises ValueError for a negative delay.
     """
@@ -131,5 +131,5 @@ def nak_payload(delay_ns: int = 0) -> bytes:
 
 
 def term_payload(reason: str = "") -> bytes:
-    """Return the payload that ends redelivery; the reason shows in the server's advisory."""
+    """Return the payload that ends redelivery; the server's advisory contains the reason."""
     return b"+TERM " + reason.encode() if reason else TERM

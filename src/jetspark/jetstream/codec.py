@@ -1,12 +1,12 @@
-"""From the server's JSON to structs and back, with nothing lost on the way.
+"""Convert the server's JSON to structs and back, without loss.
 
 A newer server sends fields that this library does not know. Reading them must not fail, and a configuration that is
-read, changed and written back must keep them. Structs therefore forbid unknown fields, which makes the usual case one
-pass of msgspec at full speed. Only when that pass meets an unknown field (or a null where none belongs) is the reply
-read a second time, field by field, and what no field takes is kept in `extra` of the struct that it belongs to.
+read, changed and written back must keep them. So structs forbid unknown fields, and the usual reply is read in one fast
+pass of msgspec. If this pass finds an unknown field (or an unexpected null), the reply is read a second time, field by
+field, and unknown fields are kept in `extra` of their struct.
 
-Writing goes by value: a `timedelta` becomes integer nanoseconds, a `datetime` RFC 3339 text, None is left out. So an
-unset field is never sent, and the server's default holds (ADR-1).
+The type of a value decides how it is written: a `timedelta` as integer nanoseconds, a `datetime` as RFC 3339 text; None
+is left out. So an unset field is never sent, and the server uses its default (ADR-1).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class JsonEnum(StrEnum):
-    """Enumeration that takes words it does not know: a newer server's policy is kept and written back as it is."""
+    """Enumeration that accepts unknown words: a policy of a newer server is kept and written back unchanged."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -45,10 +45,10 @@ class JsonEnum(StrEnum):
 
 
 class JsonStruct(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, repr_omit_defaults=True):
-    """Base of what is read from the server's JSON."""
+    """Base class of structs that are read from the server's JSON."""
 
     extra: dict[str, object] = msgspec.field(default_factory=dict, name="$extra")
-    """Fields of the JSON that this version does not know, as they came; written back with the rest."""
+    """Fields of the JSON that this version does not know, unchanged; they are written back too."""
 
     def replace(self, **changes: object) -> Self:
         """Return a copy with some fields changed. Raises TypeError for a field that does not exist."""
@@ -58,7 +58,7 @@ class JsonStruct(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, repr_
 def decode(cls: type[T], payload: bytes) -> T:
     """Read JSON into a struct.
 
-    Raises msgspec.DecodeError when the payload is no JSON, or when a known field has a value of the wrong kind.
+    Raises msgspec.DecodeError if the payload is not JSON, or if a known field has a value of the wrong type.
     """
     try:
         try:
@@ -73,12 +73,12 @@ def decode(cls: type[T], payload: bytes) -> T:
 
 
 def encode(value: JsonStruct | Mapping[str, object]) -> bytes:
-    """Write a struct, or a mapping of values that structs may have, as JSON."""
+    """Write a struct, or a mapping of values of the types that structs may have, as JSON."""
     return _encoder.encode(to_builtins(value))
 
 
 def to_builtins(value: object) -> object:
-    """Return a value as JSON knows it: structs as dictionaries, without the fields that are None."""
+    """Return a value in JSON types: structs become dictionaries without the fields that are None."""
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, JsonStruct):
@@ -120,7 +120,7 @@ def _decoder(cls: type[JsonStruct]) -> msgspec.json.Decoder[JsonStruct]:
     return msgspec.json.Decoder(cls, dec_hook=_hook)
 
 
-# The slow way, for what a newer server sends. A reader takes a value of the JSON and returns the field's value.
+# The slow path, for replies of newer servers. A reader takes a JSON value and returns the field's value.
 _Reader = Callable[[object], object]
 
 

@@ -1,8 +1,8 @@
 """Configurations of streams and consumers, all fields of nats-server 2.15.
 
-None means unset: the field is not sent and the server's default holds. Durations are `timedelta`, times are aware
-`datetime`; both come back exact to the nanosecond (`jetspark.jetstream.times`). Fields that a newer server adds are
-kept in `extra`. The server checks a configuration, as it knows the rules of its version; only names are checked here.
+None means unset: the field is not sent, and the server uses its default. Durations are `timedelta`, times are aware
+`datetime`; values from the server are exact to the nanosecond (`jetspark.jetstream.times`). Fields of newer servers are
+kept in `extra`. The server checks a configuration by the rules of its version; the library checks only names.
 """
 
 from typing import Self
@@ -33,27 +33,27 @@ __all__ = [
 
 
 class RetentionPolicy(JsonEnum):
-    """What makes a message leave the stream."""
+    """When the server removes a message from the stream."""
 
     LIMITS = "limits"
-    """A limit of age, size or number."""
+    """When a limit of age, size or number is reached."""
     INTEREST = "interest"
-    """All consumers that want it have acknowledged it."""
+    """When all consumers that match it have acknowledged it."""
     WORK_QUEUE = "workqueue"
-    """Its one consumer has acknowledged it."""
+    """When its only consumer has acknowledged it."""
 
 
 class DiscardPolicy(JsonEnum):
-    """What happens when a limit is reached."""
+    """Behaviour when a limit is reached."""
 
     OLD = "old"
-    """The oldest messages go."""
+    """Delete the oldest messages."""
     NEW = "new"
-    """New messages are refused."""
+    """Refuse new messages."""
 
 
 class StorageType(JsonEnum):
-    """Where messages are kept."""
+    """Where messages are stored."""
 
     FILE = "file"
     MEMORY = "memory"
@@ -67,12 +67,12 @@ class StoreCompression(JsonEnum):
 
 
 class PersistMode(JsonEnum):
-    """When a message is acknowledged to its publisher."""
+    """When the server acknowledges a message to its publisher."""
 
     DEFAULT = "default"
-    """After it was written."""
+    """After the message is written."""
     ASYNC = "async"
-    """Perhaps before: a killed server may lose it."""
+    """Possibly before it is written: a killed server may lose it."""
 
 
 class DeliverPolicy(JsonEnum):
@@ -87,32 +87,32 @@ class DeliverPolicy(JsonEnum):
 
 
 class AckPolicy(JsonEnum):
-    """What a consumer's messages need as acknowledgement."""
+    """Which acknowledgements a consumer needs."""
 
     NONE = "none"
-    """Nothing."""
+    """No acknowledgements."""
     ALL = "all"
-    """One acknowledgement counts for all earlier messages too."""
+    """An acknowledgement also counts for all earlier messages."""
     EXPLICIT = "explicit"
-    """Every message its own."""
+    """One acknowledgement for every message."""
     FLOW_CONTROL = "flow_control"
-    """As ALL, given by the answers to flow control (push only)."""
+    """Like ALL, but answers to flow control requests acknowledge (push only)."""
 
 
 class ReplayPolicy(JsonEnum):
-    """How fast a consumer delivers what is stored."""
+    """How fast a consumer delivers stored messages."""
 
     INSTANT = "instant"
     ORIGINAL = "original"
-    """With the pauses with which it was stored."""
+    """At the rate at which they were stored."""
 
 
 class PriorityPolicy(JsonEnum):
-    """How the pulls of a priority group are served (ADR-42)."""
+    """How the server serves the pulls of a priority group (ADR-42)."""
 
     NONE = "none"
     OVERFLOW = "overflow"
-    """Only when enough messages wait."""
+    """Only if enough messages are pending."""
     PINNED_CLIENT = "pinned_client"
     """One client at a time."""
     PRIORITIZED = "prioritized"
@@ -120,34 +120,34 @@ class PriorityPolicy(JsonEnum):
 
 
 class Placement(JsonStruct):
-    """Where in a cluster something should live."""
+    """Servers of a cluster on which a stream or leader should be placed."""
 
     cluster: str | None = None
     """Name of the cluster."""
     tags: list[str] | None = None
     """Tags that the servers must have."""
     preferred: str | None = None
-    """Name of the server that should lead."""
+    """Name of the preferred leader."""
 
 
 class SubjectTransform(JsonStruct):
     """Rule that rewrites subjects."""
 
     src: str = ""
-    """Filter of the subjects that are rewritten; empty for all."""
+    """Filter of the subjects to rewrite; empty for all."""
     dest: str = ""
-    """What they become, with `{{wildcard(1)}}` and the like."""
+    """New subject; it may have functions such as `{{wildcard(1)}}`."""
 
 
 class Republish(JsonStruct):
-    """Every stored message is published again under another subject."""
+    """Rule that publishes every stored message again, to another subject."""
 
     dest: str
-    """Subject to publish to, with `{{wildcard(1)}}` and the like."""
+    """Subject to publish to; it may have functions such as `{{wildcard(1)}}`."""
     src: str | None = None
-    """Filter of the subjects that are published again; unset for all."""
+    """Filter of the subjects to publish again; unset for all."""
     headers_only: bool | None = None
-    """Leave the payload out."""
+    """Whether to leave out the payload."""
 
 
 class ExternalStream(JsonStruct):
@@ -160,7 +160,7 @@ class ExternalStream(JsonStruct):
 
 
 class StreamConsumerSource(JsonStruct):
-    """A durable consumer that a mirror or source reads by."""
+    """A durable consumer from which a mirror or source reads."""
 
     name: str | None = None
     """Name of the consumer."""
@@ -178,63 +178,63 @@ class StreamSource(JsonStruct):
     opt_start_time: TimestampField | None = None
     """Time of the first message to copy."""
     filter_subject: str | None = None
-    """Copy only what matches."""
+    """Copy only messages whose subject matches."""
     subject_transforms: list[SubjectTransform] | None = None
     """Filters with rules that rewrite the subjects."""
     external: ExternalStream | None = None
-    """How to reach it, when it is of another account or domain."""
+    """How to reach the stream, if it is in another account or domain."""
     consumer: StreamConsumerSource | None = None
-    """Durable consumer to read by, instead of one that the server makes."""
+    """Durable consumer to read from, instead of one that the server creates."""
 
 
 class StreamConsumerLimits(JsonStruct):
     """Defaults and upper limits for the consumers of a stream."""
 
     inactive_threshold: DurationField | None = None
-    """Consumers that nobody uses for so long go."""
+    """Time without use after which the server deletes a consumer."""
     max_ack_pending: int | None = None
-    """Messages that may wait for acknowledgement."""
+    """Maximum number of messages that wait for acknowledgement."""
 
 
 class StreamConfig(JsonStruct):
-    """Configuration of a stream. Only the name is needed."""
+    """Configuration of a stream. Only the name is required."""
 
     name: str
     """Name, one subject token."""
     description: str | None = None
-    """Text for people, at most 4 KiB."""
+    """Free text, at most 4 KiB."""
     subjects: list[str] | None = None
-    """Subjects that the stream stores; the name when unset (and neither mirror nor sources are set)."""
+    """Subjects that the stream captures; by default its name, unless mirror or sources are set."""
     retention: RetentionPolicy | None = None
-    """What makes a message leave; limits by default. Limits and interest can be exchanged later, work queue cannot."""
+    """When messages are removed; limits by default. Later, limits and interest can be exchanged; work queue cannot."""
     max_consumers: int | None = None
-    """Most consumers, -1 for no limit."""
+    """Maximum number of consumers, -1 for no limit."""
     max_msgs: int | None = None
-    """Most messages, -1 for no limit."""
+    """Maximum number of messages, -1 for no limit."""
     max_bytes: int | None = None
-    """Most bytes, -1 for no limit."""
+    """Maximum size in bytes, -1 for no limit."""
     max_age: DurationField | None = None
-    """Greatest age of a message, zero for no limit."""
+    """Maximum age of a message, zero for no limit."""
     max_msgs_per_subject: int | None = None
-    """Most messages of one subject, -1 for no limit."""
+    """Maximum number of messages of one subject, -1 for no limit."""
     max_msg_size: int | None = None
-    """Most bytes of one message, headers included; -1 for no limit."""
+    """Maximum bytes of one message, headers included; -1 for no limit."""
     discard: DiscardPolicy | None = None
-    """What happens when a limit is reached; old messages go by default."""
+    """Behaviour when a limit is reached; by default old messages are deleted."""
     storage: StorageType | None = None
-    """Where messages are kept; file by default. Cannot be changed later."""
+    """Where messages are stored; file by default. Cannot be changed later."""
     num_replicas: int | None = None
-    """Copies in the cluster, 1 to 5; 1 by default."""
+    """Number of replicas in the cluster, 1 to 5; 1 by default."""
     no_ack: bool | None = None
-    """Publishes are not acknowledged."""
+    """Whether publishes get no acknowledgement."""
     duplicate_window: DurationField | None = None
     """How long message ids are remembered; 2 minutes by default."""
     placement: Placement | None = None
-    """Where in the cluster the stream lives."""
+    """Placement of the stream in the cluster."""
     mirror: StreamSource | None = None
-    """Stream that this one is a copy of."""
+    """Stream that this stream copies."""
     sources: list[StreamSource] | None = None
-    """Streams that are copied into this one."""
+    """Streams whose messages are copied into this one."""
     compression: StoreCompression | None = None
     """Compression of the file store; none by default."""
     first_seq: int | None = None
@@ -244,48 +244,48 @@ class StreamConfig(JsonStruct):
     republish: Republish | None = None
     """Rule that publishes stored messages again."""
     allow_direct: bool | None = None
-    """Messages can be read by direct get, from any replica (ADR-31)."""
+    """Whether messages can be read by direct get, from any replica (ADR-31)."""
     mirror_direct: bool | None = None
-    """A mirror answers direct gets of its origin."""
+    """Whether a mirror answers direct gets of its origin."""
     discard_new_per_subject: bool | None = None
-    """With discard policy new: refuse also by `max_msgs_per_subject`."""
+    """With discard policy new: whether to refuse messages also by `max_msgs_per_subject`."""
     sealed: bool | None = None
-    """Nothing goes in or out any more. Only by update, and for good."""
+    """Whether messages can neither be added nor removed. Set only by an update; cannot be undone."""
     deny_delete: bool | None = None
-    """Single messages cannot be deleted. For good."""
+    """Whether deleting single messages is denied. Cannot be undone."""
     deny_purge: bool | None = None
-    """The stream cannot be purged. For good."""
+    """Whether purging is denied. Cannot be undone."""
     allow_rollup_hdrs: bool | None = None
-    """A message may replace all earlier ones (header `Nats-Rollup`)."""
+    """Whether a message may replace all earlier ones (header `Nats-Rollup`)."""
     consumer_limits: StreamConsumerLimits | None = None
     """Defaults and limits for consumers."""
     allow_msg_ttl: bool | None = None
-    """Messages may have a time to live (ADR-43)."""
+    """Whether messages may have a time to live (ADR-43)."""
     subject_delete_marker_ttl: DurationField | None = None
-    """How long a marker stays where the last message of a subject went by age (ADR-43)."""
+    """How long the delete marker stays after the last message of a subject was removed by age (ADR-43)."""
     allow_msg_counter: bool | None = None
-    """The stream's messages are counters (ADR-49)."""
+    """Whether the stream's messages are counters (ADR-49)."""
     allow_atomic: bool | None = None
-    """Batches that are stored as a whole or not at all (ADR-50)."""
+    """Whether atomic batches are allowed (ADR-50)."""
     allow_msg_schedules: bool | None = None
-    """Messages may be scheduled (ADR-51)."""
+    """Whether messages may be scheduled (ADR-51)."""
     persist_mode: PersistMode | None = None
     """When messages are acknowledged."""
     allow_batched: bool | None = None
-    """Fast batches, acknowledged by the window (ADR-50)."""
+    """Whether fast batches are allowed, which are acknowledged by window (ADR-50)."""
     metadata: dict[str, str] | None = None
     """Free texts by key; keys that start with `_nats.` are the server's."""
 
 
 class ConsumerConfig(JsonStruct):
-    """Configuration of a consumer. With `deliver_subject` it pushes, without one it is pulled from."""
+    """Configuration of a consumer. With `deliver_subject` it is a push consumer, without it a pull consumer."""
 
     name: str | None = None
-    """Name; made up when unset."""
+    """Name; a random one if unset."""
     durable_name: str | None = None
-    """Name of a consumer that outlives its users. The same as `name` when both are given."""
+    """Name of a durable consumer. Must be equal to `name` if both are given."""
     description: str | None = None
-    """Text for people, at most 4 KiB."""
+    """Free text, at most 4 KiB."""
     deliver_policy: DeliverPolicy | None = None
     """Where to start; all by default."""
     opt_start_seq: int | None = None
@@ -293,49 +293,49 @@ class ConsumerConfig(JsonStruct):
     opt_start_time: TimestampField | None = None
     """Time to start at, with `by_start_time`."""
     ack_policy: AckPolicy | None = None
-    """What acknowledgement is needed. The server takes unset as `none`; the library's calls ask for `explicit`."""
+    """Which acknowledgements are needed. For the server, unset means `none`; the library's calls send `explicit`."""
     ack_wait: DurationField | None = None
-    """How long to wait for an acknowledgement before the message is delivered again; 30 s by default."""
+    """How long to wait for an acknowledgement before the message is redelivered; 30 s by default."""
     max_deliver: int | None = None
-    """Most deliveries of a message, -1 for no limit."""
+    """Maximum number of deliveries of a message, -1 for no limit."""
     backoff: list[DurationField] | None = None
     """Waits before each redelivery, instead of `ack_wait`."""
     filter_subject: str | None = None
-    """Deliver only what matches."""
+    """Deliver only messages whose subject matches."""
     filter_subjects: list[str] | None = None
     """Several filters, which must not overlap."""
     replay_policy: ReplayPolicy | None = None
     """How fast stored messages are delivered; instant by default."""
     rate_limit_bps: int | None = None
-    """Most bits a second (push only)."""
+    """Maximum bits per second (push only)."""
     sample_freq: str | None = None
-    """Share of acknowledgements that are reported in advisories: `30%` or `30`."""
+    """Percentage of acknowledgements that are reported in advisories: `30%` or `30`."""
     max_waiting: int | None = None
-    """Most open pulls; 512 by default (pull only)."""
+    """Maximum number of open pulls; 512 by default (pull only)."""
     max_ack_pending: int | None = None
-    """Messages that may wait for acknowledgement; 1000 by default, -1 for no limit."""
+    """Maximum number of messages that wait for acknowledgement; 1000 by default, -1 for no limit."""
     flow_control: bool | None = None
-    """Deliveries wait for answers (push only, needs `idle_heartbeat`)."""
+    """Whether to use flow control (push only, needs `idle_heartbeat`)."""
     headers_only: bool | None = None
-    """Leave payloads out; their size is in the header `Nats-Msg-Size`."""
+    """Whether to leave out payloads; their size is in the header `Nats-Msg-Size`."""
     max_batch: int | None = None
-    """Most messages that one pull may ask for."""
+    """Maximum number of messages that one pull may request."""
     max_expires: DurationField | None = None
-    """Longest time that one pull may stay open."""
+    """Maximum time that one pull may stay open."""
     max_bytes: int | None = None
-    """Most bytes that one pull may ask for."""
+    """Maximum bytes that one pull may request."""
     deliver_subject: str | None = None
     """Subject to push to."""
     deliver_group: str | None = None
-    """Queue group that shares what is pushed."""
+    """Queue group of the subscribers that share the messages (push only)."""
     idle_heartbeat: DurationField | None = None
-    """Heartbeat after so much silence, at least 100 ms (push only; pulls state their own)."""
+    """Time without a message after which a heartbeat is sent, at least 100 ms (push only; each pull has its own)."""
     inactive_threshold: DurationField | None = None
-    """The consumer goes when nobody used it for so long; 5 s for those without durable name."""
+    """Time without use after which the server deletes the consumer; 5 s by default if it is not durable."""
     num_replicas: int | None = None
-    """Copies in the cluster; 0 for as many as the stream has."""
+    """Number of replicas in the cluster; 0 for as many as the stream has."""
     mem_storage: bool | None = None
-    """Keep the consumer's state in memory."""
+    """Whether to keep the consumer's state in memory."""
     direct: bool | None = None
     """Internal to servers: a consumer of a mirror or source."""
     sourcing: bool | None = None
@@ -343,16 +343,16 @@ class ConsumerConfig(JsonStruct):
     metadata: dict[str, str] | None = None
     """Free texts by key; keys that start with `_nats.` are the server's."""
     pause_until: TimestampField | None = None
-    """Deliver nothing before that time."""
+    """Deliver nothing before this time."""
     priority_groups: list[str] | None = None
-    """Priority groups, at present one (pull only, ADR-42)."""
+    """Priority groups; servers support one at present (pull only, ADR-42)."""
     priority_policy: PriorityPolicy | None = None
     """How the groups' pulls are served."""
     priority_timeout: DurationField | None = None
-    """How long a pinned client may be silent; 2 minutes by default."""
+    """Time without a pull after which a pinned client is replaced; 2 minutes by default."""
 
     def starting_behind(self, sequence: int) -> Self:
-        """The same consumer, but from the message behind that stream sequence on."""
+        """Return the same configuration, starting with the message after that stream sequence."""
         return self.replace(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=sequence + 1, opt_start_time=None
         )

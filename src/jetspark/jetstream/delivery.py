@@ -1,8 +1,8 @@
-"""A message that a JetStream consumer delivered: what `jetspark.wire.messages` gives, its metadata, and its mark.
+"""A message that a JetStream consumer delivered: a `Message` with metadata and an acknowledgement state.
 
-The mark says whether an acknowledgement may still go out. It costs nothing where messages are made: the owner, over
-which acknowledgements are sent, is taken off a message once it is settled, and consumers without acknowledgement give
-their messages none in the first place (ACK-04, ACK-08).
+The state says whether an acknowledgement may still be sent. It costs nothing when messages are created: it is the
+`owner`, the connection that sends acknowledgements. A settled message has no owner, nor have messages of consumers
+without acknowledgements (ACK-04, ACK-08).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ __all__ = ["Delivery"]
 
 
 class Delivery(Message, gc=False, eq=False):
-    """A message with what its ack subject tells."""
+    """A message with the metadata of its ack subject."""
 
     _metadata: AckMetadata | None = None
 
     @property
     def metadata(self) -> AckMetadata:
-        """Place in stream and consumer, time, deliveries. Read from the reply subject at the first call.
+        """Position in stream and consumer, time, number of deliveries. Parsed at the first access.
 
         Raises
         ------
@@ -33,13 +33,13 @@ class Delivery(Message, gc=False, eq=False):
 
     @property
     def settled(self) -> bool:
-        """No acknowledgement goes out any more: a terminal one did, or the consumer wants none."""
+        """Whether no acknowledgement is sent any more: a terminal one was sent, or the consumer needs none."""
         return self.owner is None
 
     def _settle(self) -> None:
-        """A terminal acknowledgement went out: every later one is silently left out (ACK-04)."""
+        """Mark the message after a terminal acknowledgement: later ones are silently dropped (ACK-04)."""
         self.owner = None
 
     def _check_ackable(self) -> None:
-        """Raise InvalidAckError when no JetStream consumer delivered the message."""
+        """Raise InvalidAckError if no JetStream consumer delivered the message."""
         check_ack_subject(self.raw_reply)

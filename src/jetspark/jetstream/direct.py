@@ -1,11 +1,11 @@
-"""Direct get: messages straight from a stream's store, without a consumer (ADR-31).
+"""Direct get: read messages from a stream's store without a consumer (ADR-31).
 
-The reply is the message itself, with where it comes from in headers; statuses take the place of errors. The batch
-forms send many replies to one inbox and close with `204 EOB`, which also says how to go on: `following` makes the
-next request. A batch that ends without EOB was cut off and must not pass for a short result.
+The reply is the message itself; headers say where it comes from. Errors are statuses. A batch sends many replies to one
+inbox and ends with `204 EOB`, which also says where to continue: `following` creates the next request. A batch that
+ends without EOB is incomplete and must not count as a complete result.
 
-The server appends its headers behind those of the message. A message that carries such a header of its own, because
-it was copied from another stream, must not mislead: the last value counts, and only that one is taken away.
+The server appends its headers to those of the message. A message that was copied from another stream may already have
+such headers. So the last value counts, and only that value is removed.
 """
 
 from __future__ import annotations
@@ -64,29 +64,29 @@ class DirectEnd:
     """End of a batch."""
 
     num_pending: int = 0
-    """Messages that match and were not sent."""
+    """Number of messages that match and were not sent."""
     last_sequence: int = 0
     """Sequence of the last message that was sent."""
     up_to_sequence: int | None = None
-    """Of a `multi_last`: the sequence up to which the stream was looked at."""
+    """For `multi_last`: the server read the stream up to this sequence."""
     found: bool = True
-    """False when nothing matched. Legal only as the first and only reply; later it means that the batch was cut off."""
+    """False if nothing matched. Valid only as the first and only reply; later it means that the batch is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectGetRequest:
-    """One message, chosen as in `MessageGetRequest`, from any replica: it may lag behind the last write."""
+    """Get one message, chosen as in `MessageGetRequest`, from any replica, which may not have the last writes yet."""
 
     stream: str
     """Name of the stream."""
     seq: int | None = None
-    """Sequence of the message; with `next_by_subj` the first one that is looked at."""
+    """Sequence of the message; with `next_by_subj` the sequence to search from."""
     last_by_subj: str | None = None
     """Last message of that subject; wildcards are allowed."""
     next_by_subj: str | None = None
     """First message of that subject; wildcards are allowed."""
     start_time: datetime | None = None
-    """First message from that time on."""
+    """First message stored at or after that time."""
 
     def __post_init__(self) -> None:
         """Check names and options. Raises ConfigError."""
@@ -109,7 +109,7 @@ class DirectGetRequest:
 
 @dataclass(frozen=True, slots=True)
 class DirectLastRequest:
-    """Last message of a subject, which is part of the request's subject: permissions can tell who may read what."""
+    """Get the last message of a subject. The request's subject contains it, so permissions can restrict reads."""
 
     stream: str
     """Name of the stream."""
@@ -126,26 +126,26 @@ class DirectLastRequest:
         return f"{prefix}DIRECT.GET.{self.stream}.{self.message_subject}"
 
     def payload(self) -> bytes:
-        """Return nothing: this form takes no payload."""
+        """Return an empty payload."""
         return b""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectBatchRequest:
-    """Many messages in order. The replies end with a `DirectEnd`."""
+    """Get many messages in order. The replies end with a `DirectEnd`."""
 
     stream: str
     """Name of the stream."""
     batch: int
-    """Most messages."""
+    """Maximum number of messages."""
     seq: int | None = None
-    """First sequence that is looked at; 1 when neither it nor `start_time` is given."""
+    """Sequence to search from; 1 if neither it nor `start_time` is given."""
     start_time: datetime | None = None
-    """Time of the first message that is looked at."""
+    """Time to search from."""
     next_by_subj: str | None = None
     """Only messages of that subject; wildcards are allowed."""
     max_bytes: int | None = None
-    """End after the message with which so many bytes are reached; the server's `max_pending` when unset."""
+    """The batch ends with the message that reaches so many bytes; the server's `max_pending` if unset."""
 
     def __post_init__(self) -> None:
         """Check names and options. Raises ConfigError."""
@@ -172,7 +172,7 @@ class DirectBatchRequest:
         )
 
     def following(self, end: DirectEnd) -> Self | None:
-        """Return the request for what comes after a batch, None when that was all."""
+        """Return the request for the messages after a batch, None if there are no more."""
         if not end.found or end.num_pending <= 0:
             return None
         return replace(self, seq=end.last_sequence + 1, start_time=None)
@@ -180,9 +180,9 @@ class DirectBatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class DirectMultiLastRequest:
-    """Last message of each of many subjects, at one moment, in the order of their sequences. Ends with a `DirectEnd`.
+    """Get the last message of each of many subjects, of one state of the stream, by sequence. Ends with a `DirectEnd`.
 
-    The server refuses when more than 1,024 subjects match (TooManyResultsError).
+    The server refuses the request if more than 1,024 subjects match (TooManyResultsError).
     """
 
     stream: str
@@ -190,15 +190,15 @@ class DirectMultiLastRequest:
     subjects: tuple[str, ...]
     """Subjects; wildcards are allowed."""
     batch: int | None = None
-    """Most messages of one request."""
+    """Maximum number of messages of one request."""
     seq: int | None = None
-    """First sequence that is looked at."""
+    """Sequence to search from."""
     up_to_seq: int | None = None
-    """Look at the stream as it was at that sequence."""
+    """Read the stream as it was at that sequence."""
     up_to_time: datetime | None = None
-    """Look at the stream as it was at that time. Not together with `up_to_seq`."""
+    """Read the stream as it was at that time. Not together with `up_to_seq`."""
     max_bytes: int | None = None
-    """End after the message with which so many bytes are reached."""
+    """The batch ends with the message that reaches so many bytes."""
 
     def __post_init__(self) -> None:
         """Check names and options. Raises ConfigError."""
@@ -227,7 +227,7 @@ class DirectMultiLastRequest:
         )
 
     def following(self, end: DirectEnd) -> Self | None:
-        """Return the request for what comes after a page, at the same moment; None when that was all."""
+        """Return the request for the messages after a batch, of the same state; None if there are no more."""
         if not end.found or end.num_pending <= 0:
             return None
         return replace(self, seq=end.last_sequence + 1, up_to_seq=end.up_to_sequence, up_to_time=None)

@@ -1,7 +1,7 @@
-"""What the server tells about streams, consumers and publishes, all fields of nats-server 2.15.
+"""State of streams and consumers, and acknowledgements of publishes; all fields of nats-server 2.15.
 
-What the server leaves out because it is zero, false or empty reads as that. Times that never happened, which the server
-writes as the year 1, read as None.
+The server leaves out fields that are zero, false or empty; they are read as such. The server writes a time that never
+happened as the year 1; it is read as None.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ _ZERO: Final = Duration()
 
 
 class APIErrorBody(JsonStruct):
-    """Error as it stands in a reply."""
+    """Error in a reply."""
 
     code: int = 0
     """Class of the error, as in HTTP."""
     err_code: int = 0
     """JetStream's number of the error."""
     description: str = ""
-    """Text for people."""
+    """Description of the error."""
 
 
 class MigrationStatus(JsonEnum):
-    """What has to happen before a move of a stream or consumer goes on."""
+    """Step that must complete before a move of a stream or consumer can continue."""
 
     META = "meta"
     MEMBERSHIP = "membership"
@@ -70,78 +70,78 @@ class MigrationStatus(JsonEnum):
 
 
 class PeerInfo(JsonStruct):
-    """One more server that holds a stream or consumer."""
+    """A server with a replica of a stream or consumer, other than the leader."""
 
     name: str = ""
     """Name of the server."""
     current: bool = False
-    """It was seen lately and has everything."""
+    """Whether it was seen recently and is up to date."""
     offline: bool = False
-    """It was not seen lately."""
+    """Whether it was not seen recently."""
     active: DurationField = _ZERO
     """Time since it was last seen."""
     lag: int = 0
-    """Operations that it is behind."""
+    """Number of operations that it has not applied yet."""
     peer: str = ""
     """Id of the server."""
     pending: bool = False
-    """It is assigned, but not yet part of the group."""
+    """Whether it is assigned, but not yet part of the group."""
 
 
 class DesiredOrigin(JsonStruct):
-    """What a stream was before the change that is under way."""
+    """Configuration of a stream before the change in progress."""
 
     replicas: int = 0
-    """Number of copies."""
+    """Number of replicas."""
     placement: Placement | None = None
-    """Placement, when it changes."""
+    """Placement, if it changes."""
     retention: RetentionPolicy | None = None
-    """Retention, which holds until the change is complete."""
+    """Retention, which is used until the change is complete."""
 
 
 class DesiredStatus(JsonStruct):
-    """How far a change is."""
+    """Progress of a change."""
 
     description: str = ""
-    """Short text for people."""
+    """Short description."""
     type: MigrationStatus = MigrationStatus("")
-    """What has to happen next."""
+    """The next step."""
     err: str = ""
-    """Fault that holds it up."""
+    """Error that blocks it."""
 
 
 class DesiredCluster(JsonStruct):
-    """Servers that should hold a stream or consumer after the change that is under way."""
+    """Servers that should have a stream or consumer after the change in progress."""
 
     name: str = ""
     """Name of the cluster."""
     replicas: list[PeerInfo] | None = None
     """The servers."""
     origin: DesiredOrigin | None = None
-    """What it was before."""
+    """Configuration before the change."""
     status: DesiredStatus | None = None
-    """How far it is."""
+    """Progress of the change."""
 
 
 class ClusterInfo(JsonStruct):
-    """Servers that hold a stream or consumer."""
+    """Servers that have a stream or consumer."""
 
     name: str = ""
     """Name of the cluster."""
     raft_group: str = ""
-    """Name of the group that replicates it."""
+    """Name of the Raft group that replicates it."""
     leader: str = ""
-    """Name of the leading server, empty when there is none."""
+    """Name of the leader, empty if there is none."""
     leader_since: TimestampField | None = None
-    """Since when it leads."""
+    """Time at which it became the leader."""
     system_account: bool = False
-    """Replication goes through the system account."""
+    """Whether replication uses the system account."""
     traffic_account: str = ""
-    """Account that replication goes through."""
+    """Account that replication uses."""
     replicas: list[PeerInfo] | None = None
-    """The servers beside the leader."""
+    """The other servers, without the leader."""
     desired: DesiredCluster | None = None
-    """What a change that is under way leads to."""
+    """Target of a change in progress."""
 
 
 class LostStreamData(JsonStruct):
@@ -154,30 +154,30 @@ class LostStreamData(JsonStruct):
 
 
 class StreamState(JsonStruct):
-    """What is in a stream."""
+    """State of a stream."""
 
     messages: int = 0
     """Number of messages."""
     bytes: int = 0
     """Size of the messages, with headers and the store's own overhead."""
     first_seq: int = 0
-    """Sequence of the first message; of an emptied stream, `last_seq` + 1."""
+    """Sequence of the first message; `last_seq` + 1 if all messages were removed."""
     first_ts: TimestampField | None = None
-    """When the first message was stored, None when there is none."""
+    """When the first message was stored, None if there is none."""
     last_seq: int = 0
-    """Highest sequence that was ever given out."""
+    """Highest sequence that was ever assigned."""
     last_ts: TimestampField | None = None
-    """When the last message was stored, None when there never was one."""
+    """When the last message was stored, None if there never was one."""
     num_subjects: int = 0
     """Number of different subjects."""
     subjects: dict[str, int] | None = None
-    """Number of messages by subject, when a filter asked for it (one page; see `StreamInfoRequest`)."""
+    """Number of messages by subject, if the request had a filter (one page; see `StreamInfoRequest`)."""
     num_deleted: int = 0
-    """Sequences between first and last that are gone."""
+    """Number of deleted sequences between first and last."""
     deleted: list[int] | None = None
-    """Those sequences, when they were asked for."""
+    """The deleted sequences, if the request asked for them."""
     lost: LostStreamData | None = None
-    """What the store lost."""
+    """Messages that the store lost."""
     consumer_count: int = 0
     """Number of consumers."""
 
@@ -195,21 +195,21 @@ class StreamSourceInfo(JsonStruct):
     name: str = ""
     """Name of the stream that is copied."""
     external: ExternalStream | None = None
-    """How it is reached."""
+    """How to reach it, if it is in another account or domain."""
     lag: int = 0
-    """Messages that are not copied yet."""
+    """Number of messages that are not copied yet."""
     active: DurationField = _ZERO
-    """Time since the last sign of it; negative when there never was one."""
+    """Time since the last activity; negative if there never was any."""
     error: APIErrorBody | None = None
-    """What keeps it from being copied."""
+    """Error that prevents copying."""
     filter_subject: str = ""
-    """Filter of what is copied."""
+    """Filter of the copied messages."""
     subject_transforms: list[SubjectTransform] | None = None
     """Rules that rewrite the subjects."""
 
 
 class StreamAlternate(JsonStruct):
-    """Mirror that can serve reads as well, best first."""
+    """Mirror that can also serve reads."""
 
     name: str = ""
     """Name of the stream."""
@@ -225,32 +225,32 @@ class StreamInfo(JsonStruct):
     config: StreamConfig
     """Configuration, with the server's defaults filled in."""
     created: TimestampField
-    """When it was made. Tells a stream from a later one of the same name."""
+    """When it was created. Distinguishes a stream from a later one with the same name."""
     state: StreamState = msgspec.field(default_factory=StreamState)
-    """What is in it."""
+    """State of its messages."""
     domain: str = ""
     """JetStream domain."""
     cluster: ClusterInfo | None = None
-    """Servers that hold it."""
+    """Servers that have it."""
     mirror: StreamSourceInfo | None = None
     """State of the copy, for a mirror."""
     sources: list[StreamSourceInfo] | None = None
     """State of its sources."""
     alternates: list[StreamAlternate] | None = None
-    """Mirrors that can serve reads as well."""
+    """Mirrors that can also serve reads, best first."""
     ts: TimestampField | None = None
-    """When this was told."""
+    """Time of this information."""
 
 
 class SequenceInfo(JsonStruct):
-    """Place of a consumer."""
+    """Position of a consumer."""
 
     consumer_seq: int = 0
     """Number of the delivery."""
     stream_seq: int = 0
     """Sequence in the stream."""
     last_active: TimestampField | None = None
-    """When that happened."""
+    """Time of the last activity."""
 
 
 class PriorityGroupState(JsonStruct):
@@ -259,9 +259,9 @@ class PriorityGroupState(JsonStruct):
     group: str = ""
     """Name of the group."""
     pinned_client_id: str = ""
-    """Id of the pinned client, empty when there is none."""
+    """Id of the pinned client, empty if there is none."""
     pinned_ts: TimestampField | None = None
-    """Since when it is pinned."""
+    """Time at which it was pinned."""
 
     def __post_init__(self) -> None:
         """Read the server's year 1 as "never"."""
@@ -277,31 +277,31 @@ class ConsumerInfo(JsonStruct):
     name: str
     """Its name."""
     created: TimestampField
-    """When it was made."""
+    """When it was created."""
     config: ConsumerConfig = msgspec.field(default_factory=ConsumerConfig)
     """Configuration, with the server's defaults filled in."""
     delivered: SequenceInfo = msgspec.field(default_factory=SequenceInfo)
-    """Last message that was delivered."""
+    """Position of the last delivered message."""
     ack_floor: SequenceInfo = msgspec.field(default_factory=SequenceInfo)
-    """Everything up to here is acknowledged."""
+    """Position up to which all messages are acknowledged."""
     num_ack_pending: int = 0
-    """Messages that wait for acknowledgement."""
+    """Number of messages that wait for acknowledgement."""
     num_redelivered: int = 0
-    """Of those, messages that were delivered more than once."""
+    """Number of these messages that were delivered more than once."""
     num_waiting: int = 0
-    """Open pulls."""
+    """Number of open pulls."""
     num_pending: int = 0
-    """Messages that match and were not delivered yet."""
+    """Number of messages that match and were not delivered yet."""
     cluster: ClusterInfo | None = None
-    """Servers that hold it."""
+    """Servers that have it."""
     push_bound: bool = False
-    """Somebody listens on the deliver subject."""
+    """Whether a subscription listens on the deliver subject."""
     paused: bool = False
-    """It delivers nothing until `config.pause_until`."""
+    """Whether it delivers nothing until `config.pause_until`."""
     pause_remaining: DurationField = _ZERO
-    """How long it is still paused."""
+    """Remaining time of the pause."""
     ts: TimestampField | None = None
-    """When this was told."""
+    """Time of this information."""
     priority_groups: list[PriorityGroupState] | None = None
     """State of its priority groups."""
 
@@ -310,11 +310,11 @@ class ConsumerPause(JsonStruct):
     """Answer to pausing or resuming a consumer."""
 
     paused: bool = False
-    """It is paused now."""
+    """Whether it is paused now."""
     pause_until: TimestampField | None = None
-    """Until when, None when it is not paused."""
+    """End of the pause, None if it is not paused."""
     pause_remaining: DurationField = _ZERO
-    """How long still."""
+    """Remaining time of the pause."""
 
     def __post_init__(self) -> None:
         """Read the server's year 1 as "never"."""
@@ -328,9 +328,9 @@ class PubAck(JsonStruct):
     stream: str
     """Stream that stored it."""
     seq: int
-    """Its sequence; of a batch, that of the last message."""
+    """Its sequence; for a batch, the sequence of the last message."""
     duplicate: bool = False
-    """The stream had the message id already; `seq` is that of the first one, nothing was stored now."""
+    """Whether the stream already had the message id; then `seq` is of the first message, and nothing was stored."""
     domain: str = ""
     """JetStream domain."""
     val: str = ""
@@ -338,4 +338,4 @@ class PubAck(JsonStruct):
     batch: str = ""
     """Id of the batch (ADR-50)."""
     count: int = 0
-    """Messages that the batch stored (ADR-50)."""
+    """Number of messages that the batch stored (ADR-50)."""

@@ -1,7 +1,7 @@
-"""A configuration as the caller gives it: an object, keywords, or an object and keywords that change it.
+"""Create a configuration from the caller's arguments: an object, keywords, or an object and keywords that change it.
 
-Structs do not look at their values. So a text where a list belongs, or a number where a duration belongs (seconds? the
-server takes nanoseconds), is refused here, where it can still be told by the field's name.
+Structs do not check their values. So this module refuses values of a wrong type, such as a text instead of a list, or a
+number instead of a duration (its unit is not clear: the server expects nanoseconds). The error names the field.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ C = TypeVar("C", bound=JsonStruct)
 
 
 def make_config(cls: type[C], config: C | None, fields: Mapping[str, object]) -> C:
-    """Return the configuration with the fields set on top; the one that was given stays as it is.
+    """Return a copy of the configuration with `fields` set; the given configuration is not changed.
 
-    Raises ConfigError when there is no such field, a needed one is missing, or a value is of another kind.
+    Raises ConfigError if a field does not exist, a required one is missing, or a value has the wrong type.
     """
     if config is not None and not isinstance(config, cls):
         raise ConfigError(f"a {cls.__name__} is wanted, not {type(config).__name__}: {config!r}")
@@ -56,7 +56,7 @@ _KINDS: Final[dict[type[inspect.Type], tuple[tuple[type, ...], str]]] = {
 
 @cache
 def _kinds(cls: type[JsonStruct]) -> dict[str, tuple[tuple[type, ...], str]]:
-    """By field, the Python types that it takes, and how to say so."""
+    """Return for each field the Python types that it accepts, and their description."""
     info = inspect.type_info(cls)
     assert isinstance(info, inspect.StructType)
     return {field.name: _kind(field.type) for field in info.fields}
@@ -68,7 +68,7 @@ def _kind(kind: inspect.Type) -> tuple[tuple[type, ...], str]:
             return next(_kind(part) for part in types if not isinstance(part, inspect.NoneType))
         case inspect.StructType(cls=struct):
             return (struct,), f"a {struct.__name__}"
-        case inspect.CustomType(cls=custom):  # Duration and Timestamp, exact forms of the standard library's types
+        case inspect.CustomType(cls=custom):  # Duration and Timestamp: the standard library's types are accepted too
             plain = custom.__mro__[1]
             return (plain,), f"a {plain.__name__}"
         case _:

@@ -1,8 +1,8 @@
-"""Names and subjects: what the server would not answer is refused here, before anything is sent.
+"""Checks of names and subjects: names that the server would not answer are refused before anything is sent.
 
-A stream or consumer name becomes a token of the request's subject. With a blank, a dot or a wildcard in it the request
-reaches nobody and ends as a time-out that tells nothing, so the check has to be local. All functions return what they
-were given, so that they can be used inline, and raise `BadNameError` or `BadSubjectError` (both a ValueError).
+A stream or consumer name becomes a token of the request's subject. With a blank, a dot or a wildcard in the name, the
+request reaches no server and only times out, so the library must check names. The check functions return their
+argument, so that they can be used inline, and raise `BadNameError` or `BadSubjectError` (both a ValueError).
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _BAD_IN_NAME: Final = re.compile(r"[\s.*>/\\\x00-\x1f\x7f]")
 
 
 def check_stream_name(name: str) -> str:
-    """Return a stream name that can stand in a subject, else raise BadNameError."""
+    """Return the stream name if it is a valid subject token, else raise BadNameError."""
     return _check_name("stream", name)
 
 
 def check_consumer_name(name: str) -> str:
-    """Return a consumer name that can stand in a subject, else raise BadNameError."""
+    """Return the consumer name if it is a valid subject token, else raise BadNameError."""
     return _check_name("consumer", name)
 
 
 def new_name() -> str:
-    """Return a fresh name, for what the user gave none."""
+    """Return a new random name, used if the user gives none."""
     return f"jetspark-{secrets.token_hex(8)}"
 
 
 def api_prefix(domain: str | None = None, prefix: str | None = None) -> str:
     """Return the prefix of the API subjects, with its final dot.
 
-    `domain` gives `$JS.<domain>.API.`, `prefix` (for an imported API) is taken as it is, and neither gives `$JS.API.`.
-    Raises BadSubjectError when both are given or when one cannot stand in a subject.
+    `domain` gives `$JS.<domain>.API.`; `prefix` (for an imported API) is used as given; without both it is `$JS.API.`.
+    Raises BadSubjectError if both are given, or if one is not valid in a subject.
     """
     if domain is not None and prefix is not None:
         raise BadSubjectError("give a JetStream domain or an API prefix, not both")

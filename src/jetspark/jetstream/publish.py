@@ -1,7 +1,7 @@
-"""What goes with a publish, and its acknowledgement (PubAck).
+"""Headers of a publish, and its acknowledgement (PubAck).
 
-A publish into a stream is an ordinary message; what JetStream shall do with it is said in headers. The
-acknowledgement is JSON. It may hold an error beside a stream and a sequence of zero, so the error is looked at first.
+A publish into a stream is an ordinary message; headers hold the options for JetStream. The acknowledgement is JSON. It
+may have an error together with a stream and the sequence zero, so the error is checked first.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ __all__ = [
 ]
 
 MAX_BATCH: Final = 1000
-"""Most messages of an atomic batch (ADR-50)."""
+"""Maximum number of messages of an atomic batch (ADR-50)."""
 MAX_BATCH_ID: Final = 64
-"""Most characters of a batch's id."""
+"""Maximum number of characters of a batch's id."""
 RETRY_ATTEMPTS: Final = 2
-"""How often a publish that no stream answers (503) is sent again (PUB-03)."""
+"""Number of retries of a publish that no stream answers (503) (PUB-03)."""
 RETRY_WAIT: Final = 0.25
-"""Seconds before each of these (PUB-03)."""
+"""Seconds before each retry (PUB-03)."""
 MOST_PREFIXES: Final = 16
-"""How many of `before_sequence` are worth keeping: one for each stream."""
+"""Maximum number of results of `before_sequence` to keep, one for each stream."""
 
 _SEQUENCE: Final = b'"seq":'
 _SECOND: Final = 1_000_000_000
@@ -57,14 +57,14 @@ _plain_ack: Final = msgspec.json.Decoder(PubAck).decode
 
 
 def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
-    """Read the acknowledgement of a publish; `where` is the subject that was published to, for the error's text.
+    """Read the acknowledgement of a publish; `where` is the subject of the publish, for the error message.
 
     Raises the APIError that the server reports (WrongLastSequenceError, StreamStoreFailedError, ...), and
-    InvalidAckError when the answer is no acknowledgement, for instance because something else than a stream answered.
+    InvalidAckError if the answer is not an acknowledgement, for instance because it does not come from a stream.
     """
     try:
         plain = _plain_ack(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # an error, news of a newer server, or no acknowledgement
+    except (msgspec.DecodeError, UnicodeDecodeError):  # an error, unknown fields, or no acknowledgement
         plain = None
     if plain is not None and plain.stream:
         return plain
@@ -79,9 +79,9 @@ def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
 
 
 def before_sequence(payload: bytes) -> bytes | None:
-    """Return what an acknowledgement reads before its sequence, which is the same in all plain ones of a stream.
+    """Return the text of an acknowledgement before its sequence, which is the same in all plain ones of a stream.
 
-    None where anything but the sequence comes behind it: `{"stream":"ORDERS", "seq":17, "duplicate": true}`.
+    None if another field follows the sequence: `{"stream":"ORDERS", "seq":17, "duplicate": true}`.
     """
     at = payload.rfind(_SEQUENCE)
     start = at + len(_SEQUENCE)
@@ -89,9 +89,9 @@ def before_sequence(payload: bytes) -> bytes | None:
 
 
 def no_stream(subject: str = "", tries: int = 0) -> NoStreamResponseError:
-    """Return the error of a publish that no stream answered (503), after so many retries.
+    """Return the error of a publish that no stream answered (503) after `tries` retries.
 
-    `subject` may be left out where the caller names it.
+    `subject` may be left out if the caller adds it.
     """
     where = f"{subject}: " if subject else ""
     again = f", also not after {tries} {'retry' if tries == 1 else 'retries'}" if tries else ""
@@ -101,44 +101,44 @@ def no_stream(subject: str = "", tries: int = 0) -> NoStreamResponseError:
 
 
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
-    """What JetStream shall do with a message. `pairs` gives the headers for it.
+    """Options of JetStream for a message. `pairs` returns them as headers.
 
-    An expectation of 0 is one: there is no message yet.
+    An expected sequence of 0 is a condition too: there must be no message yet.
     """
 
     msg_id: str | None = None
-    """Message id, by which the stream recognises a repeat."""
+    """Message id, by which the stream detects duplicates."""
     expected_stream: str | None = None
-    """Store only if this stream takes the subject."""
+    """Store only if this stream captures the subject."""
     expected_last_sequence: int | None = None
     """Store only if this is the stream's last sequence."""
     expected_last_subject_sequence: int | None = None
     """Store only if this is the last sequence of the subject."""
     expected_last_subject_sequence_subject: str | None = None
-    """The subject, instead of the message's own, that the last sequence is meant of; wildcards are allowed."""
+    """Subject of `expected_last_subject_sequence`, if not the message's own; wildcards are allowed."""
     expected_last_msg_id: str | None = None
     """Store only if this is the id of the last message."""
     ttl: timedelta | Literal["never"] | None = None
-    """Time to live, from a second up; `never` exempts it from the stream's age limit (ADR-43)."""
+    """Time to live, at least a second; with `never` the stream's age limit does not apply (ADR-43)."""
     rollup: Literal["sub", "all"] | None = None
-    """Replace the earlier messages of the subject, or all."""
+    """Replace the earlier messages of the subject (`sub`), or all earlier messages (`all`)."""
     increment: int | None = None
     """Add to a counter (ADR-49)."""
     schedule: str | None = None
     """When to publish it (ADR-51): `schedule_at`, `schedule_every`, a name such as `@hourly` or six cron fields."""
     schedule_target: str | None = None
-    """Subject to publish to then."""
+    """Subject of the scheduled messages."""
     schedule_source: str | None = None
-    """Subject whose last message is taken instead of this one."""
+    """Subject whose last message is published instead of this one."""
     schedule_ttl: timedelta | Literal["never"] | None = None
-    """Time to live of what is published then."""
+    """Time to live of the scheduled messages."""
     schedule_time_zone: str | None = None
-    """Time zone of a cron schedule, such as `Europe/Berlin`; UTC when unset."""
+    """Time zone of a cron schedule, such as `Europe/Berlin`; UTC if unset."""
     schedule_rollup: Literal["sub"] | None = None
-    """What is published then replaces the earlier messages of the target."""
+    """Whether scheduled messages replace the earlier messages of the target (`sub`)."""
 
     def __post_init__(self) -> None:
-        """Check what can be checked without the server. Raises ConfigError."""
+        """Do the checks that need no server. Raises ConfigError."""
         for name, value in (
             ("expected_last_sequence", self.expected_last_sequence),
             ("expected_last_subject_sequence", self.expected_last_subject_sequence),
@@ -162,7 +162,7 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             raise ConfigError("schedule_target, _source, _ttl, _time_zone and _rollup need schedule beside them")
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the headers, keys and values."""
+        """Return the headers as pairs of key and value."""
         pairs: list[tuple[str, str]] = []
         for name, key in _NAMES.items():
             value = getattr(self, name)
@@ -192,9 +192,9 @@ class PublishFields(TypedDict, total=False):
 
 
 def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> HeadersLike | None:
-    """Return the headers to send: the caller's, which are left as they are, and those that the fields ask for.
+    """Return the headers to send: the caller's, which are not changed, and those of the fields.
 
-    A field takes the place of a header of the same name. Raises ConfigError for a combination that makes no sense.
+    A field replaces a header of the same name. Raises ConfigError for a combination that is not valid.
     """
     if not fields:
         return headers
@@ -210,7 +210,7 @@ def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> Heade
 
 
 _FREE: Final = frozenset({"msg_id", "expected_stream", "expected_last_msg_id", "ttl", "rollup", "increment"})
-"""Fields that no rule of `PublishOptions` is about."""
+"""Fields that `PublishOptions` does not check."""
 _NAMES: Final = {
     "msg_id": names.MSG_ID,
     "expected_stream": names.EXPECTED_STREAM,
@@ -233,8 +233,8 @@ _NAMES: Final = {
 def batch_headers(batch_id: str, sequence: int, commit: Literal["1", "eob"] | None = None) -> list[tuple[str, str]]:
     """Return the headers of one message of an atomic batch (ADR-50).
 
-    `sequence` counts from 1. The last message commits: with `1` it is stored as well, with `eob` it only ends the
-    batch. Raises ConfigError for an id that the server would refuse and for a message too many.
+    `sequence` counts from 1. The last message commits: with `1` it is stored too, with `eob` it only ends the batch.
+    Raises ConfigError for an id that the server would refuse, or if the batch has too many messages.
     """
     if not 0 < len(batch_id) <= MAX_BATCH_ID:
         raise ConfigError(f"the id of a batch has 1 to {MAX_BATCH_ID} characters, not {len(batch_id)}")
@@ -247,9 +247,9 @@ def batch_headers(batch_id: str, sequence: int, commit: Literal["1", "eob"] | No
 
 
 def check_commit(ack: PubAck, batch_id: str, count: int, where: str) -> PubAck:
-    """See that an acknowledgement is for all messages of an atomic batch (BAT-03), and return it.
+    """Check that an acknowledgement is for all messages of an atomic batch (BAT-03), and return it.
 
-    Raises InvalidAckError; `where` is the subject, for its text.
+    Raises InvalidAckError; `where` is the subject for its message.
     """
     if ack.batch != batch_id or ack.count != count or ack.seq < count:
         raise InvalidAckError(
@@ -260,12 +260,15 @@ def check_commit(ack: PubAck, batch_id: str, count: int, where: str) -> PubAck:
 
 
 def schedule_at(moment: datetime) -> str:
-    """Return the schedule of a message that is published once, at that time."""
+    """Return the schedule of a message that is published once, at `moment`."""
     return f"@at {format_rfc3339(time_ns(moment))}"
 
 
 def schedule_every(interval: timedelta) -> str:
-    """Return the schedule of a message that is published again and again; the shortest interval is a second."""
+    """Return the schedule of a message that is published repeatedly; the shortest interval is a second.
+
+    Raises ConfigError for a shorter one.
+    """
     if duration_ns(interval) < _SECOND:
         raise ConfigError(f"a schedule repeats after a second or more, not after {format_go_duration(interval)}")
     return f"@every {format_go_duration(interval)}"

@@ -1,11 +1,11 @@
-"""What a status message on a pull means: one table, one function that looks it up.
+"""Meaning of the status messages of a pull: one table, and one function that searches it.
 
-A consumer ends, or comments on, a pull by a message with an inline status (ADR-13, ADR-37). The code is compared
-first, then the description, case-insensitively and by "contains", because some carry a reason or a limit behind the
-fixed words. Everything that reacts to a status asks `classify`; no other place compares texts.
+A consumer ends a pull, or reports on it, by a message with an inline status (ADR-13, ADR-37). The code is compared
+first, then the description, case-insensitively and by "contains", because some descriptions have a reason or a limit
+after the fixed words. All code that handles a status calls `classify`; no other place compares texts.
 
-`fetch` and `next` are one pull, so each status ends them, quietly or with an error. `consume` goes on for as long as it
-makes sense.
+`fetch` and `next` are one pull, so each status except heartbeats and flow control ends them, with or without an error.
+`consume` continues unless the status is permanent.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ class StatusClass(Enum):
     CONTROL = "control"
     """Not about a pull's messages: heartbeat and flow control."""
     SILENT = "silent"
-    """A normal end; nobody is told."""
+    """A normal end, which is not reported to the user."""
     WARNING = "warning"
-    """The user is told; it can go on."""
+    """Reported to the user; consuming can continue."""
     ERROR = "error"
-    """The user is told; it cannot be expected to go on by itself."""
+    """Reported to the user; the cause is not expected to go away by itself."""
 
 
 class FetchEffect(Enum):
-    """What `fetch` and `next` do."""
+    """Effect on `fetch` and `next`."""
 
     IGNORE = "ignore"
     TIMER = "timer"
-    """Only the heartbeat timer starts anew."""
+    """Only restart the heartbeat timer."""
     END = "end"
-    """End with what was received."""
+    """End with the received messages."""
     END_WITH_ERROR = "end with error"
-    """End; the error is shown after what was received."""
+    """End; the error is raised after the received messages."""
 
 
 class ConsumeEffect(Enum):
-    """What `consume` does."""
+    """Effect on `consume`."""
 
     IGNORE = "ignore"
     TIMER = "timer"
-    """Only the heartbeat timer starts anew."""
+    """Only restart the heartbeat timer."""
     PULL = "pull"
-    """Pull again where it is due."""
+    """Pull again if a pull is due."""
     WARN_AND_PULL = "warn and pull"
-    """Tell the user, then pull again where it is due."""
+    """Warn the user, then pull again if a pull is due."""
     WARN = "warn"
-    """Tell the user; the open pull is not known to have ended."""
+    """Warn the user; the open pull may not have ended."""
     END = "end"
     """End with the error."""
 
@@ -76,11 +76,11 @@ class StatusRule:
     """One line of the table."""
 
     id: str
-    """Number of the requirement that it fulfils."""
+    """Id of the requirement that it fulfils."""
     code: int | None
-    """Code; None in the line for codes that no line names."""
+    """Code; None in the line for all other codes."""
     contains: str
-    """What the description contains, in lower case; empty for any."""
+    """Text that the description must contain, in lower case; empty for any."""
     kind: StatusClass
     """How serious it is."""
     fetch: FetchEffect
@@ -88,23 +88,23 @@ class StatusRule:
     consume: ConsumeEffect
     """Effect on `consume`."""
     has_pending: bool = False
-    """It carries Nats-Pending-Messages and -Bytes, what the pull was not served. A status that ends a pull without them
-    leaves open how much that is."""
+    """Whether it has Nats-Pending-Messages and -Bytes: the messages and bytes that the pull did not get. Without these
+    headers, the status of an ended pull does not say how many they are."""
     paced: bool = False
-    """Pulling again at once would bring the same answer: wait a little, unless messages came meanwhile."""
+    """Whether a new pull would probably get the same answer: wait before it, unless messages came meanwhile."""
     by_size: bool = False
-    """The next message is larger than what is left of the pull. A pull for all of `max_bytes` that brought nothing is
-    stuck: the user is told, also where the status is silent."""
+    """Whether the next message is larger than the rest of the pull. If a pull for all of `max_bytes` got no message,
+    consume makes no progress: the user is warned, although the status is silent."""
     ends_all_pulls: bool = False
-    """All pulls of the consumer are over, not only the one it came for."""
+    """Whether all pulls of the consumer have ended, not only the one it came for."""
     clears_pin: bool = False
-    """The id of the pinned client is not valid any more."""
+    """Whether the id of the pinned client is no longer valid."""
     error: type[StatusError] = StatusError
-    """Class of the error or warning that the user is shown."""
+    """Class of the error or warning for the user."""
 
     @property
     def ends_pull(self) -> bool:
-        """Whether the pull is over."""
+        """Whether the pull has ended."""
         return self.consume in {ConsumeEffect.PULL, ConsumeEffect.WARN_AND_PULL, ConsumeEffect.END}
 
     def make_error(self, code: int, description: str = "", *, where: str = "") -> StatusError:
@@ -114,7 +114,7 @@ class StatusRule:
 
 _C, _F, _K = ConsumeEffect, FetchEffect, StatusClass
 
-# Of the lines with one code, the first that matches counts, so the line for any description comes last.
+# The first matching line of a code counts, so the line for any description comes last.
 TABLE: Final[tuple[StatusRule, ...]] = (
     StatusRule("STA-02", 100, "flowcontrol request", _K.CONTROL, _F.IGNORE, _C.IGNORE),
     StatusRule("STA-01", 100, "", _K.CONTROL, _F.TIMER, _C.TIMER),
@@ -223,7 +223,7 @@ _BY_CODE: Final[dict[int | None, tuple[StatusRule, ...]]] = {
 
 
 def classify(code: int, description: str = "") -> StatusRule:
-    """Return the line of the table for a status. Codes that no line names have a line of their own."""
+    """Return the line of the table for a status. All unknown codes share one line."""
     rules = _BY_CODE.get(code) or _BY_CODE[None]
     text = description.lower()
     return next(rule for rule in rules if rule.contains in text)

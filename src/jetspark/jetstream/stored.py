@@ -1,4 +1,4 @@
-"""A message as it lies in a stream: what a get returns, whichever way it took."""
+"""A stored message: the result of a get, by direct get or by the management API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StoredMessage:
     """A message of a stream, read without a consumer."""
 
     stream: str
-    """Stream that holds it."""
+    """Stream that has it."""
     subject: str
     """Subject."""
     sequence: int
@@ -24,15 +24,15 @@ class StoredMessage:
     timestamp_ns: int
     """When it was stored, nanoseconds since 1970 UTC."""
     headers: Headers
-    """Headers that it was published with."""
+    """Headers of the publish."""
     payload: bytes
     """Content."""
     num_pending: int | None = None
-    """In a batch: messages that match and follow. None elsewhere, and when the server does not do batches."""
+    """In a batch: number of matching messages that follow. Otherwise, and if the server has no batches, None."""
     last_sequence: int | None = None
     """In a batch: sequence of the message before, 0 for the first."""
 
     @property
     def timestamp(self) -> datetime:
-        """When it was stored, as a UTC `datetime`; it keeps the nanoseconds (`Timestamp`)."""
+        """When it was stored, as a UTC `Timestamp`: a `datetime` that keeps the nanoseconds."""
         return Timestamp.from_ns(self.timestamp_ns)

@@ -1,8 +1,8 @@
-"""Algebra of subject filters: which covers another, what two have in common, lists in which none covers another.
+"""Operations on subject filters: coverage, intersection, and lists in which no filter covers another.
 
-A filter is a row of tokens; `*` stands for one, `>` at the end for one or more. What two filters have in common is
-again one filter, or nothing. The server takes several filters for a consumer only when none covers another (10138),
-so lists are reduced before they are sent.
+A filter is a sequence of tokens; `*` matches one token, `>` at the end matches one or more. The intersection of two
+filters is again one filter, or empty. The server accepts several filters for a consumer only if none covers another
+(10138), so lists are reduced before they are sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EVERYTHING: Final = ">"
 
 
 def intersection(one: str, other: str) -> str | None:
-    """Return the filter that matches what both match, None when there is no such subject."""
+    """Return the filter for all subjects that both filters match, None if there are none."""
     a, b = one.split("."), other.split(".")
     common: list[str] = []
     for x, y in zip(a, b, strict=False):
@@ -32,12 +32,12 @@ def intersection(one: str, other: str) -> str | None:
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """Tell whether all that falls under one filter falls under another; each covers itself."""
+    """Return whether `wide` matches every subject that `narrow` matches; each filter covers itself."""
     return intersection(wide, narrow) == narrow
 
 
 def reduce_filters(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return filters that match the same, none of which covers another."""
+    """Return filters that match the same subjects, none of which covers another."""
     kept: list[str] = []
     for subject in dict.fromkeys(filters):
         if any(covers(other, subject) for other in kept):
@@ -48,6 +48,6 @@ def reduce_filters(filters: Iterable[str]) -> tuple[str, ...]:
 
 
 def common_filters(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """Return filters that match what both lists match, reduced; an empty list matches nothing."""
+    """Return reduced filters for all subjects that both lists match; an empty list matches nothing."""
     pairs = (intersection(one, other) for one in some for other in others)
     return reduce_filters(subject for subject in pairs if subject is not None)

@@ -1,9 +1,8 @@
-"""Times and durations as JetStream writes them, exact to the nanosecond.
+"""Times and durations of JetStream, exact to the nanosecond.
 
-JSON carries times as RFC 3339 text with up to nine fraction digits and durations as integer nanoseconds (ADR-1).
-Python's `datetime` and `timedelta` end at the microsecond. `Timestamp` and `Duration` are those two types with the
-missing three digits kept beside them, so that a value read from the server can be written back as it was. No float is
-involved anywhere.
+In JSON, times are RFC 3339 text with up to nine fraction digits, and durations are integer nanoseconds (ADR-1).
+Python's `datetime` and `timedelta` have microseconds only. `Timestamp` and `Duration` are subclasses that also keep the
+last three digits, so that a value read from the server can be written back unchanged. No float is used.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _RFC3339: Final = re.compile(
 class Duration(timedelta):
     """A `timedelta` that also keeps the nanoseconds below one microsecond.
 
-    Equal to a plain `timedelta` where those are zero. Arithmetic gives plain timedeltas; use `ns` for exact sums.
+    It equals a plain `timedelta` if these are zero. Arithmetic returns plain timedeltas; use `ns` for exact sums.
     """
 
     _below: int = 0
@@ -63,7 +62,7 @@ class Duration(timedelta):
 
     @property
     def nanosecond(self) -> int:
-        """The digits below the microsecond, 0 to 999 (they count upwards in a negative duration too)."""
+        """The digits below the microsecond, 0 to 999, added to the microseconds also in a negative duration."""
         return self._below
 
     def __eq__(self, other: object) -> bool:
@@ -107,8 +106,8 @@ class Duration(timedelta):
 class Timestamp(datetime):
     """A `datetime` that also keeps the nanoseconds below one microsecond.
 
-    What the server sends is read as UTC. Equal to a plain aware `datetime` where those digits are zero. `astimezone`
-    keeps them; arithmetic and `replace` end at the microsecond, as for any `datetime`: use `ns` for exact sums.
+    Times from the server are read as UTC. It equals a plain aware `datetime` if these nanoseconds are zero.
+    `astimezone` keeps them; arithmetic and `replace` drop them: use `ns` for exact sums.
     """
 
     _below: int = 0
@@ -120,10 +119,10 @@ class Timestamp(datetime):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read RFC 3339 text, any zone. Raises ValueError for anything else."""
+        """Read RFC 3339 text, any zone. Raises ValueError for other text."""
         if text[-1:] != "Z":
             return cls.from_ns(parse_rfc3339(text))
-        # What the server sends: one pass over the text, as this is most of the work of reading an info.
+        # The form that the server sends. One pass over the text, as times are most of the work of reading an info.
         moment, below = _split(_match(text))
         self = cls(*moment, below // 1000, UTC)
         self._below = below % 1000
@@ -131,7 +130,7 @@ class Timestamp(datetime):
 
     @classmethod
     def of(cls, moment: datetime, below: int = 0) -> Self:
-        """Return `moment` in its own zone, with `below` (0 to 999) nanoseconds under its microsecond."""
+        """Return `moment` in its own zone, plus `below` (0 to 999) nanoseconds."""
         self = cls(
             moment.year,
             moment.month,
@@ -157,11 +156,11 @@ class Timestamp(datetime):
         return self._below
 
     def rfc3339(self) -> str:
-        """Return the exact text, in UTC, as the server writes it."""
+        """Return the exact RFC 3339 text, in UTC, as the server writes it."""
         return format_rfc3339(self.ns)
 
     def astimezone(self, tz: tzinfo | None = None) -> Self:
-        """Return the same moment in another zone, nothing lost."""
+        """Return the same time in another zone, with its nanoseconds."""
         return self.of(_plain(self).astimezone(tz), self._below)
 
     def __eq__(self, other: object) -> bool:
@@ -202,7 +201,7 @@ class Timestamp(datetime):
         return f"Timestamp({self.rfc3339()!r})"
 
 
-# Fields of the structs are decoded into the exact types; whoever fills them in may give the plain ones.
+# Fields of structs are decoded into the exact types; a program may set them to the plain types.
 if TYPE_CHECKING:
     DurationField: TypeAlias = timedelta
     TimestampField: TypeAlias = datetime
@@ -214,7 +213,7 @@ else:
 def duration_ns(duration: timedelta) -> int:
     """Return a duration in nanoseconds, exactly.
 
-    Raises ValueError when it does not fit the server's 64-bit integer (292 years).
+    Raises ValueError if it does not fit the server's 64-bit integer (292 years).
     """
     ns = _timedelta_ns(duration) + _duration_below(duration)
     if not -_INT64_MAX <= ns <= _INT64_MAX:
@@ -225,7 +224,7 @@ def duration_ns(duration: timedelta) -> int:
 def time_ns(moment: datetime) -> int:
     """Return an aware datetime as nanoseconds since 1970 UTC, exactly.
 
-    Raises ValueError for a naive datetime: it would mean another moment on every machine.
+    Raises ValueError for a naive datetime: its meaning would depend on the machine's time zone.
     """
     if moment.utcoffset() is None:
         raise ValueError(f"datetime {moment.isoformat()} has no time zone; add tzinfo=timezone.utc or another one")
@@ -233,7 +232,7 @@ def time_ns(moment: datetime) -> int:
 
 
 def datetime_from_ns(ns: int) -> datetime:
-    """Return nanoseconds since 1970 as a UTC `datetime`; the digits below one microsecond are cut off, not rounded.
+    """Return nanoseconds since 1970 as a UTC `datetime`; digits below one microsecond are dropped, not rounded.
 
     Raises ValueError outside the years 1 to 9999.
     """
@@ -246,8 +245,8 @@ def datetime_from_ns(ns: int) -> datetime:
 def parse_rfc3339(text: str) -> int:
     """Read RFC 3339 text, any zone, up to nine fraction digits, as nanoseconds since 1970.
 
-    Go's own form `2006-01-02 15:04:05.9 +0000 UTC`, which older servers put in headers, is read too (ADR-31).
-    Raises ValueError for anything else.
+    It also reads Go's form `2006-01-02 15:04:05.9 +0000 UTC`, which older servers write in headers (ADR-31).
+    Raises ValueError for other text.
     """
     match = _match(text)
     (year, month, day, hour, minute, second), below = _split(match)
@@ -295,7 +294,7 @@ _GO_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.AS
 
 
 def parse_go_duration(text: str) -> int:
-    """Read Go's duration text (`1h30m`, `1.5s`, `250ms`, `0`) as nanoseconds. Raises ValueError for anything else."""
+    """Read Go's duration text (`1h30m`, `1.5s`, `250ms`, `0`) as nanoseconds. Raises ValueError for other text."""
     body = text[1:] if text[:1] in {"+", "-"} else text
     total = 0
     end = 0
@@ -352,7 +351,7 @@ def _plain(moment: datetime) -> datetime:
 
 
 def _no_order(moment: datetime, other: object) -> TypeError:
-    # Left to the other side, a plain date would compare the days, which `datetime` refuses to do.
+    # With NotImplemented, Python would let a plain date compare the days, which `datetime` refuses to do.
     return TypeError(f"can't compare {type(moment).__name__} to {type(other).__name__}")
 
 

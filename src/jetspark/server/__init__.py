@@ -3,8 +3,8 @@
     with NatsServer(config={"max_payload": 4096}) as server:
         connect(server.url)
 
-The real server, with the faults that a client must survive on request: kill, restart on the same port and store, pause,
-reload, lame duck mode. Nothing is left behind: no process, no temporary directory, even when the caller is killed.
+It runs the real server and can cause the faults that a client must survive: kill, restart on the same port and store,
+pause, reload, lame duck mode. No process and no temporary directory remains, even if the caller is killed.
 """
 
 from jetspark.server.binary import BINARY_VARIABLE, find_binary

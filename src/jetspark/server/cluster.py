@@ -1,8 +1,8 @@
 """A cluster of managed servers on loopback.
 
-The route ports are reserved before the first node starts, so that every configuration can name every route. Nodes are
-started together: each waits for the others' routes, and none is useful alone. Who leads is what the nodes say in
-`/jsz`; a leader that is dead or paused is no leader, although its followers name it until they have elected another.
+The route ports are reserved before the first node starts, so that every configuration can contain every route. All
+nodes start together, because each waits for the routes of the others. The nodes report the leader in `/jsz`. A leader
+that is dead or paused does not count, although its followers report it until they have elected another one.
 """
 
 import os
@@ -28,16 +28,16 @@ _PROBE_TIMEOUT = 2.0
 
 
 class ClusterNode(NatsServer):
-    """A node whose settings name its cluster, also after a reload with other settings."""
+    """A node of a cluster. Its settings keep the section `cluster`, also after a reload with other settings."""
 
     routing: Mapping[str, object]
-    """The section `cluster` of the configuration; the cluster sets it before the node starts."""
+    """The section `cluster` of the configuration; `NatsCluster` sets it before the node starts."""
 
     def _defaults(self) -> dict[str, object]:
         return merge(super()._defaults(), {"cluster": self.routing})
 
     def _ready_query(self) -> dict[str, str]:
-        return {"js-server-only": "true"}  # JetStream here waits for the other nodes
+        return {"js-server-only": "true"}  # a full check would wait for the other nodes
 
 
 class NatsCluster:
@@ -46,15 +46,15 @@ class NatsCluster:
     Args:
         size: number of nodes; JetStream elects leaders by majority, so odd numbers are usual.
         jetstream: whether JetStream is on.
-        store_dir: every node keeps its files in the directory of its name below this one, which stays; None makes a
-            temporary one for each.
+        store_dir: directory in which every node has a subdirectory with its name; it is not removed. None creates a
+            temporary directory for each node.
         host: address to listen on.
         config: settings of every node, as for `NatsServer`.
         name: name of the cluster; the nodes are called ``<name>-1`` and so on.
         startup_timeout: seconds until the whole cluster must be ready.
         binary: the executable; None finds it (see `find_binary`).
 
-    Every node may be stopped, killed, paused and restarted by itself; `wait_ready` then waits for the nodes that run.
+    Every node can be stopped, killed, paused and restarted separately; `wait_ready` then waits for the running nodes.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class NatsCluster:
             ClusterNode(jetstream, store, None, host, config, node_name, startup_timeout, binary)
             for node_name, store in zip(names, stores, strict=True)
         )
-        """The nodes, in the order of their names, whether they run or not."""
+        """All nodes, in the order of their names, including stopped ones."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} of {len(self.nodes)}, {len(self._serving())} running>"
@@ -105,23 +105,23 @@ class NatsCluster:
 
     @property
     def urls(self) -> list[str]:
-        """The URL of every node, in their order, whether it runs or not."""
+        """The URLs of all nodes, in their order, including stopped ones."""
         return [node.url for node in self.nodes]
 
     def node_named(self, name: str) -> ClusterNode:
-        """Return the node with a server name. Raises LookupError when there is none."""
+        """Return the node with a server name. Raises LookupError if there is none."""
         for node in self.nodes:
             if node.name == name:
                 return node
         raise LookupError(f"no node is called {name!r}; there are {', '.join(node.name for node in self.nodes)}")
 
     def start(self) -> Self:
-        """Start the nodes that do not run and return when the cluster is ready.
+        """Start the nodes that do not run, and wait until the cluster is ready.
 
         Raises:
             ServerBinaryNotFoundError: there is no executable.
-            ServerStartError: a node ended or did not open its ports in time.
-            ServerTimeoutError: the nodes did not become a cluster within the startup time.
+            ServerStartError: a node ended or was not ready in time.
+            ServerTimeoutError: the nodes did not form a cluster within the startup timeout.
         """
         with self._lock:
             attempts = 1 if self._routes else START_ATTEMPTS
@@ -145,7 +145,7 @@ class NatsCluster:
                     raise
 
     def stop(self, timeout: float = 10.0) -> None:
-        """Stop every node in good order, one after the other."""
+        """Shut down every node, one after the other."""
         with self._lock:
             for node in self.nodes:
                 node.stop(timeout)
@@ -163,7 +163,7 @@ class NatsCluster:
             return self.start()
 
     def close(self, timeout: float = 10.0) -> None:
-        """Stop every node and remove the temporary directories; it may be called twice."""
+        """Stop every node and remove the temporary directories. A second call does nothing."""
         with self._lock:
             self.stop(timeout)
             for node in self.nodes:
@@ -176,22 +176,22 @@ class NatsCluster:
             node.reload(config, timeout)
 
     def wait_ready(self, timeout: float = 30.0) -> Self:
-        """Wait until the running nodes are healthy, have their routes to each other, and JetStream has its leader.
+        """Wait until the running nodes are healthy, have routes to each other, and JetStream has a meta leader.
 
-        That is a meta leader that all of them agree on, and that has heard from all of them.
+        All running nodes must report the same meta leader, and it must have contact with all of them.
 
         Raises:
-            ServerStartError: a node ended although nobody asked it to.
+            ServerStartError: a node ended unexpectedly.
             ServerTimeoutError: not ready after `timeout` seconds; the message says what was missing.
         """
         self._wait(lambda: None if self._missing() else True, timeout, lambda: "; ".join(self._missing()))
         return self
 
     def wait_stream_leader(self, stream: str, account: str = "$G", timeout: float = 30.0) -> ClusterNode:
-        """Wait until a stream has a leader that answers, which `wait_ready` does not look at, and return it.
+        """Wait until a stream has a leader that answers, and return it. `wait_ready` does not check streams.
 
         Raises:
-            ServerStartError: a node ended although nobody asked it to.
+            ServerStartError: a node ended unexpectedly.
             ServerTimeoutError: no leader, or no such stream, after `timeout` seconds.
         """
         return self._wait(
@@ -199,18 +199,18 @@ class NatsCluster:
         )
 
     def meta_leader(self) -> ClusterNode | None:
-        """Return the node that leads JetStream's meta group by the word of a majority, or None while there is none."""
+        """Return the meta leader that a majority of the nodes reports, None while there is none."""
         claims = {name: text_at(state, "meta_cluster", "leader") for name, state in self._states().items()}
         leader = self._leader(claims)
         return leader if leader and 2 * list(claims.values()).count(leader.name) > len(self.nodes) else None
 
     def leader_of_stream(self, stream: str, account: str = "$G") -> ClusterNode | None:
-        """Return the node that leads a stream, or None while there is no leader that answers, or no such stream."""
+        """Return the leader of a stream, None while there is no leader that answers, or no such stream."""
         details = self._stream_details(stream, account)
         return self._leader({name: claimed_leader(name, detail) for name, detail in details.items()})
 
     def leader_of_consumer(self, stream: str, consumer: str, account: str = "$G") -> ClusterNode | None:
-        """Return the node that leads a consumer, or None while there is no leader that answers, or no such consumer."""
+        """Return the leader of a consumer, None while there is no leader that answers, or no such consumer."""
         claims = {
             name: claimed_leader(name, detail)
             for name, stream_detail in self._stream_details(stream, account).items()
@@ -223,15 +223,15 @@ class NatsCluster:
         return [node for node in self.nodes if node.running and not node.paused]
 
     def _leader(self, claims: Mapping[str, str]) -> ClusterNode | None:
-        """The node that says of itself that it leads; of two (one that was cut off says so too), the one named more."""
+        """Return the node that reports itself as leader. Of two (one may be disconnected), more nodes report it."""
         votes = list(claims.values())
         own = [node for node in self._serving() if claims.get(node.name) == node.name]
         return max(own, key=lambda node: votes.count(node.name), default=None)
 
     def _wait(self, condition: Callable[[], T | None], timeout: float, explain: Callable[[], str]) -> T:
-        """Ask until there is an answer, and return it; a node that crashes ends the wait."""
+        """Call `condition` until it returns a result, and return that; raises if a node crashes."""
         deadline = time.monotonic() + timeout
-        between = threading.Event()  # never set: nobody tells when an election is over, so we ask now and then
+        between = threading.Event()  # never set: the end of an election is not reported, so poll
         while True:
             for node in self.nodes:
                 if node.crashed:
@@ -243,7 +243,7 @@ class NatsCluster:
             between.wait(_PAUSE)
 
     def _answers(self, path: str, **query: str) -> dict[str, dict[str, object]]:
-        """What each running node answers to a monitoring path, by the node's name; one that does not is left out."""
+        """Return the running nodes' answers to a monitoring path, by name; nodes without an answer are left out."""
         answers = {}
         for node in self._serving():
             try:
@@ -253,11 +253,11 @@ class NatsCluster:
         return answers
 
     def _states(self, **query: str) -> dict[str, dict[str, object]]:
-        """What each running node answers to ``/jsz``."""
+        """Return the answers of the running nodes to ``/jsz``, by name."""
         return self._answers("/jsz", **query)
 
     def _stream_details(self, stream: str, account: str) -> dict[str, object]:
-        """What each running node says about a stream, by the node's name."""
+        """Return the details of a stream that each running node reports, by the node's name."""
         return {
             name: detail
             for name, state in self._states(accounts="true", streams="true", consumers="true").items()
@@ -268,7 +268,7 @@ class NatsCluster:
         }
 
     def _missing(self) -> list[str]:
-        """What keeps the running nodes from being ready; empty when they are."""
+        """Return the reasons why the running nodes are not ready; empty if they are."""
         serving = self._serving()
         if not serving:
             return ["no node runs"]
@@ -292,14 +292,14 @@ class NatsCluster:
         ]
 
     def _serves(self, leader: ClusterNode) -> bool:
-        """Whether the meta leader has applied what its predecessor left to it; until then it answers no request."""
+        """Return whether the meta leader has applied its predecessor's log; until then it answers no request."""
         try:
             return bool(leader.monitor("/jsz", _PROBE_TIMEOUT, **{"leader-only": "true"}))
         except ServerError:
             return False
 
     def _missing_routes(self, serving: list[ClusterNode]) -> list[str]:
-        """The routes that the running nodes do not have yet; each account has its place on one of a pool of them."""
+        """Return the missing routes between running nodes. A pair of nodes has a pool of routes for the accounts."""
         if len(serving) < 2:
             return []
         settings, routes = self._answers("/varz"), self._answers("/routez")
@@ -327,11 +327,11 @@ class NatsCluster:
 
 
 def claimed_leader(node: str, detail: object) -> str:
-    """Return the leader of a stream or consumer in what a node says of it.
+    """Return the leader that a node reports for a stream or consumer; empty if there is none that answers requests.
 
-    A node that was elected calls itself leader before it has applied what its predecessor left to it. Until then, when
-    it begins to tell since when it leads, it answers no request. Servers before 2.12, which know no traffic account
-    either, never tell.
+    An elected node reports itself as leader before it has applied its predecessor's log, and answers no request until
+    then. After that, it also reports `leader_since`. Servers before 2.12 report neither `leader_since` nor
+    `traffic_account`.
     """
     leader = text_at(detail, "cluster", "leader")
     would_tell = text_at(detail, "cluster", "traffic_account")

@@ -1,8 +1,8 @@
-"""Writes a dict as a nats-server configuration file.
+"""Write a dict as a nats-server configuration file.
 
-The server's format looks like JSON but is not: keys know no escapes, strings know only a few, numbers know no
-exponent and must not touch a closing bracket, unquoted words may be variables or booleans. So everything is quoted and
-each value stands on its own line; what the format cannot say is refused here, not misread there.
+The server's format looks like JSON but is not: keys have no escapes, strings have only a few, numbers have no exponent
+and must not touch a closing bracket, unquoted words may be variables or booleans. So all keys and strings are quoted,
+and each value is on its own line. Values that the format cannot express are refused.
 """
 
 import re
@@ -19,11 +19,11 @@ _TO_ESCAPE = re.compile(r'[\\"\x00-\x1f\x7f]')
 
 
 def dumps(config: Mapping[str, object]) -> str:
-    """Return the text of a configuration file that says `config`.
+    """Return `config` as the text of a configuration file.
 
     Values may be str, int, float, bool, `datetime.timedelta`, paths, and mappings and sequences of these. A duration
-    may also be a string such as ``"2s"``; a size is an int, in bytes (the server takes no size from a quoted string).
-    A string beginning with ``$`` is a plain string, never a variable.
+    may also be a string such as ``"2s"``; a size is an int, in bytes (the server accepts no quoted size). A string that
+    begins with ``$`` is a plain string, never a variable.
 
     Raises:
         TypeError: a value of another type, None included.
@@ -33,7 +33,7 @@ def dumps(config: Mapping[str, object]) -> str:
 
 
 def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """Return `base` with `over` laid on it: mappings merge, every other value replaces, and None takes the key away."""
+    """Return `base` overridden by `over`: mappings are merged, other values replace, and None removes the key."""
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
@@ -79,7 +79,7 @@ def _block(opening: str, lines: Iterator[str], closing: str, depth: int) -> str:
 def _key(key: object) -> str:
     if not isinstance(key, str):
         raise TypeError(f"config key {key!r}: keys are strings, not {type(key).__name__}")
-    # A key ends at its quote, whatever stands before it, and a NUL is the end of the file to the server.
+    # A key ends at the next quote, as there are no escapes. For the server, a NUL is the end of the file.
     if "\0" in key or ('"' in key and "'" in key):
         raise ValueError(f"config key {key!r}: the format has no way to write a NUL, or both kinds of quotes, in a key")
     _check_encodable(key, repr(key))

@@ -1,14 +1,14 @@
-"""What can go wrong with a managed server.
+"""Errors of a managed server.
 
-The room stands alone, so that it can be used to test any NATS client; its errors are therefore not part of the
-client's own tree. Each class is also the builtin that it resembles.
+This package is independent, so that it can test any NATS client. So its errors are not part of the client's error tree.
+Each class also derives from a similar builtin.
 """
 
 __all__ = ["PortInUseError", "ServerBinaryNotFoundError", "ServerError", "ServerStartError", "ServerTimeoutError"]
 
 
 class ServerError(RuntimeError):
-    """Base class: the managed nats-server, or the request about it, is at fault."""
+    """Base class of errors of the managed nats-server, or of a call to it."""
 
 
 class ServerBinaryNotFoundError(ServerError, FileNotFoundError):
@@ -16,12 +16,12 @@ class ServerBinaryNotFoundError(ServerError, FileNotFoundError):
 
 
 class ServerStartError(ServerError):
-    """The server ended or did not become ready; the message has the exit code, the config path and the log's tail."""
+    """The server ended or did not become ready; the message has the exit code, the config path and the log's end."""
 
 
 class PortInUseError(ServerStartError):
-    """The server could not listen because another process has the port."""
+    """The server could not listen because another process uses the port."""
 
 
 class ServerTimeoutError(ServerError, TimeoutError):
-    """The server did not do what was asked within the time given."""
+    """The server did not do the requested action before the timeout."""

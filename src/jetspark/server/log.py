@@ -1,4 +1,4 @@
-"""A server's log file, which is its standard error: whatever it says is there, a panic too."""
+"""A server's log file. It contains standard output and standard error, so also a panic."""
 
 import re
 from pathlib import Path
@@ -9,20 +9,20 @@ _TAIL_LINES = 40
 
 
 class ServerLog:
-    """The log at a path; a file that is not there reads as empty."""
+    """The log at a path; a missing file reads as empty."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def size(self) -> int:
-        """Return the size in bytes: the place where the next line will stand."""
+        """Return the size in bytes, which is the position of the next line."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def text(self, start: int = 0) -> str:
-        """Return what stands from byte `start` on."""
+        """Return the text from byte `start` on."""
         try:
             with self.path.open("rb") as file:
                 file.seek(start)
@@ -31,10 +31,10 @@ class ServerLog:
             return ""
 
     def tail(self, start: int = 0) -> str:
-        """Return the last lines of what stands from byte `start` on."""
+        """Return the last 40 lines of the text from byte `start` on."""
         return "\n".join(self.text(start).splitlines()[-_TAIL_LINES:])
 
     def find(self, pattern: str, start: int = 0) -> str | None:
-        """Return the first match of a regular expression in the whole lines from byte `start` on."""
+        """Return the first match of a regular expression in the complete lines from byte `start` on, None if none."""
         found = re.search(pattern, self.text(start).rpartition("\n")[0])
         return found[0] if found else None

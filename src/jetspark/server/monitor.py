@@ -1,6 +1,7 @@
-"""Asks a server's monitoring endpoint.
+"""Requests to a server's monitoring endpoint.
 
-A plain `http.client` connection for each question: no proxy settings of the environment apply, and nothing stays open.
+Each request uses its own `http.client` connection: it ignores the proxy settings of the environment, and no connection
+stays open.
 """
 
 import http.client
@@ -11,11 +12,11 @@ __all__ = ["get", "items_at", "number_at", "text_at"]
 
 
 def get(host: str, port: int, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
-    """Return the HTTP status and the JSON object that the endpoint answered.
+    """Return the HTTP status and the JSON object of the endpoint's answer.
 
     Raises:
         OSError: no connection, or no answer within `timeout` seconds.
-        http.client.HTTPException: the answer broke off or is not HTTP.
+        http.client.HTTPException: the answer is incomplete or not HTTP.
         ValueError: the answer is not a JSON object.
     """
     connection = http.client.HTTPConnection(host, port, timeout=timeout)
@@ -31,19 +32,19 @@ def get(host: str, port: int, path: str, query: dict[str, str], timeout: float) 
 
 
 def text_at(document: object, *keys: str) -> str:
-    """Return the string at a path of keys in a JSON document, or the empty string where there is none."""
+    """Return the string at a path of keys in a JSON document, or the empty string if there is none."""
     found = _at(document, keys)
     return found if isinstance(found, str) else ""
 
 
 def number_at(document: object, *keys: str) -> int:
-    """Return the whole number at a path of keys in a JSON document, or 0 where there is none."""
+    """Return the integer at a path of keys in a JSON document, or 0 if there is none."""
     found = _at(document, keys)
     return found if isinstance(found, int) else 0
 
 
 def items_at(document: object, *keys: str) -> list[object]:
-    """Return the array at a path of keys in a JSON document, or an empty one where there is none."""
+    """Return the array at a path of keys in a JSON document, or an empty one if there is none."""
     found = _at(document, keys)
     return found if isinstance(found, list) else []
 

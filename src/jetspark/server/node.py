@@ -1,8 +1,8 @@
 """One managed nats-server: its configuration file, its process, its ports, its store.
 
-Ports are reserved before the first start (`ports`), so a restart finds the same ones. Ready means that `/healthz` says
-so, which it does once the client listener is open and JetStream has recovered its streams. While we wait, we watch
-the process: a server that dies is reported at once, with its exit code and the tail of its log.
+Ports are reserved before the first start (`ports`), so a restart uses the same ones. The server is ready when
+`/healthz` reports it: the client listener is open, and JetStream has recovered its streams. During the wait, the
+process is watched: if the server dies, an error is raised at once, with its exit code and the end of its log.
 """
 
 import contextlib
@@ -30,32 +30,32 @@ from jetspark.server.settings import redact, user_settings
 __all__ = ["START_ATTEMPTS", "NatsServer"]
 
 START_ATTEMPTS = 5
-"""How often a first start is tried with ports of our own choice, where another process may take them meanwhile."""
+"""Number of tries of a first start with chosen ports, because another process may take a port meanwhile."""
 
 T = TypeVar("T")
 
 _STOP_TIMEOUT = 10.0
 _PROBE_TIMEOUT = 2.0
-_DIALLED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - where a client finds a wildcard
+_DIALLED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - a client's address for a wildcard
 
 
 class NatsServer:
-    """A nats-server that is started with `start` (or ``with``) and gone after `close`.
+    """A nats-server. `start` (or ``with``) starts it, `close` ends it and removes its files.
 
     Args:
         jetstream: whether JetStream is on.
-        store_dir: where JetStream keeps its files. None makes a temporary directory, removed by `close`; a directory
-            that is given stays.
-        port: client port; None chooses a free one. Either way it stays the same over restarts.
+        store_dir: directory of JetStream's files; it is not removed. None creates a temporary directory, which `close`
+            removes.
+        port: client port; None chooses a free one. It stays the same after restarts.
         host: address to listen on.
-        config: settings of the server's configuration file, laid over what this class sets (see `config.dumps` for
-            the types of values). Ports, name, store, monitoring and logging belong to this class.
-        name: server name, without spaces; None makes one from the port.
+        config: settings of the server's configuration file, which override the defaults of this class (see
+            `config.dumps` for the types of values). Only this class sets ports, name, store, monitoring and logging.
+        name: server name, without spaces; None creates one from the port.
         startup_timeout: seconds until the server must be ready.
         binary: the executable; None finds it (see `find_binary`).
 
-    Methods may be called from any thread; those that change the server's state wait for one another. A server that is
-    forgotten is killed when the object is collected, when the interpreter ends, or when the interpreter is killed.
+    Methods may be called from any thread; methods that change the server's state wait for each other. A server that is
+    not closed is killed when the object is garbage-collected, when the interpreter ends, or when it is killed.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class NatsServer:
 
     @property
     def port(self) -> int:
-        """The client port. Like every property that tells a place, it raises ServerError before the first start."""
+        """The client port. Ports, URLs and paths raise ServerError before the first start."""
         return _known(self._port)
 
     @property
@@ -110,7 +110,7 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        """The URL for clients, without credentials: ``tls://`` where the configuration has tls, else ``nats://``."""
+        """The URL for clients, without credentials: ``tls://`` if the configuration has tls, else ``nats://``."""
         return f"{'tls' if self._config.get('tls') else 'nats'}://{join_host_port(self._dialled_host, self.port)}"
 
     @property
@@ -120,7 +120,7 @@ class NatsServer:
 
     @property
     def store_dir(self) -> Path:
-        """The directory that was given for JetStream's files, or the temporary one."""
+        """The directory of JetStream's files: the given one, or a temporary one."""
         return self._given_store or _known(self._resources.work_dir) / "store"
 
     @property
@@ -130,12 +130,12 @@ class NatsServer:
 
     @property
     def config_path(self) -> Path:
-        """The configuration file as the server reads it; `close` removes it."""
+        """The configuration file; `close` removes it."""
         return _known(self._resources.work_dir) / "server.conf"
 
     @property
     def pid(self) -> int:
-        """The process id. Raises ServerError when no process runs."""
+        """The process id. Raises ServerError if no process runs."""
         return self._process().pid
 
     @property
@@ -146,24 +146,24 @@ class NatsServer:
 
     @property
     def paused(self) -> bool:
-        """Whether the process is halted by `pause`."""
+        """Whether the process is stopped by `pause`."""
         return self._paused and self.running
 
     @property
     def crashed(self) -> bool:
-        """Whether the process ended although nobody asked it to."""
+        """Whether the process ended unexpectedly."""
         process = self._resources.process
         return process is not None and process.exit_code is not None and not self._leaving
 
     def log_text(self) -> str:
-        """Return the whole log since the first start; after `close`, as it was then."""
+        """Return the whole log since the first start; after `close`, the log at that time."""
         return self._closed_log if self._resources.work_dir is None else ServerLog(self.log_path).text()
 
     def monitor(self, path: str, timeout: float = 5.0, **query: str) -> dict[str, object]:
-        """Return what a monitoring path such as ``/jsz`` answers.
+        """Return the answer to a monitoring path such as ``/jsz``.
 
         Raises:
-            ServerError: no answer within `timeout` seconds, or none that is a JSON object.
+            ServerError: no answer within `timeout` seconds, or the answer is not a JSON object.
         """
         try:
             return self._probe(path, query, timeout)[1]
@@ -171,11 +171,11 @@ class NatsServer:
             raise ServerError(f"{self!r} does not answer {path} at {self.monitor_url}: {error}") from error
 
     def healthy(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> bool:
-        """Return whether ``/healthz`` says ok: listeners open, and every stream and consumer of this node recovered."""
+        """Return whether ``/healthz`` reports ok: listeners are open, all streams and consumers are recovered."""
         return not self.complaint(timeout, **query)
 
     def complaint(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> str:
-        """Return what ``/healthz`` finds wrong, or why it does not answer; empty when the server is healthy."""
+        """Return the error that ``/healthz`` reports, or why it does not answer; empty if the server is healthy."""
         try:
             status, answer = self._probe("/healthz", query, timeout)
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -183,11 +183,11 @@ class NatsServer:
         return "" if status == http.client.OK else monitor.text_at(answer, "error") or f"/healthz answered {status}"
 
     def start(self) -> Self:
-        """Start the server and return when it is ready; nothing happens when it runs.
+        """Start the server and wait until it is ready; does nothing if it runs.
 
         Raises:
             ServerBinaryNotFoundError: there is no executable.
-            ServerStartError: it ended, or was not ready within the startup time.
+            ServerStartError: it ended, or was not ready within the startup timeout.
         """
         with self._lock:
             if self.running:
@@ -206,7 +206,7 @@ class NatsServer:
                     return self
 
     def launch(self) -> None:
-        """Start the process without waiting until it is ready: for starting several at once."""
+        """Start the process without waiting until it is ready; used to start several servers at once."""
         with self._lock:
             if self.running:
                 return
@@ -219,10 +219,10 @@ class NatsServer:
             self._resources.process = ServerProcess(command, self.log_path, work_dir)
 
     def await_ready(self) -> None:
-        """Wait for the startup time at most until a launched server is ready.
+        """Wait until a launched server is ready, at most for the startup timeout.
 
         Raises:
-            ServerStartError: it ended, or was not ready in time; it is stopped then.
+            ServerStartError: it ended, or was not ready in time; then it is killed.
         """
         with self._lock:
             process = self._process(or_ended=True)
@@ -240,23 +240,23 @@ class NatsServer:
             raise failure
 
     def stop(self, timeout: float = _STOP_TIMEOUT) -> None:
-        """Shut the server down in good order (SIGTERM), or kill it when it has not gone after `timeout` seconds."""
+        """Shut down the server (SIGTERM), or kill it if it has not ended after `timeout` seconds."""
         with self._lock:
             self._end_process(timeout)
 
     def kill(self) -> None:
-        """Kill the server (SIGKILL) and wait until it is gone: what the end of a machine does to the process."""
+        """Kill the server (SIGKILL) and wait until it has ended, as in a crash of the machine."""
         with self._lock:
             self._end_process()
 
     def restart(self) -> Self:
-        """Start again on the same port and store; stops first when it runs."""
+        """Start again on the same port and store; if the server runs, stop it first."""
         with self._lock:
             self.stop()
             return self.start()
 
     def close(self, timeout: float = _STOP_TIMEOUT) -> None:
-        """Stop the server and remove its temporary directory; it may be called twice."""
+        """Stop the server and remove its temporary directory. A second call does nothing."""
         with self._lock:
             self.stop(timeout)
             self._closed_log = self.log_text()
@@ -264,27 +264,27 @@ class NatsServer:
             self._port = self._monitor_port = None
 
     def pause(self) -> None:
-        """Halt the process (SIGSTOP): its connections stay open and nothing answers."""
+        """Stop the process temporarily (SIGSTOP): its connections stay open, but it does not answer."""
         with self._lock:
             self._process().pause()
             self._paused = True
 
     def resume(self) -> None:
-        """Let a paused process go on (SIGCONT)."""
+        """Continue a paused process (SIGCONT)."""
         with self._lock:
             self._process().send(signal.SIGCONT)
             self._paused = False
 
     def reload(self, config: Mapping[str, object] | None = None, timeout: float = 10.0) -> None:
-        """Let the server read its configuration again (SIGHUP) and return when it has and its monitoring shows it.
+        """Let the server read its configuration again (SIGHUP), and wait until its monitoring reports the reload.
 
         Args:
-            config: replaces the `config` of the constructor; None keeps it (certificate files are read anew).
-            timeout: seconds.
+            config: replaces the `config` of the constructor; None keeps it (certificate files are read again).
+            timeout: timeout in seconds.
 
         Raises:
-            ServerError: the server refused the configuration; the old one is in force and in the file again.
-            ServerTimeoutError: the server did not tell in time.
+            ServerError: the server refused the configuration; it still uses the old one, which is restored in the file.
+            ServerTimeoutError: the server did not report the result in time.
         """
         deadline = time.monotonic() + timeout
         with self._lock:
@@ -304,13 +304,14 @@ class NatsServer:
             if not accepted:
                 raise ServerError(f"{self!r}: {redact(outcome, new)}")
             self._config = new
-            # The log tells of it before the server has written the new settings down for its monitoring.
+            # The log reports the reload before the monitoring has the new settings.
             self._await_load(loaded, deadline)
 
     def lame_duck(self, timeout: float = 10.0) -> None:
-        """Let the server go into lame duck mode (SIGUSR2) and return when it has begun to.
+        """Put the server into lame duck mode (SIGUSR2), and wait until it has begun.
 
-        It tells its clients, closes their connections over `lame_duck_duration`, and ends by itself (`wait_exit`).
+        The server informs its clients, closes their connections during `lame_duck_duration`, and then ends by itself
+        (`wait_exit`).
         """
         with self._lock:
             process = self._process()
@@ -323,7 +324,7 @@ class NatsServer:
         """Wait until the process ends by itself and return its exit code.
 
         Raises:
-            ServerTimeoutError: it runs on after `timeout` seconds.
+            ServerTimeoutError: it still runs after `timeout` seconds.
         """
         exit_code = self._process(or_ended=True).wait(timeout)
         if exit_code is None:
@@ -334,8 +335,8 @@ class NatsServer:
         """Wait until the log, from byte `start` on, matches a regular expression, and return the match.
 
         Raises:
-            ServerStartError: the server ended without it.
-            ServerTimeoutError: it is not there after `timeout` seconds.
+            ServerStartError: the server ended without a match.
+            ServerTimeoutError: there is no match after `timeout` seconds.
         """
         process = self._process(or_ended=True)
         log = ServerLog(self.log_path)
@@ -347,7 +348,7 @@ class NatsServer:
         raise ServerTimeoutError(f"{self!r}: nothing in the log matches {pattern!r} after {timeout:g} s")
 
     def failure(self, what: str = "failed") -> ServerStartError:
-        """Return an error that tells what happened, with exit code, config path and the tail of the last run's log."""
+        """Return an error with `what`, the exit code, the config path and the end of the last run's log."""
         process = self._resources.process
         exit_code = None if process is None else process.exit_code
         if exit_code is not None:
@@ -358,7 +359,7 @@ class NatsServer:
         return kind(f"nats-server {what}. Its configuration: {self.config_path}. Its log ends with:\n{tail}")
 
     def _defaults(self) -> dict[str, object]:
-        """The settings that the user's are laid over."""
+        """Return the default settings, which the user's settings override."""
         settings: dict[str, object] = {
             "listen": join_host_port(self.host, self.port),
             "http": join_host_port(self.host, _known(self._monitor_port)),
@@ -369,7 +370,7 @@ class NatsServer:
         return settings
 
     def _ready_query(self) -> dict[str, str]:
-        """The query with which ``/healthz`` says ready; in a cluster, JetStream waits for peers and is left out."""
+        """Return the ``/healthz`` query for readiness. It omits JetStream in a cluster, where it waits for peers."""
         return {"js-server-only": "true"} if "cluster" in self._config else {}
 
     @property
@@ -380,7 +381,7 @@ class NatsServer:
         return monitor.get(self._dialled_host, _known(self._monitor_port), path, query, timeout)
 
     def _await_load(self, before: str, deadline: float) -> str:
-        """Wait until ``/varz`` tells a time at which the configuration was loaded, other than `before`; return that."""
+        """Wait until ``/varz`` reports a load time of the configuration other than `before`, and return it."""
 
         def later() -> str | None:
             patience = max(min(_PROBE_TIMEOUT, _left(deadline)), 0.001)
@@ -398,7 +399,7 @@ class NatsServer:
         raise ServerTimeoutError(f"{self!r}: {self.monitor_url}/varz did not tell of the configuration in time")
 
     def _prepare(self) -> Path:
-        """Make the directories and choose the ports, unless it was done before, and return the temporary directory."""
+        """Create the directories and choose the ports, if not done before; return the temporary directory."""
         resources = self._resources
         if resources.work_dir is None:
             resources.work_dir = Path(tempfile.mkdtemp(prefix="jetspark-server-"))
@@ -414,7 +415,7 @@ class NatsServer:
         return port.port
 
     def _write_config(self, config: Mapping[str, object]) -> None:
-        # The directory is ours alone (mode 0700), and so are the passwords in the file.
+        # Only this user can read the directory (mode 0700), so passwords in the file are safe.
         self.config_path.write_text(dumps(merge(self._defaults(), config)), encoding="utf-8")
 
     def _end_process(self, grace: float = 0.0) -> None:

@@ -1,11 +1,13 @@
 """Free ports without a race.
 
-A socket that is bound but does not listen, with SO_REUSEADDR set, keeps its port on Linux: nobody else is given it, and
-a client that connects is refused, while a server that sets SO_REUSEADDR too (nats-server does) can listen on it. Such a
-socket is held for as long as the managed server exists, so the port is known before the start, which a cluster's routes
-need, and stays ours between a kill and the restart; nor can a client that reconnects meanwhile meet itself on it.
-Elsewhere the kernel does not allow the second bind: the port is chosen and let go, and whoever starts the server tries
-again with another when it was taken.
+On Linux, a socket that is bound with SO_REUSEADDR but does not listen reserves its port. The kernel gives the port to
+no other process and refuses clients that connect. A server that also sets SO_REUSEADDR, as nats-server does, can listen
+on it. The socket is kept while the managed server exists. So the port is known before the start, which a cluster's
+routes need, and it stays reserved between a kill and the restart. A client that reconnects meanwhile cannot connect to
+itself on this port.
+
+On other systems, the kernel does not allow the second bind. There the port is chosen and released. If another process
+takes it, the start is tried again with another port.
 """
 
 import socket
@@ -15,7 +17,7 @@ __all__ = ["ReservedPort", "join_host_port"]
 
 
 class ReservedPort:
-    """A TCP port on `host` that the kernel chose; `close` gives it back."""
+    """A TCP port on `host`, chosen by the kernel; `close` releases it."""
 
     def __init__(self, host: str) -> None:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -33,7 +35,7 @@ class ReservedPort:
             self._socket.close()
 
     def close(self) -> None:
-        """Give the port back; it may be called twice."""
+        """Release the port. A second call does nothing."""
         self._socket.close()
 
 

@@ -1,10 +1,10 @@
 """One nats-server process and its guard.
 
-The server runs in a session of its own, so that Ctrl-C in a terminal does not take it away under a test that is
-about to clean up. It must not outlive us all the same, even when we are killed and can do nothing: beside it runs a
-shell that waits on a pipe whose other end only we hold, and that kills the server and removes its directory when the
-pipe breaks. (The kernel's parent-death signal would need code between fork and exec, which is unsafe with threads, and
-it fires when the thread that started the server ends.)
+The server runs in its own session, so that Ctrl-C in a terminal does not end it before a test has cleaned up. But it
+must not outlive its parent process, even if the parent is killed. So a shell, the guard, waits on a pipe whose other
+end only the parent has open. When the pipe closes, the guard kills the server and removes its directory. (The kernel's
+parent-death signal would need code between fork and exec, which is unsafe with threads; it is also sent when the thread
+that started the server ends.)
 """
 
 import contextlib
@@ -22,7 +22,7 @@ __all__ = ["ServerProcess"]
 
 T = TypeVar("T")
 
-# A server that is being killed may still write, so the removal is tried again.
+# A killed server may write for a moment, so the removal is tried a second time.
 _GUARD = 'read -r _ || { kill -KILL "$1"; rm -rf -- "$2" || { sleep 1; rm -rf -- "$2"; }; }'
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 
@@ -33,7 +33,7 @@ class ServerProcess:
     Args:
         command: the executable and its arguments.
         log_path: the file to which standard output and standard error are appended.
-        work_dir: the directory that goes when our own process is killed.
+        work_dir: the directory that the guard removes if the parent process is killed.
     """
 
     def __init__(self, command: Sequence[str], log_path: Path, work_dir: Path) -> None:
@@ -64,21 +64,21 @@ class ServerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; minus the signal's number when a signal ended it."""
+        """Exit code; None while the process runs, minus the signal's number if a signal ended it."""
         return self._ended(self._server.poll())
 
     def wait(self, timeout: float) -> int | None:
-        """Wait up to `timeout` seconds for the end and return the exit code, or None."""
+        """Wait up to `timeout` seconds for the end; return the exit code, None if the process still runs."""
         try:
             return self._ended(self._server.wait(timeout))
         except subprocess.TimeoutExpired:
             return None
 
     def watch(self, condition: Callable[[], T | None], timeout: float) -> T | None:
-        """Ask `condition` until it answers with something, and return that.
+        """Call `condition` until it returns a result other than None, and return that.
 
-        None means that the process ended, or that `timeout` seconds went by; `exit_code` tells which. The end of the
-        process is seen at once, and the condition is asked once more after it.
+        None means that the process ended or that `timeout` seconds have passed; `exit_code` shows which. The end of the
+        process is detected at once, and the condition is called once more after it.
         """
         deadline = time.monotonic() + timeout
         pause = _FIRST_PAUSE
@@ -92,17 +92,17 @@ class ServerProcess:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def send(self, signal_number: signal.Signals) -> None:
-        """Send a signal; nothing happens when the process has ended."""
+        """Send a signal; does nothing if the process has ended."""
         self._server.send_signal(signal_number)
 
     def pause(self) -> None:
-        """Halt the process and return when the kernel says that it has halted (or ended)."""
+        """Stop the process (SIGSTOP), and wait until the kernel reports that it has stopped or ended."""
         self.send(signal.SIGSTOP)
         if self.exit_code is None:
             os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def end(self, grace: float = 0.0, ask: signal.Signals = signal.SIGTERM) -> None:
-        """End and collect the process: with the signal `ask` and `grace` seconds, where there are any, then SIGKILL."""
+        """End and reap the process: if `grace` is positive, send `ask` and wait so many seconds; then SIGKILL."""
         if grace > 0 and self.exit_code is None:
             self.send(signal.SIGCONT)
             self.send(ask)
@@ -111,7 +111,7 @@ class ServerProcess:
         self._ended(self._server.wait())
 
     def _ended(self, exit_code: int | None) -> int | None:
-        """Dismiss the guard when the process has ended: it must not act on a process id that is no longer ours."""
+        """End the guard if the process has ended, because the kernel may use the process id again."""
         if exit_code is not None and self._guard.returncode is None:
             self._guard.kill()  # before its pipe closes
             self._guard.wait()

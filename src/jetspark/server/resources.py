@@ -1,4 +1,4 @@
-"""What a managed server holds, apart from the server object, so that a finalizer can give it back."""
+"""Resources of a managed server, separate from the server object, so that a finalizer can release them."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ __all__ = ["ServerResources"]
 
 
 class ServerResources:
-    """A process, reserved ports, and a temporary directory; each may be there or not."""
+    """A process, reserved ports, and a temporary directory; each may be absent."""
 
     def __init__(self) -> None:
         self._owner = os.getpid()
@@ -23,7 +23,7 @@ class ServerResources:
         self.work_dir: Path | None = None
 
     def release(self) -> None:
-        """Kill the process and give everything back; in a forked child, process and directory are the parent's."""
+        """Kill the process and release everything. In a forked child, only close the ports: the parent has the rest."""
         while self.ports:
             self.ports.pop().close()
         if os.getpid() != self._owner:

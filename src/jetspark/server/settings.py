@@ -1,8 +1,8 @@
-"""Which settings are the user's and which are the manager's, and what in them must stay secret.
+"""Checks of the user's settings, and removal of secrets from texts.
 
-The manager sets listen addresses, name, store, monitoring and logging itself. The server would take the same setting
-under another spelling too and let chance decide which wins, so a user's setting of one of these is refused, with the
-argument that does it.
+`NatsServer` itself sets listen addresses, name, store, monitoring and logging. The server would also accept the same
+setting under another spelling, and it would be random which one it uses. So these settings are refused; the error names
+the argument to use.
 """
 
 import re
@@ -24,10 +24,10 @@ _SECRET_KEYS = frozenset(
 
 
 def user_settings(config: Mapping[str, object], jetstream: bool) -> dict[str, object]:
-    """Return a user's settings, the keys whose case the server ignores in lower case.
+    """Return the user's settings; keys at the top level and in `jetstream` are in lower case, as case is ignored.
 
     Raises:
-        ValueError: a setting that the manager must know, or a jetstream section although JetStream is off.
+        ValueError: a setting that `NatsServer` sets itself, or a jetstream section although JetStream is off.
     """
     settings = {key.lower(): value for key, value in config.items()}
     if "jetstream" in settings and not jetstream:
@@ -36,7 +36,7 @@ def user_settings(config: Mapping[str, object], jetstream: bool) -> dict[str, ob
     if isinstance(section, Mapping):
         section = settings["jetstream"] = {str(key).lower(): value for key, value in section.items()}
     elif section is True or section in ("enabled", "enable"):
-        del settings["jetstream"]  # it is on, and the section with the store must not be replaced
+        del settings["jetstream"]  # it is on already, and the default section with the store must stay
     for key in (*settings, *(section if isinstance(section, Mapping) else ())):
         if key in _OWNED:
             raise ValueError(f"config must not set {key!r}, which the managed server sets; see {_OWNED[key]}")
@@ -44,7 +44,7 @@ def user_settings(config: Mapping[str, object], jetstream: bool) -> dict[str, ob
 
 
 def redact(text: str, config: Mapping[str, object]) -> str:
-    """Return `text` without the passwords, tokens and keys that `config` holds."""
+    """Return `text` with the passwords, tokens and keys of `config` replaced by `***`."""
     for secret in set(_secrets(config)):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
     return text

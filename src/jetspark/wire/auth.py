@@ -1,4 +1,4 @@
-"""What CONNECT says of who we are: user and password, token, a signed nonce (nkey), a JWT with a signed nonce."""
+"""Credentials in CONNECT: user and password, token, a signed nonce (nkey), or a JWT with a signed nonce."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECTION: Final = re.compile(r"-+BEGIN ([A-Z ]+)-+\s*(\S+?)\s*-+END [A-Z ]+-+", 
 
 
 def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: str | None) -> dict[str, str]:
-    """Fields of CONNECT that prove who we are; those of the address go before those of the options.
+    """Return the credential fields of CONNECT. Credentials of the address take precedence over those of the options.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
 
 
 def _sign(seed: str, nonce: str | None) -> tuple[str, str]:
-    """Public key and signature of the nonce."""
+    """Return the public key and the signature of the nonce."""
     try:
         import nkeys
     except ImportError:
@@ -57,7 +57,7 @@ def _sign(seed: str, nonce: str | None) -> tuple[str, str]:
         raise AuthenticationError("the server sent no nonce: it is not set up for nkeys or JWTs")
     try:
         pair = nkeys.from_seed(bytearray(seed.encode()))
-    except (nkeys.NkeysError, ValueError):  # a ValueError of the libraries below, where the length is wrong
+    except (nkeys.NkeysError, ValueError):  # ValueError: nkeys' own libraries raise it for a wrong length
         raise ConfigError("the nkey seed cannot be read") from None  # the seed stays out of the message
     try:
         signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()

@@ -1,9 +1,9 @@
-"""A connection over its sessions, as a state machine: what is subscribed, what waits, what each frame means.
+"""State machine of a connection and its sessions: subscriptions, waiting publishes, and the handling of each frame.
 
-A front (asyncio) owns the sockets. It asks `servers` whom to try, opens a session with `greet` and `opened`, feeds it
-what arrives, sends what `outbound` holds, and says `lost`. Everything that a session changes is done here, in one
-place and in order, without a clock: subscriptions are restored before publishes that waited (REC-02), a permissions
-violation ends the subscription it names (REC-09), and each change is told as an event.
+A front (asyncio) owns the sockets. It asks `servers` which server to try, opens a session with `greet` and `opened`,
+feeds the received bytes, sends the bytes in `outbound`, and calls `lost`. This module makes all changes of state, in
+order and without a clock: it restores subscriptions before it sends publishes that waited (REC-02), it ends the
+subscription that a permissions violation names (REC-09), and it reports each change as an event.
 """
 
 from __future__ import annotations
@@ -66,53 +66,53 @@ class Status(enum.Enum):
 
 
 class Dependent(Protocol):
-    """Somebody who waits for answers on a subscription of their own, and has to know when none can come."""
+    """An object that waits for answers on its own subscription and must know when no answer can come."""
 
     def fail(self, error: Error, subject: str | None = None) -> None:
-        """The session is over; or with a subject, the user may not publish to that one."""
+        """Handle the end of the session; or, with a subject, that the user may not publish to this subject."""
 
 
 class Timed(Protocol):
-    """Somebody whose frames must not be sent once their time has passed."""
+    """An object whose frames must not be sent after their timeout."""
 
     def give_up_late(self) -> None:
-        """Something is about to be sent: withdraw those whose time has passed."""
+        """Withdraw the frames whose timeout has passed. Called before each send."""
 
 
 class SessionWatcher(Protocol):
-    """Somebody who has to send something anew in each session."""
+    """An object that must send something again in each session."""
 
     def session_restored(self) -> None:
-        """Another session is open, and its subscriptions are restored. What is sent now goes out at once."""
+        """Send again. Another session is open, its subscriptions are restored, and frames go out at once."""
 
 
 class Client:
-    """See the module.
+    """The state machine; see the module.
 
     Attributes
     ----------
     status
         State of the connection.
     info
-        What the present server, or the last one, says of itself.
+        INFO of the current server, or of the last one.
     server
-        The present server, or the last one; None before the first.
+        The current server, or the last one; None before the first.
     failure
-        Set when the session must end, by what came in; the front then gives it up.
+        Error of a received frame that must end the session; the front then closes the session.
     congested
-        Subscriptions for which reading has to pause.
+        Subscriptions for which reading must pause.
     unconfirmed
-        A session was lost, and with it perhaps publishes that no PONG had confirmed; who flushes has to know.
+        Whether a session was lost before a PONG confirmed all of its publishes. Some may be lost: flush must know it.
     owner
-        The front's connection, for the messages' answers.
+        The front's connection, which messages use to answer.
     dependents
-        Told when answers cannot come any more, as `requests` are. They are forgotten with their last reference.
+        Objects to call when no answer can come any more. The set holds weak references.
     timed
-        Asked before anything is handed to a socket. They are forgotten with their last reference, too.
+        Objects to call before anything is handed to a socket. The set holds weak references.
     greeting
         Frames of a session that is being opened; None once it is open.
     watchers
-        Told when a session was lost and another one is open. They are forgotten with their last reference, too.
+        Objects to call when another session is open after a loss. The set holds weak references.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Client:
         self.dependents: WeakSet[Dependent] = WeakSet()
         self.timed: WeakSet[Timed] = WeakSet()
         self.watchers: WeakSet[SessionWatcher] = WeakSet()
-        self._complaint: Error | None = None  # the latest -ERR, which tells why the server closes
+        self._complaint: Error | None = None  # the latest -ERR: the reason why the server closes
         self._tell = tell
         self._message_type = message_type
         self._mux: Route | None = None
@@ -148,13 +148,13 @@ class Client:
 
     @property
     def closed(self) -> bool:
-        """The connection is closed for good."""
+        """Whether the connection is closed and will not reconnect."""
         return self.status is Status.CLOSED
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def greet(self) -> Inbound:
-        """A session is being opened; returns what reads it. Control frames go to `greeting` until `opened`."""
+        """Begin to open a session and return its reader. Control frames go to `greeting` until `opened`."""
         self.failure = self._complaint = None
         self.greeting = deque()
         return Inbound(
@@ -166,7 +166,7 @@ class Client:
         )
 
     def opened(self, server: Server, info: ServerInfo) -> None:
-        """The server took us: restore what was, and let what waits go out."""
+        """Handle an accepted session: restore the subscriptions, then send the publishes that wait."""
         self.server = server
         self.servers.succeeded(server)
         self.outbound.begin(self.routes.restore())
@@ -182,14 +182,14 @@ class Client:
             watcher.session_restored()
 
     def refused(self, server: Server, error: Error) -> None:
-        """The session could not be opened."""
+        """Handle a session that could not be opened."""
         self.greeting = None
         self.servers.failed(server, error)
         if self._was_open:
             self._tell(ErrorOccurred(error))
 
     def lost(self, error: Error) -> None:
-        """The open session is over; the server's own complaint, if there was one, is the better reason."""
+        """Handle the end of an open session. An `-ERR` of the server, if there was one, replaces `error` as reason."""
         reason = self._complaint or error
         self.outbound.offline()
         self.congested.clear()
@@ -207,12 +207,12 @@ class Client:
         self._tell(Disconnected(reason))
 
     def drain(self) -> None:
-        """Take no more subscriptions. Raises ConnectionClosedError."""
+        """Refuse new subscriptions from now on. Raises ConnectionClosedError if the connection is closed."""
         self.check_open()
         self.status = Status.DRAINING
 
     def close(self, error: Error | None = None) -> None:
-        """The end, for the caller (None) or for an error. Does nothing the second time."""
+        """Close the connection, for the caller (None) or because of an error. A second call does nothing."""
         if self.status is Status.CLOSED:
             return
         was_online = self.outbound.online
@@ -230,7 +230,7 @@ class Client:
         if was_online:
             self._tell(Disconnected(error))
         self._tell(Closed(error))
-        self._tell = _tell_nobody  # who was told may own us: no cycle is to stay
+        self._tell = _tell_nobody  # the receiver of events may own this object: leave no reference cycle
 
     def _fail_answers(self, error: Error, subject: str | None = None) -> None:
         self.requests.fail(error, subject)
@@ -240,7 +240,7 @@ class Client:
     # -- subscriptions -------------------------------------------------------------------------------------------
 
     def new_inbox(self) -> str:
-        """A fresh subject below the inbox prefix."""
+        """Return a new unique subject below the inbox prefix."""
         return f"{self.options.inbox_prefix}.{secrets.token_hex(11)}"
 
     def subscribe(
@@ -253,7 +253,7 @@ class Client:
         limit_bytes: int | None = None,
         overflow: Overflow = "drop",
     ) -> Route:
-        """Register a subscription and let its SUB go out.
+        """Register a subscription and queue its SUB.
 
         Raises
         ------
@@ -280,7 +280,7 @@ class Client:
         return route
 
     def limit(self, route: Route, max_msgs: int) -> None:
-        """End a subscription after so many messages in all."""
+        """End a subscription after `max_msgs` messages in total."""
         if not route.ended:
             self.outbound.command(self.routes.limit(route, max_msgs))
 
@@ -291,7 +291,7 @@ class Client:
         self.congested.discard(route)
 
     def retire(self, route: Route) -> bool:
-        """Begin to drain: the server is to send nothing more, what is under way still comes. False if it has ended."""
+        """Begin to drain: UNSUB, but keep the route for messages in transit. Return False if it has ended."""
         if route.ended:
             return False
         if not route.retired:
@@ -300,7 +300,7 @@ class Client:
         return True
 
     def mux(self) -> Requests:
-        """The shared inbox of the requests, subscribed."""
+        """Return the shared inbox of the requests; subscribe to it if necessary."""
         if self._mux is None or self._mux.ended:
             self._mux = self.subscribe(f"{self.requests.inbox}.*")
             self._mux.handler = self.requests.deliver
@@ -313,7 +313,7 @@ class Client:
             self.requests.fail(self._mux.error)
 
     def relax(self, route: Route) -> None:
-        """Messages were taken from a subscription that was full."""
+        """Resume a subscription that was full, if the program took enough of its messages."""
         if route.slow and route.relaxed:
             route.slow = route.watched = False
             self.congested.discard(route)
@@ -326,8 +326,8 @@ class Client:
     # -- frames --------------------------------------------------------------------------------------------------
 
     def tick(self) -> bool:
-        """A ping interval passed; sends a PING, or tells (False) that the session is dead."""
-        if self.congested:  # we do not read, so no PONG can be seen
+        """Handle the end of a ping interval: send a PING, or return False if the session is dead."""
+        if self.congested:  # reading is paused, so no PONG can be seen
             return True
         if not self.pings.tick(self.outbound.published):
             return False
@@ -335,13 +335,13 @@ class Client:
         return True
 
     def ping(self, answered: Answered) -> None:
-        """Send a PING of somebody who waits for its answer. Only while there is a session."""
+        """Send a PING and call `answered` with the result. Only while there is a session."""
         mark = self.outbound.published
         self.outbound.command(PING)
         self.pings.sent(mark, answered)
 
     def farewell(self) -> bytes:
-        """The last bytes of a connection that was closed: a PING. No `pings` are left when the server has read all."""
+        """Return the last bytes of a closed connection: a PING. `pings` is empty when the server has read all bytes."""
         self.pings.sent(self.outbound.published)
         return PING
 
@@ -377,7 +377,7 @@ class Client:
             return
         self._complaint = error
         if isinstance(error, AuthenticationError):
-            self.failure = error  # fresh credentials may do; no need to wait until the server closes
+            self.failure = error  # new credentials may be accepted; do not wait until the server closes
 
     def _forbid(self, error: PermissionsViolationError, text: str) -> None:
         if error.subject is None:
@@ -390,7 +390,7 @@ class Client:
             self.routes.remove(route, error)
 
     def full(self, route: Route) -> bool:
-        """A message came for a subscription that is full; whether to keep it (`overflow`)."""
+        """Handle a message for a full subscription; return whether to keep it (`overflow`)."""
         if route.overflow == "pause":
             route.slow = route.watched = True
             self.congested.add(route)
@@ -411,4 +411,4 @@ class Client:
 
 
 def _tell_nobody(event: Event) -> None:
-    """After the last event."""
+    """Ignore an event; used after the last one."""

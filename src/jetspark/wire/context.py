@@ -1,8 +1,8 @@
-"""Connection settings that are kept outside of the program: the `nats` command's context files, `NATS_*` variables.
+"""Connection settings outside of the program: context files of the `nats` command, and `NATS_*` variables.
 
-A context is a JSON file `nats/context/<name>.json` below the user's configuration directory (ADR-21); the file
-`nats/context.txt` names the selected one. Variables go before the context, as they do for the command. A setting that
-is there but that this library cannot follow is an error: to connect in another way than the file says would be worse.
+A context is a JSON file `nats/context/<name>.json` in the user's configuration directory (ADR-21). The file
+`nats/context.txt` names the selected context. Variables take precedence over the context, as in the command. A setting
+that this library does not support is an error: to ignore it would connect in another way than the file says.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNSUPPORTED: Final = ("socks_proxy", "nsc", "user_jwt", "windows_cert_store")
 
 
 class _File(msgspec.Struct):
-    """The fields of a context file that concern us; others may be there."""
+    """The fields of a context file that this library reads; other fields are ignored."""
 
     description: str = ""
     url: str = ""
@@ -49,16 +49,16 @@ class _File(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a context file says.
+    """Content of a context file, with the variables applied.
 
     Attributes
     ----------
     name, description
-        Of the context; empty where no context is selected.
+        Of the context; empty if no context is selected.
     options
         How to connect.
     jetstream_domain, jetstream_api_prefix
-        Where JetStream is; None is the account's own. At most one of them is given to `api_prefix`.
+        Where JetStream is; None is the account's own. Give at most one of them to `api_prefix`.
     """
 
     name: str = ""
@@ -69,16 +69,16 @@ class Context:
 
 
 def load_context(name: str | None = None, environ: Mapping[str, str] | None = None) -> Context:
-    """Read a context, with the `NATS_*` variables on top.
+    """Read a context; the `NATS_*` variables override its settings.
 
     Parameters
     ----------
     name
-        Name of the context, or the absolute path of its file. None takes `NATS_CONTEXT`, else the selected context,
-        else none: only the variables count then.
+        Name of the context, or the absolute path of its file. None takes `NATS_CONTEXT`, else the selected context.
+        If there is neither, only the variables are used.
     environ
-        Variables; None takes those of the process. `NATS_URL`, `NATS_USER` (alone it is a token), `NATS_PASSWORD`,
-        `NATS_CREDS`, `NATS_NKEY` (both are files), `NATS_CERT`, `NATS_KEY`, `NATS_CA`.
+        Variables; None takes those of the process. Used are `NATS_URL`, `NATS_USER` (a token if there is no password),
+        `NATS_PASSWORD`, `NATS_CREDS`, `NATS_NKEY` (both are files), `NATS_CERT`, `NATS_KEY`, `NATS_CA`.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def load_context(name: str | None = None, environ: Mapping[str, str] | None = No
 
 
 def options_from_environment(environ: Mapping[str, str] | None = None) -> ConnectOptions:
-    """Options as the `nats` command would take them: the selected context, and the `NATS_*` variables on top.
+    """Return the options that the `nats` command would use: the selected context, overridden by `NATS_*` variables.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _read(name: str, folder: Path) -> _File:
 
 
 def _overlay(file: _File, environ: Mapping[str, str]) -> None:
-    """Let variables replace fields; credentials replace those of any other kind."""
+    """Replace fields by variables; a credential variable removes all credentials of the file."""
     for variable, key in (("NATS_URL", "url"), ("NATS_CERT", "cert"), ("NATS_KEY", "key"), ("NATS_CA", "ca")):
         if environ.get(variable):
             setattr(file, key, environ[variable])
@@ -189,7 +189,7 @@ def _path(text: str) -> str | None:
 
 
 def _seed(path: str) -> str:
-    """The seed in an nkey file: its first line that looks like one."""
+    """Return the seed in an nkey file: the first line that begins with `SU`."""
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,10 +1,10 @@
-"""Root of the error tree, and the errors of the wire: the connection, time-outs, the caller's own mistakes.
+"""Root of the error tree, and the errors of the wire: the connection, timeouts, wrong arguments.
 
-One class catches everything the library raises on purpose: `Error`. Each class below it is also the builtin it
-resembles (TimeoutError, ConnectionError, ValueError, LookupError, PermissionError, RuntimeError and others), so that
-code that knows nothing of NATS can handle it. Errors travel between processes (Spark sends a task's failure to its
-driver): all of them keep every attribute when they are pickled. What JetStream itself answers is told by
-`jetspark.jetstream.errors`.
+`Error` is the base class of everything that the library raises on purpose. Each subclass also derives from a similar
+builtin (TimeoutError, ConnectionError, ValueError, LookupError, PermissionError, RuntimeError and others), so that
+code that knows nothing of NATS can handle it. Errors are sent between processes (Spark sends a task's failure to its
+driver): all of them keep every attribute when they are pickled. `jetspark.jetstream.errors` has the errors that
+JetStream itself answers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
 
 
 class Error(Exception):
-    """Base of all errors of this library. `str()` tells what happened, where, and how to mend it if that is known."""
+    """Base of all errors of this library. `str()` says what happened, where, and how to fix it if that is known."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
@@ -59,18 +59,18 @@ class Error(Exception):
 
 
 def _restore(cls: type[Error], args: tuple[object, ...]) -> Error:
-    # Whose instances are laid out as OSError's are made by it alone, wherever it stands among the bases.
+    # Only OSError.__new__ can create an instance of a subclass of OSError, at any place among the bases.
     error = OSError.__new__(cls) if issubclass(cls, OSError) else cls.__new__(cls)
     error.args = args
     return error
 
 
 class ConnectionClosedError(Error, ConnectionError):
-    """The connection was closed, by the caller or for good after an error."""
+    """The connection was closed by the caller, or after an error that allows no reconnect."""
 
 
 class DisconnectedError(Error, ConnectionError):
-    """The connection was lost while the operation was under way; it may come back."""
+    """The connection was lost during the operation; the client may reconnect."""
 
 
 class ConnectError(Error, ConnectionError):
@@ -82,7 +82,7 @@ class NoServersError(ConnectError):
 
 
 class TLSError(ConnectError):
-    """TLS is missing, unwanted or failed: certificate, host name, protocol version."""
+    """TLS is missing or required, or its handshake failed: certificate, host name, protocol version."""
 
 
 class AuthenticationError(Error, PermissionError):
@@ -90,7 +90,7 @@ class AuthenticationError(Error, PermissionError):
 
 
 class AuthenticationExpiredError(AuthenticationError):
-    """The credentials were good once and have run out."""
+    """The credentials were valid before; now they are expired or revoked."""
 
 
 class PermissionsViolationError(Error, PermissionError):
@@ -111,20 +111,20 @@ class PermissionsViolationError(Error, PermissionError):
 
 
 class ProtocolError(Error, ConnectionError):
-    """What came from the server is not the NATS protocol, or the server says that of us (`-ERR`)."""
+    """The received bytes are not the NATS protocol, or the server reports an error that has no class (`-ERR`)."""
 
 
 class StaleConnectionError(Error, ConnectionError):
-    """The server did not answer the PINGs and is taken for gone."""
+    """The server, or this client, did not answer PINGs in time; the connection counts as dead."""
 
 
 class SlowConsumerError(Error, BufferError):
-    """Messages of a subscription were dropped, because they came faster than they were taken.
+    """Messages of a subscription were dropped, because they arrived faster than the program took them.
 
     Attributes
     ----------
     dropped
-        How many messages were dropped so far.
+        Number of messages dropped so far.
     """
 
     def __init__(self, message: str = "", *, dropped: int = 0) -> None:
@@ -133,14 +133,14 @@ class SlowConsumerError(Error, BufferError):
 
 
 class MaxPayloadError(Error, ValueError):
-    """A message is larger than the server takes (`max_payload`); it was not sent.
+    """A message is larger than the server accepts (`max_payload`); it was not sent.
 
     Attributes
     ----------
     size
         Bytes of headers and payload together.
     limit
-        What the server takes.
+        Bytes that the server accepts.
     """
 
     def __init__(self, message: str = "", *, size: int = 0, limit: int = 0) -> None:
@@ -150,15 +150,15 @@ class MaxPayloadError(Error, ValueError):
 
 
 class OutboundBufferLimitError(Error, BufferError):
-    """The buffer of what waits to be sent is full, for instance while the server is away."""
+    """The buffer of frames to send is full, for instance while there is no connection."""
 
 
 class DrainTimeoutError(Error, TimeoutError):
-    """Draining did not end in time; the rest was dropped."""
+    """The drain did not end in time; the remaining messages were dropped."""
 
 
 class FlushTimeoutError(Error, TimeoutError):
-    """The server did not confirm in time that it has everything sent so far."""
+    """The server did not confirm in time that it received everything sent so far."""
 
 
 class NoMessageError(Error, TimeoutError):
@@ -170,11 +170,11 @@ class SubscriptionClosedError(Error, RuntimeError):
 
 
 class WrongEventLoopError(Error, RuntimeError):
-    """A connection was used from another event loop than the one it was opened in, or from another process."""
+    """A connection was used from another event loop or another process than the one that opened it."""
 
 
 class RequestTimeoutError(Error, TimeoutError):
-    """No reply came in time. Whether the request was carried out is not known."""
+    """No reply came in time. It is not known whether the server executed the request."""
 
 
 class NoRespondersError(Error, ConnectionError):
@@ -182,7 +182,7 @@ class NoRespondersError(Error, ConnectionError):
 
 
 class MissedHeartbeatError(Error, TimeoutError):
-    """Neither a message nor a heartbeat came for longer than the consumer promised."""
+    """Neither a message nor a heartbeat came in the time in which the consumer must send one."""
 
 
 class BadSubjectError(Error, ValueError):
@@ -224,7 +224,7 @@ class PublishTimeoutError(RequestTimeoutError):
 
 
 class NoStreamResponseError(NoRespondersError):
-    """No stream takes the subject of a publish, retries included. The message was not stored."""
+    """No stream captures the subject of a publish, also after all retries. The message was not stored."""
 
 
 class TooManyStalledError(Error, TimeoutError):
@@ -236,18 +236,18 @@ class BatchClosedError(Error, RuntimeError):
 
 
 class ConsumerBusyError(Error, RuntimeError):
-    """An ordered consumer was used by two calls at a time; its messages have one order and one reader."""
+    """Two calls used an ordered consumer at the same time. It allows one reader, as its messages have one order."""
 
 
 class DataLossError(Error, LookupError):
-    """Messages that were asked for are not in the stream any more: purged, deleted, expired, or it is another stream.
+    """Requested messages are not in the stream any more: purged, deleted, expired, or it is another stream.
 
     Attributes
     ----------
     stream
         Name of the stream.
     first, last
-        First and last sequence of what is missing, both included; None when it cannot be told.
+        First and last missing sequence, both included; None if not known.
     """
 
     def __init__(

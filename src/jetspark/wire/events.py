@@ -1,11 +1,11 @@
-"""What a connection tells of itself, in the order in which it happened.
+"""Events of a connection, in the order in which they happened.
 
     match event:
         case Disconnected(error=error): ...
         case Reconnected(address=address): ...
 
-Events are told on a task (or thread) of their own, never on the read path. They wait in a queue of bounded length:
-where a handler is slower than its errors, the oldest errors are dropped and counted; changes of state never are.
+A separate task (or thread) reports the events, never the read path. They wait in a queue. If a handler is too slow, the
+queue drops and counts the oldest errors; it never drops changes of state.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The session is lost, or (with None) was closed by the caller."""
+    """The session is lost, or the caller closed it (None)."""
 
     error: Error | None
 
 
 @dataclass(frozen=True, slots=True)
 class Reconnected:
-    """Another session is open: subscriptions are restored, waiting publishes are on their way."""
+    """Another session is open. Subscriptions are restored, and waiting publishes are being sent."""
 
     address: ServerAddress
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The connection is closed for good: by the caller (None), or for this reason. The last event."""
+    """The connection is closed: by the caller (None) or because of this error. The last event."""
 
     error: Error | None
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorOccurred:
-    """An error that no call could raise: the server's `-ERR`, a failed try to reconnect, a callback that raised.
+    """An error that no call could raise: the server's `-ERR`, a failed reconnect attempt, a callback that raised.
 
-    `error` is one of the library's, except where a callback raised.
+    `error` is an `Error` of the library, unless a callback raised it.
     """
 
     error: Exception
@@ -71,7 +71,7 @@ class ErrorOccurred:
 
 @dataclass(frozen=True, slots=True)
 class SlowConsumer:
-    """A subscription is full. Told once each time that it fills."""
+    """A subscription is full. Reported once each time that it becomes full."""
 
     subject: str
     error: SlowConsumerError
@@ -79,14 +79,14 @@ class SlowConsumer:
 
 @dataclass(frozen=True, slots=True)
 class ServersDiscovered:
-    """The cluster told of servers that were not known."""
+    """The cluster reported servers that were not known."""
 
     addresses: tuple[ServerAddress, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LameDuck:
-    """The server is about to go; the connection will move to another one when it does."""
+    """The server will shut down soon (lame duck mode); the client then connects to another one."""
 
     address: ServerAddress
 
@@ -97,12 +97,12 @@ _MAX_ERRORS: Final = 1000
 
 
 class EventQueue:
-    """Events that were not told yet.
+    """Events that are not reported yet.
 
     Attributes
     ----------
     dropped
-        Errors dropped because too many of them waited.
+        Number of errors dropped because too many of them waited.
     """
 
     def __init__(self, max_errors: int = _MAX_ERRORS) -> None:
@@ -115,7 +115,7 @@ class EventQueue:
         return len(self._events)
 
     def put(self, event: Event) -> None:
-        """Append; may drop the oldest error."""
+        """Append an event; drops the oldest error if too many errors wait."""
         if isinstance(event, ErrorOccurred | SlowConsumer):
             if self._errors >= self._max_errors:
                 oldest = next(each for each in self._events if isinstance(each, ErrorOccurred | SlowConsumer))
@@ -126,7 +126,7 @@ class EventQueue:
         self._events.append(event)
 
     def take(self) -> Event:
-        """The oldest one. Raises IndexError when there is none."""
+        """Remove and return the oldest event. Raises IndexError when there is none."""
         event = self._events.popleft()
         if isinstance(event, ErrorOccurred | SlowConsumer):
             self._errors -= 1

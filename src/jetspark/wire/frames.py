@@ -4,10 +4,10 @@
     MSG <subject> <sid> [reply] <size>           -ERR '<text>'
     HMSG <subject> <sid> [reply] <header> <size> PING, PONG
 
-`Parser.feed` takes bytes as they come from the socket, cut anywhere, and gives the frames that are complete. It never
-holds more than one frame's worth of bytes: control lines and sizes have limits, and what is over them is a
-`ProtocolError` as soon as it can be told. A control line ends at its first line feed, which a carriage return must
-precede. The vectorised decoder (`jetspark.wire.vector`) does the same for whole buffers; both agree, always.
+`Parser.feed` takes bytes from the socket, cut anywhere, and gives the complete frames. Between two calls it holds at
+most one incomplete frame. Control lines and sizes have limits; the parser raises `ProtocolError` as soon as it sees
+that a limit is exceeded. A control line ends at its first line feed, which a carriage return must precede. The
+vectorised decoder (`jetspark.wire.vector`) does the same for whole buffers; both always agree.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MAX_NUMBER: Final = 2**64 - 1
 
 
 class Limits(NamedTuple):
-    """What a server may send.
+    """Limits of the frames that a server may send.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Msg(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What the server says of itself: JSON."""
+    """INFO of the server, as JSON."""
 
     json: bytes
 
@@ -110,7 +110,7 @@ class MessageLine(NamedTuple):
 
 
 def _number(token: bytes, line: bytes) -> int:
-    # The length first: Python refuses to read numbers of thousands of digits, with an error of its own.
+    # Check the length first: Python raises its own error for numbers of thousands of digits.
     if token.isdigit() and len(token) <= 20 and (number := int(token)) <= _MAX_NUMBER:
         return number
     raise ProtocolError(f"not a 64-bit number in the control line {_shown(line)}")
@@ -127,13 +127,13 @@ def parse_message_line(line: bytes, limits: Limits = Limits()) -> MessageLine:  
     Raises
     ------
     ProtocolError
-        Words missing, empty or too many; numbers that are none, are over 64 bits, contradict each other or are over
-        the limit.
+        Words are missing, empty or too many; a number is not a number or is over 64 bits; the sizes contradict each
+        other or are over the limit.
     """
     words = line.split(b" ")
     with_header = words[0] == b"HMSG"
     count = len(words) - with_header
-    # An empty reply is none: nats-server 2.15 writes one before its answer to CONSUMER.RESET.
+    # An empty reply means no reply: nats-server 2.15 writes one before its answer to CONSUMER.RESET.
     if not 4 <= count <= 5 or not all(words[:3]) or not all(words[-1 - with_header :]):
         raise ProtocolError(f"wrong number of words in the control line {_shown(line)}")
     header_size = _number(words[-2], line) if with_header else 0
@@ -166,18 +166,18 @@ def parse_control(line: bytes) -> Control:
 
 
 class Tail:
-    """Bytes that came and wait for the rest of their frame."""
+    """Buffer of received bytes whose frame is not complete yet."""
 
     __slots__ = ("_limits", "_seen", "_tail", "_wanted")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._tail = bytearray()  # begins with a frame's start
-        self._wanted = 0  # bytes that the frame at the head of the tail needs, 0 when not known
+        self._wanted = 0  # size of the frame at the head of the tail, 0 when not known
         self._seen = 0  # bytes of the tail that hold no line feed
 
     def _is_complete(self) -> bool:
-        """Whether the tail may hold a whole frame. Looks at each byte once, however small the pieces are."""
+        """Return whether the tail may hold a whole frame. Examines each byte once, however small the pieces are."""
         tail = self._tail
         if self._wanted:
             return len(tail) >= self._wanted
@@ -190,29 +190,29 @@ class Tail:
 
 
 class Parser(Tail):
-    """Bytes in, frames out.
+    """Scalar parser: bytes in, frames out.
 
     Parameters
     ----------
     limits
-        What is taken for possible; over it the stream of bytes is broken.
+        Largest line and frame; a larger one is a ProtocolError.
     """
 
     __slots__ = ("_at", "_buffer")
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 (immutable)
         super().__init__(limits)
-        self._buffer = b""  # what `_frames` is reading, from `_at` on; the tail follows it
+        self._buffer = b""  # `_frames` reads these bytes, from `_at` on; the tail follows them
         self._at = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[Frame]:
-        """Give the frames that `data` completes. Those that are not taken are given by the next call's iterator.
+        """Yield the frames that `data` completes. The next call's iterator yields frames that were not taken.
 
         Raises
         ------
         ProtocolError
-            The bytes are not the NATS protocol; the parser is of no further use. The frames before the fault were
-            given.
+            The bytes are not the NATS protocol; the parser cannot be used any more. It has yielded the frames before
+            the fault.
         """
         if self._at < len(self._buffer):
             self._tail[:0] = memoryview(self._buffer)[self._at :]
@@ -223,7 +223,7 @@ class Parser(Tail):
 
     @property
     def unread(self) -> bytes:
-        """The bytes behind the last frame that was given: what another reader of the connection goes on with."""
+        """Bytes that follow the last yielded frame; another reader of the connection continues with them."""
         return self._buffer[self._at :] + self._tail
 
     def _frames(self) -> Iterator[Frame]:
@@ -250,14 +250,14 @@ class Parser(Tail):
                 frame = parse_control(line)
                 self._at = at = feed + 1
                 yield frame
-            if self._buffer is not buffer:  # `feed` was called in between: its iterator has the rest
+            if self._buffer is not buffer:  # `feed` was called meanwhile: its iterator has the rest
                 return
         self._tail[:0] = memoryview(buffer)[at:]
         self._buffer, self._at = b"", 0
         self._is_complete()
 
     def _line(self, buffer: bytes, at: int, feed: int) -> bytes:
-        """The control line between its start and its line feed."""
+        """Return the control line between its start and its line feed."""
         line = buffer[at : feed - 1]
         if feed == at or buffer[feed - 1] != _CR:
             raise ProtocolError(f"a line feed without a carriage return behind {_shown(buffer[at:feed])}")
@@ -267,7 +267,7 @@ class Parser(Tail):
 
 
 def pub(subject: bytes, payload: bytes, *, reply: bytes = b"", header: bytes = b"") -> bytes:
-    """A PUB, or an HPUB when there is a header block. Subjects are not checked here."""
+    """Return a PUB, or an HPUB if there is a header block. Subjects are not checked here."""
     words = [b"HPUB" if header else b"PUB", subject]
     if reply:
         words.append(reply)
@@ -278,10 +278,10 @@ def pub(subject: bytes, payload: bytes, *, reply: bytes = b"", header: bytes = b
 
 
 def sub(subject: bytes, sid: int, *, queue: bytes = b"") -> bytes:
-    """A SUB, in a queue group when one is given."""
+    """Return a SUB, in a queue group if one is given."""
     return b"SUB %b %b %d\r\n" % (subject, queue, sid) if queue else b"SUB %b %d\r\n" % (subject, sid)
 
 
 def unsub(sid: int, max_msgs: int = 0) -> bytes:
-    """An UNSUB, at once or after that many messages in all."""
+    """Return an UNSUB: at once, or after `max_msgs` messages in total."""
     return b"UNSUB %d %d\r\n" % (sid, max_msgs) if max_msgs else b"UNSUB %d\r\n" % sid

@@ -4,8 +4,8 @@
     Key: value\\r\\n                    keys keep their case and may repeat; blanks around the value are cut
     \\r\\n
 
-What a server sends is read leniently, line by line: a line that cannot be read is left out rather than taking the
-connection down. What we send is checked strictly, before anything is written.
+Received headers are read leniently, line by line: a line that cannot be read is left out and does not end the
+connection. Headers to send are checked strictly, before anything is written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Status:
     code
         Three-digit code.
     description
-        Text behind the code, empty when there is none.
+        Text that follows the code, empty if there is none.
     """
 
     __slots__ = ("code", "description")
@@ -102,20 +102,20 @@ class Headers:
         return f"Headers({self._values!r})"
 
     def add(self, key: str, value: str) -> None:
-        """Append a value to those the key has."""
+        """Append a value to the values of the key."""
         self._values.setdefault(key, []).append(value)
 
     def get(self, key: str, default: str | None = None) -> str | None:
-        """First value of the key, or the default."""
+        """Return the first value of the key, or the default."""
         values = self._values.get(key)
         return values[0] if values else default
 
     def values(self, key: str) -> list[str]:
-        """All values of the key in order, an empty list when there is none."""
+        """Return all values of the key in order; an empty list if there is none."""
         return list(self._values.get(key, ()))
 
     def take_last(self, key: str) -> str | None:
-        """Remove the last value of the key and return it; None when there is none."""
+        """Remove the last value of the key and return it; None if there is none."""
         values = self._values.get(key)
         if values is None:
             return None
@@ -124,24 +124,24 @@ class Headers:
         return values.pop()
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """Every key and value as a pair; keys with several values appear once for each."""
+        """Yield every key and value as a pair; a key with several values appears once for each."""
         for key, values in self._values.items():
             for value in values:
                 yield key, value
 
     def to_dict(self) -> dict[str, list[str]]:
-        """A plain dict of key to list of values."""
+        """Return a plain dict of key to list of values."""
         return {key: list(values) for key, values in self._values.items()}
 
     def copy(self) -> Headers:
-        """An independent copy."""
+        """Return an independent copy."""
         copied = Headers()
         copied._values = self.to_dict()
         return copied
 
 
 HeadersLike = Headers | Mapping[str, str | Sequence[str]] | Iterable[tuple[str, str]]
-"""What may be given where headers are wanted."""
+"""Types that a `headers` parameter accepts."""
 
 
 def _pairs(headers: HeadersLike) -> Iterator[tuple[str, str]]:
@@ -159,13 +159,13 @@ def _pairs(headers: HeadersLike) -> Iterator[tuple[str, str]]:
 
 
 def encode(headers: HeadersLike) -> bytes:
-    """The header block to send.
+    """Return the header block to send.
 
     Raises
     ------
     BadHeadersError
-        A key that is empty or has anything but ASCII 33 to 126 without the colon; CR or LF in a value (WIR-05); a
-        value that UTF-8 cannot carry.
+        A key is empty or has a character other than ASCII 33 to 126 without the colon; a value has CR or LF (WIR-05)
+        or cannot be encoded as UTF-8.
     """
     parts = [VERSION]
     for key, value in _pairs(headers):
@@ -181,7 +181,7 @@ def encode(headers: HeadersLike) -> bytes:
 
 
 def _name(key: str) -> bytes:
-    """What stands before the value of a key. Keys that were checked are remembered, within bounds."""
+    """Return the bytes before the value of a key. Checked keys are kept in a cache of limited size."""
     if not _KEY.fullmatch(key):
         raise BadHeadersError(f"header {key!r}: {KEY_RULE}")
     if len(_names) >= _MOST_NAMES:
@@ -190,7 +190,7 @@ def _name(key: str) -> bytes:
 
 
 def parse_status(block: bytes | memoryview) -> Status | None:
-    """The inline status of a header block, None where the version line carries none (WIR-03)."""
+    """Return the inline status of a header block; None if the version line has none (WIR-03)."""
     line = bytes(block).split(b"\r\n", 1)[0]
     if not line.startswith(VERSION):
         return None
@@ -202,10 +202,10 @@ def parse_status(block: bytes | memoryview) -> Status | None:
 
 
 def parse(block: bytes | memoryview) -> Headers:
-    """Key and value lines of a header block.
+    """Return the headers of a header block.
 
     Lines without a colon, or with nothing before it, are left out. Bytes that are not UTF-8 are kept as surrogates
-    (`surrogateescape`), so that `encode` gives them back unchanged.
+    (`surrogateescape`), so that `encode` writes them unchanged.
     """
     headers = Headers()
     for line in bytes(block).split(b"\r\n")[1:]:

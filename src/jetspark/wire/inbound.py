@@ -1,9 +1,8 @@
-"""The read loop: bytes from the socket straight into the subscriptions' queues.
+"""Read loop: puts messages from the socket's bytes directly into the subscriptions' queues.
 
-One loop, one object for each message, no call of anybody's code but the library's own handlers. It accepts the same
-bytes as `frames.Parser`, which says each thing in a place of its own, and gives the same messages; a test compares the
-two. What is not a message goes to `on_control` in its turn. Memory is bounded: a control line has a greatest length, a
-message a greatest size, and subscriptions their limits.
+It is one loop that creates one object for each message and calls only the library's own handlers. It accepts the same
+bytes as `frames.Parser`, the readable version, and gives the same messages; a test compares the two. All other frames
+go to `on_control`, in order. Memory is bounded: control lines, messages and subscriptions have limits.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ _MESSAGE_VERBS: Final = frozenset({b"MSG", b"HMSG"})
 
 
 class Inbound(Tail):
-    """Reads what one session of a connection receives.
+    """Reader of the bytes that one session of a connection receives.
 
     Parameters
     ----------
     routes
-        Subscriptions by the text of their id. Messages for others are dropped: they were under way at the UNSUB.
+        Subscriptions by their id as text. Messages for other ids are dropped: they were in transit at the UNSUB.
     on_control
         Takes every frame that is not a message.
     on_full
-        Called when a message comes for a subscription that is full; tells whether to keep the message.
+        Called when a message comes for a full subscription; returns whether to keep the message.
     on_last
         Called after a subscription got its last message (`max_msgs`).
     message_type
         Class of the messages.
     limits
-        What is taken for possible.
+        Largest line and frame; a larger one is a ProtocolError.
     """
 
     __slots__ = (
@@ -72,12 +71,12 @@ class Inbound(Tail):
         self._sizes: dict[bytes, int] = {}
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they come, cut anywhere.
+        """Read received bytes, cut anywhere.
 
         Raises
         ------
         ProtocolError
-            They are not the NATS protocol; the session is of no further use. What came before the fault was delivered.
+            They are not the NATS protocol; the session cannot be used any more. Earlier messages were delivered.
         """
         tail = self._tail
         if tail:
@@ -99,7 +98,7 @@ class Inbound(Tail):
             self._is_complete()
 
     def _read(self, data: bytes, woken: list[Route]) -> int:
-        """Deliver the whole frames in `data`; returns where the first one that is not whole begins."""
+        """Deliver the complete frames in `data`; return where the first incomplete frame begins."""
         routes, sizes, message_type = self._routes, self._sizes, self._message_type
         line_limit = self._limits.line
         find = data.find
@@ -168,17 +167,17 @@ class Inbound(Tail):
         return at
 
     def _handle_run(self, data: bytes, at: int, route: Route) -> int:
-        """Offer what comes next to the taker of a route's runs; returns where it ended."""
+        """Offer the bytes from `at` on to the route's `on_run`; return where the frames that it took end."""
         if route.on_run is not None:
             at, count = route.on_run(data, at)
             route.received += count
         return at
 
     def _read_run(self, data: bytes, at: int, route: Route) -> int:
-        """Deliver the plain messages that come next for a route without limits; returns where the run of them ends.
+        """Deliver the next MSG frames with a reply for a route without limits; return where they end.
 
-        What a consumer delivers mostly differs in its ack subject alone, so the other words of the line before are
-        looked for in their places. Whatever is not quite such a message is left to the caller.
+        Most messages of a consumer differ only in the ack subject. So the loop first compares the other words with
+        those of the previous line. It stops at any other frame, which the caller then reads.
         """
         if route.max_msgs:
             return at
@@ -205,7 +204,7 @@ class Inbound(Tail):
                 head, tail = b"MSG %b %b " % (subject, sid), b" %b\r\n" % digits
                 head_size, tail_size = len(head), len(tail)
             end = begin + size
-            if not startswith(b"\r\n", end):  # or it is not whole yet
+            if not startswith(b"\r\n", end):  # or the frame is incomplete
                 break
             keep(message_type(subject, reply, b"", data[begin:end], owner))
             at = end + 2
@@ -216,7 +215,7 @@ class Inbound(Tail):
         return at
 
     def _learn(self, digits: bytes) -> int | None:
-        """The size at the end of a control line, None where it is none. Sizes recur, so they are remembered."""
+        """Return the size at the end of a control line, None if it is not valid. Sizes recur, so they are cached."""
         if not digits.isdigit() or len(digits) > 9 or (size := int(digits)) > self._limits.size:
             return None
         if len(self._sizes) >= _REMEMBERED:

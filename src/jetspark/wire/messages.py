@@ -1,7 +1,7 @@
-"""A received message: raw bytes, decoded when asked for.
+"""A received message: raw bytes that are decoded on access.
 
-Nearly every program looks at the payload, most at the subject, few at the headers. So the read loop cuts the frame into
-four byte strings and makes one object, in C, that the garbage collector need not look at; the rest happens here.
+Nearly every program reads the payload, most read the subject, few read the headers. So the read loop only cuts the
+frame into four byte strings and creates one object, in C, that the garbage collector does not track.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ __all__ = ["Message"]
 
 
 class Message(msgspec.Struct, gc=False, eq=False):
-    """A message as it came.
+    """A received message.
 
     Attributes
     ----------
     raw_subject, raw_reply, raw_header
-        Bytes of the frame; the header block with its version line, empty where there is none.
+        Bytes of the frame. The header block has its version line; it is empty if the message has none.
     payload
         The content.
     owner
-        The connection it came over, for answers. Not the subscription: as the collector does not look at messages, a
-        subscription that is forgotten with messages in it must not be in a cycle with them.
+        The connection that received it, used for answers. Not the subscription: the garbage collector does not track
+        messages, so a reference cycle of a subscription and its messages would never be freed.
     """
 
     raw_subject: bytes
@@ -36,31 +36,31 @@ class Message(msgspec.Struct, gc=False, eq=False):
 
     @property
     def subject(self) -> str:
-        """Subject it was published to."""
+        """Subject that the message was published to."""
         return self.raw_subject.decode("utf-8", "surrogateescape")
 
     @property
     def reply(self) -> str:
-        """Where an answer is wanted; empty if none is."""
+        """Reply subject; empty if there is none."""
         return self.raw_reply.decode("utf-8", "surrogateescape")
 
     @property
     def headers(self) -> Headers:
-        """The headers (ADR-4), empty where there are none. Parsed at the first call, the same object after that."""
+        """Headers (ADR-4), empty if there are none. Parsed at the first access; later accesses give the same object."""
         if self._headers is None:
             self._headers = parse(self.raw_header)
         return self._headers
 
     @property
     def status(self) -> Status | None:
-        """The inline status of a message of the server's own: it has a code and no payload (WIR-03, WIR-06)."""
+        """Inline status of a message that the server itself sent; it has a code and no payload (WIR-03, WIR-06)."""
         return parse_status(self.raw_header) if self.raw_header and not self.payload else None
 
     def __len__(self) -> int:
         return len(self.payload)
 
     def __bool__(self) -> bool:
-        return True  # a message with no payload is one all the same
+        return True  # also without a payload
 
     def __repr__(self) -> str:
         reply = f" reply={self.reply!r}" if self.raw_reply else ""

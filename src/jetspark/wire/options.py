@@ -1,6 +1,6 @@
-"""Where and how to connect: addresses, credentials, TLS. Values only; nothing here opens a socket.
+"""Connect options: addresses, credentials, TLS. Nothing here opens a socket.
 
-Secrets never show: they are left out of every `repr`, and an address prints without its user and password.
+No `repr` shows secrets, and an address prints without its user and password.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ DEFAULT_PORT: Final = 4222
 _SCHEMES: Final = {"nats": False, "tls": True}
 
 Secret = str | Callable[[], str]
-"""A credential, or a function that gives a fresh one at each (re)connect. It should return at once."""
+"""A credential, or a function that returns a new one at each (re)connect. The function must not block."""
 
 
 def reveal(secret: Secret | None) -> str | None:
-    """The credential itself; calls the function if it is one."""
+    """Return the credential; if it is a function, call it."""
     return secret() if callable(secret) else secret
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """One server.
+    """Address of one server.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class ServerAddress:
     tls
         The scheme is `tls://`.
     user, password, token
-        Credentials from the URL, which go before those of the options. Never shown.
+        Credentials from the URL, which take precedence over those of the options. Never shown.
     tls_name
-        Name that the certificate must carry where it is not the host: a cluster tells of its servers by IP address.
+        Name that the certificate must have, if it is not the host: a cluster may report its servers by IP address.
     """
 
     host: str
@@ -65,7 +65,7 @@ def parse_address(url: str) -> ServerAddress:
     Raises
     ------
     ConfigError
-        Another scheme, no host, or a port that is none. The message leaves the credentials out.
+        The scheme is another one, there is no host, or the port is not valid. The message has no credentials.
     """
     text = url.strip()
     shown = text.rpartition("@")[2] if "@" in text else text
@@ -91,7 +91,7 @@ def parse_address(url: str) -> ServerAddress:
 
 @dataclass(frozen=True, slots=True)
 class TLSOptions:
-    """How to encrypt.
+    """TLS options.
 
     Attributes
     ----------
@@ -100,9 +100,9 @@ class TLSOptions:
     cert_file, key_file, key_password
         Client certificate and its key (PEM).
     server_hostname
-        Name that the server's certificate must carry; None takes the address.
+        Name that the server's certificate must have; None takes the address.
     verify
-        Check certificate and name. Off only for tests.
+        Whether to check certificate and name. Switch it off only in tests.
     handshake_first
         The server expects TLS before it sends INFO.
     """
@@ -116,12 +116,12 @@ class TLSOptions:
     handshake_first: bool = False
 
     def context(self) -> ssl.SSLContext:
-        """Make the context; reads the files.
+        """Create the SSL context; reads the files.
 
         Raises
         ------
         TLSError
-            A file is missing or is not what it should be; the message names it.
+            A file is missing or not valid; the message names it.
         """
         try:
             context = ssl.create_default_context(cafile=self.ca_file)
@@ -141,54 +141,54 @@ class TLSOptions:
 
 @dataclass(frozen=True, slots=True)
 class ConnectOptions:
-    """Everything that opens a connection.
+    """Options of a connection.
 
     Attributes
     ----------
     servers
-        URLs, tried in random order.
+        URLs, tried in random order unless `randomize` is False.
     user, password, token
-        Simple credentials. As every secret here, password and token may be a function that gives a fresh one.
+        Simple credentials. Like every secret here, password and token may be a function that returns a new one.
     credentials_file, credentials
-        A `.creds` file, read anew at each connect, or its text: JWT and nkey seed.
+        A `.creds` file, read again at each connect, or its text: JWT and nkey seed.
     nkey_seed
         Seed of an nkey.
     tls
-        None encrypts only where the server asks for it or the scheme is `tls://`.
+        None encrypts only if the server requires it or the scheme is `tls://`.
     name
         Shown in the server's monitoring.
     inbox_prefix
         First tokens of every reply subject.
     connect_timeout
-        Seconds for each server, from the first packet to the server's consent.
+        Timeout in seconds for each server, from the first packet until the server accepts the connection.
     echo
-        Whether the server sends us what we publish ourselves.
+        Whether the server also sends this connection's own publishes to its subscriptions.
     randomize
-        Try the servers in random order; False keeps the order given.
+        Whether to try the servers in random order; False keeps the given order.
     discover
-        Also use the servers that the cluster tells of.
+        Whether to also use the servers that the cluster reports.
     retry_connect
-        The first connect tries for ever, as a reconnect does, instead of failing after one try at each server.
+        Whether the first connect retries like a reconnect; False fails after one try at each server.
     reconnect
-        Come back after a loss; False closes the connection instead.
+        Whether to reconnect after a loss; False closes the connection instead.
     max_reconnects
-        Failures in a row after which a server is given up; None never gives up. With no server left, the connection
-        closes.
+        Consecutive failures after which a server is not tried any more; None has no limit. If no server is left, the
+        connection closes.
     max_auth_failures
-        Refusals of our credentials in a row after which a server is given up; None goes on, as for other failures.
+        Consecutive refusals of the credentials after which a server is not tried any more; None has no limit.
     reconnect_wait, reconnect_wait_max
-        Seconds before the second round through the servers, and the most that it grows to, by a half each round. The
-        first round comes at once. Each wait is cut at random by up to a half.
+        Seconds to wait before the second round through the servers, and the maximum. The wait grows by 50 % with each
+        round. The first round has no wait. Each wait is shortened at random, by up to 50 %.
     buffer_limit
         Bytes of publishes that are kept while there is no connection; 0 refuses to publish then.
     ping_interval
-        Seconds between our PINGs.
+        Seconds between the client's PINGs.
     max_pings
-        PINGs without an answer at which the connection is taken for dead.
+        Number of unanswered PINGs at which the connection counts as dead.
     pending_messages, pending_bytes
-        What a subscription may hold before it overflows, unless it is given its own limits.
+        Default limits of the messages, and of their bytes, that wait in a subscription.
     drain_timeout
-        Seconds that draining may take.
+        Timeout of a drain in seconds.
     """
 
     servers: tuple[str, ...] = (DEFAULT_URL,)
@@ -251,7 +251,7 @@ class ConnectOptions:
 
     @classmethod
     def of(cls, where: ConnectOptions | str | Sequence[str] | None = None, **changes: object) -> Self:
-        """Options from options, a URL, a comma-separated list or a sequence of URLs, with changes on top."""
+        """Create options from options, a URL, a comma-separated list or a sequence of URLs, and apply `changes`."""
         if isinstance(where, ConnectOptions):
             base = where
         elif where is None:
@@ -262,11 +262,11 @@ class ConnectOptions:
         return replace(base, **changes)  # type: ignore[arg-type, return-value]  # the names are checked by replace
 
     def addresses(self) -> list[ServerAddress]:
-        """The servers, in the order given."""
+        """Return the servers in the given order."""
         return [parse_address(url) for url in self.servers]
 
     def credentials_text(self) -> str | None:
-        """Text of the `.creds` file, read anew at each call, so that fresh credentials are found.
+        """Return the text of the `.creds` file, read again at each call so that new credentials are found.
 
         Raises
         ------

@@ -1,8 +1,8 @@
-"""What waits to be sent: encoded frames in their order, with a limit while there is nobody to send them to.
+"""Buffer of encoded frames to send, in order, with a limit while there is no session.
 
-A publish is checked here, before anything of it is kept: subject, headers, size. When the session ends, what was not
-yet handed to the socket stays, except commands that only meant something to that session: the next one restores its
-subscriptions first, then the publishes go out (REC-02).
+Subject, headers and size of a publish are checked here before the frame is kept. When the session ends, publishes that
+were not handed to the socket stay, and commands of that session are dropped. The next session first restores its
+subscriptions, then sends the publishes (REC-02).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jetspark.wire.subjects import check_filter_subject, check_publish_subject
 __all__ = ["Outbound", "Payload"]
 
 Payload = bytes | bytearray | memoryview
-"""What may be sent as content."""
+"""Types that a payload may have."""
 
 _CACHED_SUBJECTS: Final = 1024
 _CACHED_ENDINGS: Final = 64
@@ -38,15 +38,15 @@ class Outbound:
     Attributes
     ----------
     chunks, size
-        The frames and their bytes together.
+        The frames and their total size in bytes.
     online
-        There is a session that takes them.
+        Whether there is a session.
     closed
-        Why nothing may be sent any more; None while something may.
+        Reason why nothing may be sent any more; None while the connection is open.
     max_payload
-        Greatest size of headers and payload that the server takes.
+        Largest size of headers and payload together that the server accepts, in bytes.
     limit
-        Greatest `size` while there is no session.
+        Largest `size` while there is no session.
     handed
         Publishes handed over to sessions so far.
     """
@@ -72,7 +72,7 @@ class Outbound:
         self.max_payload = 1 << 20
         self.limit = limit
         self.handed = 0
-        self._commands = 0  # of the chunks, those that are no publishes
+        self._commands = 0  # number of chunks that are not publishes
         self._subjects: dict[str, bytes] = {}
         self._endings: dict[bytes, bytes] = {}
 
@@ -85,14 +85,14 @@ class Outbound:
         *,
         wildcards: bool = False,
     ) -> bytes:
-        """The frame of a publish. A reply subject in bytes is one of our own and is not checked.
+        """Return the frame of a publish. A reply subject in bytes comes from the library itself and is not checked.
 
-        With `wildcards` the subject may have some: it is one of the JetStream API that ends with a filter.
+        With `wildcards` the subject may have wildcards: some subjects of the JetStream API end with a filter.
 
         Raises
         ------
         ConnectionClosedError, BadSubjectError, BadHeadersError, MaxPayloadError, TypeError
-            It may not be sent.
+            The publish may not be sent.
         """
         if self.closed is not None:
             raise ConnectionClosedError(str(self.closed))
@@ -118,7 +118,7 @@ class Outbound:
         return b"HPUB %b %d %d\r\n%b%b\r\n" % (target, len(block), total, block, data)
 
     def encode_answer(self, reply: bytes, payload: bytes) -> bytes:
-        """The frame of a publish without headers to a reply subject as it was received.
+        """Return the frame of a publish without headers to a received reply subject.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class Outbound:
         return b"PUB %b%b" % (reply, self._endings.get(payload) or self._ending(payload))
 
     def answer(self, reply: bytes, payload: bytes) -> int:
-        """`encode_answer` and `publish` in one, as acknowledgements are many."""
+        """Do `encode_answer` and `publish` in one call, because acknowledgements are frequent."""
         if self.closed is not None:
             raise ConnectionClosedError(str(self.closed))
         if len(payload) > self.max_payload:
@@ -144,12 +144,12 @@ class Outbound:
         return size
 
     def publish(self, frame: bytes) -> int:
-        """Keep the frame of a publish; returns the bytes that wait.
+        """Keep the frame of a publish; return the total bytes that wait.
 
         Raises
         ------
         OutboundBufferLimitError
-            There is no session, and the limit is reached.
+            There is no session, and the limit would be exceeded.
         """
         size = self.size + len(frame)
         if not self.online and size > self.limit:
@@ -161,25 +161,25 @@ class Outbound:
         return size
 
     def withdraw(self, frames: Iterable[bytes]) -> None:
-        """Do not send these publishes any more, where they still wait. The very objects are meant, not equal ones."""
+        """Remove these publishes if they still wait. Frames are compared by identity, not by equality."""
         chunks = self.chunks
         if not chunks:
             return
         gone = {id(frame) for frame in frames}
         for at, chunk in enumerate(chunks):
             if id(chunk) in gone:
-                chunks[at] = b""  # it keeps its place: marks of PINGs count places
+                chunks[at] = b""  # keep the place: the marks of PINGs count places
                 self.size -= len(chunk)
 
     def command(self, data: bytes) -> None:
-        """Keep a command for the present session; the next one does without it."""
+        """Keep a command for the current session; it is dropped when the session ends."""
         if self.online and data:
             self.chunks.append(data)
             self.size += len(data)
             self._commands += 1
 
     def begin(self, restored: bytes) -> None:
-        """A session is open: commands that must go before everything that waits."""
+        """Begin a session; the commands in `restored` go before everything that waits."""
         self.online = True
         if restored:
             self.chunks.insert(0, restored)
@@ -188,11 +188,11 @@ class Outbound:
 
     @property
     def published(self) -> int:
-        """Publishes handed over, or waiting."""
+        """Number of publishes handed over or waiting."""
         return self.handed + len(self.chunks) - self._commands
 
     def take(self) -> bytes:
-        """All that waits."""
+        """Remove and return all bytes that wait."""
         data = b"".join(self.chunks)
         self.handed = self.published
         self.chunks.clear()
@@ -200,21 +200,21 @@ class Outbound:
         return data
 
     def offline(self) -> None:
-        """The session is over."""
+        """Handle the end of the session: drop its commands, keep the publishes."""
         self.online = False
         self._commands = 0
         self.chunks = [chunk for chunk in self.chunks if not chunk.startswith(_SESSION_COMMANDS)]
         self.size = sum(map(len, self.chunks))
 
     def close(self, error: Error) -> None:
-        """Nothing more may be sent; what waits is dropped."""
+        """Refuse to send from now on, and drop the frames that wait."""
         self.online = False
         self.closed = error
         self.chunks.clear()
         self.size = self._commands = 0
 
     def _ending(self, payload: bytes) -> bytes:
-        """What stands behind the reply subject in the frame of an answer. Short ones are few, so they are kept."""
+        """Return the bytes that follow the reply subject in an answer's frame. Those of short payloads are cached."""
         ending = b" %d\r\n%b\r\n" % (len(payload), payload)
         if len(payload) <= _SHORT and len(self._endings) < _CACHED_ENDINGS:
             self._endings[payload] = ending

@@ -1,7 +1,7 @@
-"""PING bookkeeping: which PONG answers which PING, and when silence means that the connection is dead.
+"""PING bookkeeping: which PONG answers which PING, and when the connection counts as dead.
 
-The server answers PINGs in their order. Some are ours, to see whether it lives; others are a flush, whose caller waits.
-Anything that arrives is a sign of life too: while a long backlog comes in, the PONG stands at its end.
+The server answers PINGs in order. Keep-alive PINGs check whether the server is alive; other PINGs belong to a flush,
+whose caller waits. Any received bytes also show that the server is alive: in a long backlog the PONG comes last.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from jetspark.wire.errors import Error
 __all__ = ["Answered", "Pings"]
 
 Answered = Callable[[Error | None], None]
-"""Told None when the PONG came, or why it cannot come any more."""
+"""Called with None when the PONG came, or with the error why it cannot come any more."""
 
 
 class Pings:
-    """The PINGs under way in one session.
+    """The unanswered PINGs of one session.
 
     Attributes
     ----------
     limit
-        Unanswered PINGs of ours at which the connection is taken for dead.
+        Number of unanswered keep-alive PINGs at which the connection counts as dead.
     alive
-        Something arrived since the last `tick`; set by who reads.
+        Whether bytes arrived since the last `tick`; the reader sets it.
     confirmed
-        The mark of the latest PING that was answered. A mark is the number of publishes sent before the PING.
+        Mark of the latest answered PING. A mark is the number of publishes sent before the PING.
     """
 
     __slots__ = ("_silent", "_waiting", "alive", "confirmed", "limit")
@@ -43,7 +43,7 @@ class Pings:
         return len(self._waiting)
 
     def tick(self, mark: int) -> bool:
-        """An interval passed. True: send a PING; False: the connection is dead."""
+        """Handle the end of an interval. Return True to send a PING, False if the connection is dead."""
         if self.alive:
             self.alive = False
             self._silent = 0
@@ -54,11 +54,11 @@ class Pings:
         return True
 
     def sent(self, mark: int, answered: Answered | None = None) -> None:
-        """A PING was sent; perhaps for somebody who waits for its answer."""
+        """Register a sent PING, and the callback for its answer if there is one."""
         self._waiting.append((mark, answered))
 
     def pong(self) -> None:
-        """A PONG came. One too many is let pass: it harms nobody."""
+        """Handle a PONG. A PONG without a PING is ignored."""
         self._silent = 0
         if self._waiting:
             self.confirmed, answered = self._waiting.popleft()
@@ -66,14 +66,14 @@ class Pings:
                 answered(None)
 
     def lost(self, error: Error) -> None:
-        """The session is over: who waits is told."""
+        """Handle the end of the session: pass the error to all callbacks."""
         waiting, self._waiting = self._waiting, deque()
         self._silent = 0
         self.alive = False
         _tell(waiting, error)
 
     def close(self, error: Error) -> None:
-        """The connection closes: who waits is told now. The places are kept, as the session's PONGs still come."""
+        """Pass the error to all callbacks, as the connection closes. Keep the PINGs, as their PONGs still come."""
         waiting, self._waiting = self._waiting, deque((mark, None) for mark, _ in self._waiting)
         _tell(waiting, error)
 

@@ -1,8 +1,8 @@
-"""Subscriptions as the wire sees them: where messages of an id go, and how they come back after a reconnect.
+"""Routes, the wire's part of subscriptions: where messages of an id go, and how to restore them after a reconnect.
 
-A route counts what it was given and what was taken from it in two numbers, each with one writer, so that a reader in
-another thread needs no lock for them. A subscription lives until the server has nothing more to send to it: after an
-UNSUB that is at once, after `max_msgs` it is the last message.
+A route has one counter for received bytes and one for taken bytes. Each counter has one writer, so a reader in another
+thread needs no lock. A subscription ends when the server sends no more messages to it: at once after an UNSUB, or after
+the last message with `max_msgs`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from jetspark.wire.messages import Message
 __all__ = ["NO_LIMIT", "Overflow", "Route", "Routes"]
 
 NO_LIMIT: Final = 1 << 62
-"""As many messages, or bytes, as come."""
+"""Limit of messages or bytes that is never reached."""
 
 Overflow = Literal["drop", "pause"]
-"""What to do when a subscription is full: drop what comes and say so, or stop reading from the server."""
+"""Behaviour of a full subscription: drop new messages and report it, or stop reading from the server."""
 
 
 class Route:
@@ -34,40 +34,40 @@ class Route:
     pending
         Messages not yet taken.
     received
-        Messages that the server delivered, those dropped included.
+        Number of messages that the server delivered, including dropped ones.
     received_bytes, taken_bytes
-        Payload and headers put into `pending` and taken out of it.
+        Bytes of payload and headers put into `pending`, and taken from it.
     max_msgs
-        Ends after that many in all; 0 never.
+        Total number of messages after which it ends; 0 never ends.
     limit_msgs, limit_bytes, overflow
-        When it is full, and what happens then.
+        Limits at which it is full, and its behaviour then.
     unlimited
-        It is never full: what may come is limited elsewhere, as by the pulls of a consumer.
+        Whether it has no limits, because something else limits the messages, for example the pulls of a consumer.
     dropped
-        Messages dropped because it was full.
+        Number of messages dropped because it was full.
     slow
-        It is full now, which was said once.
+        Whether it is full now; the event was reported.
     handler
-        Takes each message instead of `pending`; for the library's own subscriptions, as it runs on the read path.
+        Gets each message instead of `pending`. Only for the library's own subscriptions, as it runs on the read path.
     on_run
-        Offered the buffer and the place in it behind each message that `handler` took. It may take more whole frames of
-        this subscription, one behind the other; returns where it ended, and how many there were.
+        Called after each message that `handler` took, with the buffer and the position after the message. It may take
+        the next complete frames of this subscription. Returns the position after them and their number.
     on_status
-        Asked for each message with headers and no payload whether it is a status, and takes it then. Also for the
-        library's own.
+        Called for each message with headers and no payload. If the message is a status, it takes it and returns True.
+        Also only for the library's own subscriptions.
     wake
-        Called when messages or the end came while `waiting` was set, which is cleared before; and when what waited was
-        discarded.
+        Called when messages or the end come while `waiting` is set; `waiting` is cleared before. Also called when
+        pending messages were discarded.
     watched
-        Somebody wants to know when messages are taken: it is full, or drains.
+        Whether somebody must know when messages are taken, because it is full or drains.
     retired
-        It drains: the server was told to send nothing more. The next session does without it.
+        Whether it drains: the server got an UNSUB. The next session does not restore it.
     ended
-        Nothing more will come.
+        Whether no more messages will come.
     error
-        Why it ended, if the server ended it.
+        Reason why it ended, if the server ended it.
     owner
-        The connection, for the messages' answers.
+        The connection, which messages use to answer.
     """
 
     __slots__ = (
@@ -148,32 +148,32 @@ class Route:
 
     @property
     def relaxed(self) -> bool:
-        """Whether it is far enough from its limits for reading to go on."""
+        """Whether it is at most half full, so that reading can continue."""
         return 2 * len(self.pending) <= self.limit_msgs and 2 * self.pending_bytes <= self.limit_bytes
 
     def discard(self) -> None:
-        """Drop what was not taken."""
+        """Drop the pending messages."""
         self.pending.clear()
         self.taken_bytes = self.received_bytes
         if self.wake is not None:
             self.wake()
 
     def end(self, error: Error | None = None) -> None:
-        """Nothing more will come; wakes who waits."""
+        """End the route; wakes a waiting reader."""
         if not self.ended:
             self.error = error
-            self.ended = True  # behind the reason, for which other threads look then
+            self.ended = True  # set after `error`, which other threads read when they see it
             self.alarm()
 
     def alarm(self) -> None:
-        """Call `wake`, if somebody waits."""
+        """Call `wake` if `waiting` is set."""
         if self.waiting and self.wake is not None:
             self.waiting = False
             self.wake()
 
 
 class Routes:
-    """The live subscriptions of a connection by their id, as it stands on the control line."""
+    """The live subscriptions of a connection, by their id as text of the control line."""
 
     def __init__(self) -> None:
         self.by_sid: dict[bytes, Route] = {}
@@ -186,34 +186,37 @@ class Routes:
         return len(self.by_sid)
 
     def next_sid(self) -> int:
-        """A fresh id; ids are never used twice, so that late messages cannot reach another subscription."""
+        """Return a new id. Ids are never used twice, so that late messages cannot reach another subscription."""
         self._last_sid += 1
         return self._last_sid
 
     def add(self, route: Route) -> bytes:
-        """Register; returns the SUB to send."""
+        """Register a route; return the SUB to send."""
         self.by_sid[b"%d" % route.sid] = route
         return frames.sub(route.subject, route.sid, queue=route.queue)
 
     def limit(self, route: Route, max_msgs: int) -> bytes:
-        """End the route after that many messages in all; returns the UNSUB to send, empty if it has ended by that."""
+        """End the route after `max_msgs` messages in total; return the UNSUB to send.
+
+        If the route already received so many, it ends now.
+        """
         if route.received >= max_msgs:
             return self.remove(route)
         route.max_msgs = max_msgs
         return frames.unsub(route.sid, max_msgs)
 
     def remove(self, route: Route, error: Error | None = None) -> bytes:
-        """End the route; returns the UNSUB to send, empty if it was not live."""
+        """End the route; return the UNSUB to send, empty if it was not live."""
         live = self.by_sid.pop(b"%d" % route.sid, None)
         route.end(error)
         return frames.unsub(route.sid) if live is not None else b""
 
     def find(self, subject: bytes, queue: bytes) -> list[Route]:
-        """The live routes with that subject and queue group."""
+        """Return the live routes with that subject and queue group."""
         return [route for route in self if route.subject == subject and route.queue == queue]
 
     def restore(self) -> bytes:
-        """SUBs for a new session (REC-02). Those with a maximum are told how many are left."""
+        """Return the SUBs for a new session (REC-02). Routes with `max_msgs` also get an UNSUB with the rest."""
         commands = bytearray()
         for route in self:
             if route.retired:

@@ -1,8 +1,8 @@
-"""Which server is tried next, and when: the reconnect plan (ADR-40, REC-01).
+"""Reconnect plan: which server to try next, and when (ADR-40, REC-01).
 
-The pool goes round. The first round after a loss comes at once, each later one after a wait that grows up to a
-maximum and is cut at random, so that the clients of a server that died do not all come back in the same moment. Servers
-that the cluster tells of join the pool, and leave it when the cluster does not name them any more.
+The pool tries its servers in rounds. The first round after a loss has no wait. The wait before each later round grows
+up to a maximum and is shortened at random, so that not all clients of a failed server reconnect at the same time.
+Servers that the cluster reports are added to the pool, and removed when the cluster does not report them any more.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Server:
     Attributes
     ----------
     address
-        Where it is.
+        Its address.
     discovered
-        The cluster told of it.
+        Whether the cluster reported it.
     failures, auth_failures
-        In a row; a connection that was accepted ends the row.
+        Numbers of consecutive failures; an accepted connection resets them.
     error
         The latest failure.
     """
@@ -43,11 +43,11 @@ class Server:
 
 
 _GROWTH: Final = 1.5
-"""By how much the wait grows with each round; a small step, so that a server that is back is soon found."""
+"""Factor of the wait for each round; small, so that a server that is available again is found soon."""
 
 
 class ServerPool:
-    """The servers in the order in which they are tried."""
+    """The servers, in the order in which they are tried."""
 
     def __init__(self, options: ConnectOptions, rng: Random) -> None:
         self._options = options
@@ -59,12 +59,12 @@ class ServerPool:
         self._left = len(self.servers)
 
     def begin(self) -> None:
-        """A new series of tries begins: the first round comes at once."""
+        """Begin a new series of tries: the first round has no wait."""
         self._round = 0
         self._left = len(self.servers)
 
     def next(self) -> tuple[Server, float] | None:
-        """The server to try and the seconds to wait before that; None when there is no server left."""
+        """Return the server to try and the seconds to wait before it; None if there is no server left."""
         if not self.servers:
             return None
         delay = 0.0
@@ -78,17 +78,17 @@ class ServerPool:
         return server, delay
 
     def _wait(self) -> float:
-        # The exponent is capped, as a power of a thousand rounds is no float any more.
+        # The exponent is limited, as the power for a thousand rounds would overflow a float.
         grown = self._options.reconnect_wait * _GROWTH ** min(self._round - 1, 30)
         return min(grown, self._options.reconnect_wait_max) * (1 - self._rng.random() / 2)
 
     def succeeded(self, server: Server) -> None:
-        """The server took us."""
+        """Reset the failures of a server that accepted the connection."""
         server.failures = server.auth_failures = 0
         server.error = None
 
     def failed(self, server: Server, error: Error) -> None:
-        """The server did not take us; gives it up after as many failures as the options say."""
+        """Count a failure of a server; remove the server if it reached a maximum of the options."""
         server.failures += 1
         server.auth_failures = server.auth_failures + 1 if isinstance(error, AuthenticationError) else 0
         server.error = error
@@ -99,9 +99,9 @@ class ServerPool:
             self._drop(server)
 
     def discovered(self, urls: Sequence[str], current: Server) -> list[ServerAddress]:
-        """Take in the servers that the cluster tells of; returns the new ones.
+        """Update the pool with the servers that the cluster reports; return the new ones.
 
-        They are reached the way the current server is: with TLS if that is so, and with its credentials.
+        New servers get the credentials of the current server, and TLS if the current server uses it.
         """
         if not self._options.discover:
             return []
@@ -109,7 +109,7 @@ class ServerPool:
         for url in urls:
             try:
                 address = parse_address(url)
-            except ConfigError:  # one that cannot be read does not spoil the others
+            except ConfigError:  # skip a URL that cannot be read, use the others
                 continue
             told[address.host, address.port] = address
         for server in list(self.servers):

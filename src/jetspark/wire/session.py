@@ -1,7 +1,7 @@
-"""The conversation that opens a connection, and what the server says of itself and of errors.
+"""The handshake that opens a connection, and the server's INFO and `-ERR` frames.
 
-`open_session` is a generator: it yields what it needs done (`ReadLine`, `StartTLS`, `Write`) and is sent what came of
-it. It knows nothing of sockets, so that every front, blocking or asyncio, drives the same one.
+`open_session` is a generator: it yields the steps to do (`ReadLine`, `StartTLS`, `Write`) and receives their results.
+It does not use sockets, so that every front, blocking or asyncio, can use it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PROTOCOL: Final = 1  # the server may send INFO at any time
 
 
 class ServerInfo(msgspec.Struct, frozen=True, rename={"lame_duck": "ldm"}):
-    """What a server says of itself (INFO). Fields that it may add are left out."""
+    """INFO of a server. Fields that are not listed here are ignored."""
 
     server_id: str = ""
     server_name: str = ""
@@ -69,22 +69,22 @@ class ServerInfo(msgspec.Struct, frozen=True, rename={"lame_duck": "ldm"}):
     connect_urls: list[str] = []
     """Other servers of the cluster."""
     lame_duck: bool = False
-    """The server is about to go."""
+    """Whether the server will shut down soon (lame duck mode)."""
     cluster: str = ""
     domain: str = ""
     nonce: str | None = None
 
 
 class ReadLine(NamedTuple):
-    """Wanted: the next control frame."""
+    """Step: read the next control frame."""
 
 
 class StartTLS(NamedTuple):
-    """Wanted: a TLS handshake on this connection."""
+    """Step: do a TLS handshake on this connection."""
 
 
 class Write(NamedTuple):
-    """Wanted: these bytes sent."""
+    """Step: send these bytes."""
 
     data: bytes
 
@@ -95,7 +95,7 @@ _info_decoder: Final = msgspec.json.Decoder(ServerInfo)
 
 
 def parse_info(frame: Info) -> ServerInfo:
-    """Read an INFO. Raises ProtocolError when it is no JSON object of the known form."""
+    """Read an INFO. Raises ProtocolError if it is not JSON of the expected form."""
     try:
         return _info_decoder.decode(frame.json)
     except msgspec.DecodeError as error:
@@ -103,14 +103,14 @@ def parse_info(frame: Info) -> ServerInfo:
 
 
 def open_session(options: ConnectOptions, address: ServerAddress) -> Generator[Step, Control | None, ServerInfo]:
-    """Go from an open socket to an accepted connection: INFO, TLS, CONNECT, PING, PONG.
+    """Do the handshake on an open socket until the server accepts the connection: INFO, TLS, CONNECT, PING, PONG.
 
     CONNECT always asks for headers, for no-responders replies and for protocol 1 (WIR-01).
 
     Raises
     ------
     AuthenticationError, TLSError, ConnectError, ProtocolError
-        The server does not take us; the message names its address, never credentials.
+        The server does not accept the connection; the message names its address, never credentials.
     """
     wanted = address.tls or options.tls is not None
     first = options.tls is not None and options.tls.handshake_first
@@ -142,7 +142,7 @@ def open_session(options: ConnectOptions, address: ServerAddress) -> Generator[S
 
 
 def connect_command(options: ConnectOptions, address: ServerAddress, info: ServerInfo) -> bytes:
-    """The CONNECT line."""
+    """Return the CONNECT line."""
     fields: dict[str, object] = {
         "verbose": False,
         "pedantic": False,
@@ -175,7 +175,7 @@ _BY_TEXT: Final[tuple[tuple[str, type[Error], str], ...]] = (
 
 
 def server_error(text: str, where: str) -> Error:
-    """The exception for an `-ERR` of the server (ADR-40)."""
+    """Return the exception for an `-ERR` of the server (ADR-40)."""
     found = _PERMISSION.search(text)
     if found:
         operation = "publish" if found[1].lower() == "publish" else "subscribe"
@@ -192,7 +192,7 @@ def server_error(text: str, where: str) -> Error:
 
 
 def connect_failure(address: ServerAddress, error: Exception) -> Error:
-    """What went wrong with one server, as an error of the library that names it."""
+    """Return the library's error for a failed connect; the message names the server."""
     if isinstance(error, DisconnectedError):
         refused = isinstance(error.__cause__, ssl.SSLError)  # such as an alert that a certificate is missing
         failure: Error = TLSError(str(error)) if refused else ConnectError(str(error))

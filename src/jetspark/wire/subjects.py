@@ -1,8 +1,8 @@
-"""Subjects: what the server would not take, or would take for something else, is refused before anything is sent.
+"""Checks of subjects: a subject that the server would refuse or misread is refused before anything is sent.
 
-A blank in a subject ends the word on the control line, so the rest of it becomes the reply subject or the size; an
-empty token reaches nobody. All functions return what they were given, so that they can be used inline, and raise
-`BadSubjectError` (a ValueError).
+A blank in a subject ends the word on the control line, so the server would read the rest as the reply subject or the
+size. A subject with an empty token matches no subscription. All functions return their argument, so that they can be
+used inline, and raise `BadSubjectError` (a ValueError).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BAD_IN_SUBJECT: Final = re.compile(r"[ \t\r\n\f\v\x00]")
 
 
 def check_publish_subject(subject: str) -> str:
-    """Return a subject that a message can be published to: no blanks, no empty token, no wildcard token."""
+    """Check a subject to publish to: no blanks, no empty token, no wildcard token."""
     for token in _tokens(subject):
         if token in {"*", ">"}:
             raise BadSubjectError(f"subject {subject!r} has the wildcard {token!r}; a message needs a literal subject")
@@ -26,7 +26,7 @@ def check_publish_subject(subject: str) -> str:
 
 
 def check_filter_subject(subject: str) -> str:
-    """Return a subject that can filter: no blanks, no empty token, `>` only as the last token."""
+    """Check a subject used as a filter: no blanks, no empty token, `>` only as the last token."""
     tokens = _tokens(subject)
     if ">" in tokens[:-1]:
         raise BadSubjectError(f"subject {subject!r} has '>' before its end; it can only be the last token")
@@ -34,14 +34,14 @@ def check_filter_subject(subject: str) -> str:
 
 
 def check_queue(queue: str) -> str:
-    """Return the name of a queue group: one word without blanks."""
+    """Check the name of a queue group: one word without blanks."""
     if not queue or _BAD_IN_SUBJECT.search(queue):
         raise BadSubjectError(f"queue group {queue!r} must be one word without blanks")
     return queue
 
 
 def subject_matches(pattern: str, subject: str) -> bool:
-    """Tell whether a literal subject falls under a filter with `*` and `>`."""
+    """Return whether a literal subject matches a filter with `*` and `>`."""
     want = pattern.split(".")
     have = subject.split(".")
     if want[-1] == ">":

@@ -1,9 +1,9 @@
-"""Pulling messages from a consumer: the engine behind fetch, fetch_bytes, fetch_no_wait, next and consume.
+"""Pulling messages from a consumer: the engine of fetch, fetch_bytes, fetch_no_wait, next and consume.
 
-- `options`: what may be asked for;
+- `options`: the options of a fetch or consume;
 - `engine`: the state machine, with its `actions`;
-- `batch`: what a fetch brings;
-- `pins`, `pacing`: ids of pinned clients, and how long to wait where a pull would be answered at once;
+- `batch`: the result of a fetch;
+- `pins`, `pacing`: ids of pinned clients, and the delay before a pull that would end at once;
 - `progress`: which messages to report as in progress.
 """
 

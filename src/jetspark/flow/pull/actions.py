@@ -1,4 +1,4 @@
-"""What the pull engine wants done."""
+"""Actions that the pull engine requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Action", "End", "LookUp", "SendPull", "Warn"]
 
 @dataclass(frozen=True, slots=True)
 class SendPull:
-    """Publish the request, with the token at the end of its reply subject. It counts as open already."""
+    """Publish the request, with the token at the end of its reply subject. The pull already counts as open."""
 
     token: int
     request: PullRequest
@@ -20,19 +20,19 @@ class SendPull:
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """Tell the user; it goes on."""
+    """Report a warning to the user; the consume continues."""
 
     error: Error
 
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Ask for the consumer's info, and say `looked_up` what came of it."""
+    """Request the consumer's info, and call `looked_up` with the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Nothing more will come; quietly, or with an error that is shown after the messages."""
+    """The fetch or consume has ended, without an error or with one that is raised after the messages."""
 
     error: Error | None
 

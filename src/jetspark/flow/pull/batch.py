@@ -1,4 +1,4 @@
-"""What a fetch brings: a list of messages, and the error that ended it early, if one did."""
+"""Result of a fetch: a list of messages, and the error that ended it early, if there is one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ M = TypeVar("M")
 class Batch(list[M]):
     """The messages of one fetch, in order.
 
-    Iterating gives the messages, and then raises the error that ended the fetch early (FET-05), so that it cannot be
-    overlooked and no message is lost to it. Length, indexing and `error` can be looked at without that.
+    Iteration yields all messages and then raises the error that ended the fetch early (FET-05). So the error cannot be
+    overlooked, and no message is lost. Length, indexing and `error` do not raise it.
 
     Attributes
     ----------
     error
-        Why the fetch ended early, None where it ended as it should: full, by time, or with nothing more there.
+        Error that ended the fetch early; None if it ended normally: full, by timeout, or with no more messages.
     """
 
     error: Error | None = None

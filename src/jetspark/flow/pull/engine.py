@@ -1,16 +1,16 @@
 """The pull engine: one state machine for fetch, fetch_bytes, fetch_no_wait, next and consume (ADR-37, ADR-42).
 
-Events go in as calls, with the time where it matters; what is to be done comes out of `take`. The engine counts as the
-server does. What it asked for is in two places, and together they are what ADR-37 calls pending:
+Events are method calls, with the time if it matters; `take` returns the actions. The engine counts as the server does.
+Requested messages are in one of two states, which ADR-37 together calls pending:
 
-    outstanding    asked for and not arrived: it is with the server
-    held           arrived and not handed to the user: it is in the client's buffer
+    outstanding    requested and not arrived: at the server
+    held           arrived and not handed to the user: in the client's buffer
 
-Consume pulls what is missing to its maximum as soon as pending falls below the threshold, while the pull before may
-still be open. A fetch is one pull, and ends with it.
+When pending falls below the threshold, consume pulls the difference to its maximum; the pull before may still be open.
+A fetch is one pull and ends with it.
 
-Each pull has a token, which its statuses carry back. After a reset (a reconnect, missed heartbeats, a change of the
-leader) only what is held counts; statuses of pulls from before it say nothing about the new ones.
+Each pull has a token, which its statuses return. After a reset (a reconnect, missed heartbeats, a change of the leader)
+only held messages count, and statuses of earlier pulls are ignored.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from jetspark.jetstream.status import ConsumeEffect, FetchEffect, StatusClass, S
 __all__ = ["PullEngine"]
 
 REMEMBERED: Final = 64
-"""Open pulls whose size is kept, for the case that one is refused, which happens at once."""
+"""Number of open pulls whose size is kept, for the case that one is refused. A refusal comes at once."""
 MISSING_IS_GONE: Final = 3
-"""So often in a row a server must say that there is no such consumer before it is believed after a reconnect."""
+"""Number of consecutive not-found answers after a reconnect at which the consumer counts as deleted."""
 FAR: Final = 1 << 62
 ROUNDING: Final = 1e-6
-"""Seconds by which a sum of times may be off."""
+"""Rounding error of a sum of times, in seconds."""
 
 
 class PullEngine:
-    """See the module.
+    """The engine; see the module.
 
     Parameters
     ----------
     stream, consumer
-        Names for the pulls.
+        Names of the stream and the consumer.
     options
         From `fetch_options` or `consume_options`.
     pins
@@ -63,11 +63,11 @@ class PullEngine:
     Attributes
     ----------
     ended
-        Nothing more is pulled, and nothing more will be said.
+        Whether it has ended: no more pulls and no more actions.
     received
-        Messages that arrived so far.
+        Number of messages that arrived so far.
     orphaned
-        A fetch has ended by its own clock, and the server may still serve its pull until it hears of that.
+        Whether a fetch has ended by its own timeout; the server may still serve its pull until it is informed.
     """
 
     def __init__(self, stream: str, consumer: str, options: PullOptions, pins: PinIds | None = None) -> None:
@@ -85,20 +85,20 @@ class PullEngine:
         self._open: dict[int, tuple[int, int]] = {}  # token -> batch and bytes
         self._token = 0
         self._first_token = 1  # of the pulls since the last reset
-        self._fresh = True  # something came since the last pull
-        self._whole = False  # the next message may not fit into less than max_bytes
+        self._fresh = True  # messages came since the last pull
+        self._whole = False  # the next message may need a pull for all of max_bytes
         self._pacing = Pacing()
         self._not_before = 0.0
         self._heard = 0.0
         self._until: float | None = None  # a fetch's own deadline
         self._online = True
         self._verifying = False
-        self._missing = 0  # answers that there is no such consumer, since the last reconnect
+        self._missing = 0  # consecutive not-found answers since the last reconnect
         self._look_at: float | None = None
         self._actions: list[Action] = []
 
     def take(self) -> list[Action]:
-        """What is to be done, in order; each is returned once."""
+        """Return the new actions, in order; each is returned once."""
         actions, self._actions = self._actions, []
         return actions
 
@@ -106,17 +106,17 @@ class PullEngine:
 
     @property
     def pending(self) -> tuple[int, int]:
-        """Messages and bytes that were asked for and not handed out yet, as ADR-37 counts them."""
+        """Messages and bytes that were requested and not handed out yet, as ADR-37 counts them."""
         return self._outstanding + self._held, self._outstanding_bytes + self._held_bytes
 
     @property
     def counts_bytes(self) -> bool:
-        """Whether it has to be told the sizes of messages."""
+        """Whether the engine needs the sizes of messages."""
         return self.options.max_bytes is not None
 
     @property
     def until_pull(self) -> int:
-        """How many messages may be handed out before `handed_out` must be told; 1 for the next one."""
+        """Number of messages after which `handed_out` must be called; 1 means after the next one."""
         if self._by_bytes:
             return 1
         if not self.options.repeats or self.draining or self.ended:
@@ -125,7 +125,7 @@ class PullEngine:
 
     @property
     def deadline(self) -> float | None:
-        """When to call `tick`; None for no time at all."""
+        """Time at which to call `tick`; None if there is none."""
         if self.ended:
             return None
         times = []
@@ -140,7 +140,7 @@ class PullEngine:
         return min(times, default=None)
 
     def _heartbeat_deadline(self) -> float | None:
-        """When silence becomes a missed heartbeat (ALG-07). Only an open pull is sent heartbeats."""
+        """Return when a heartbeat counts as missed (ALG-07). The server sends heartbeats only for an open pull."""
         heartbeat = self.options.idle_heartbeat
         if heartbeat is None or not self._online or self.draining or not self._is_open():
             return None
@@ -152,19 +152,19 @@ class PullEngine:
     # -- events --------------------------------------------------------------------------------------------------
 
     def start(self, now: float, *, online: bool = True, began: float | None = None) -> None:
-        """Begin. Without a session, the pull waits for one. The time of a fetch runs since `began`, or from now."""
+        """Begin. Without a session, the pull waits for one. A fetch's timeout counts from `began`, or from now."""
         self._online = online
         self._heard = now
         self._until = self.options.deadline(now if began is None else began)
         self._pull_if_due(now)
 
     def adopted(self, count: int, size: int = 0) -> None:
-        """Messages that another call had pulled are in the buffer."""
+        """Count messages in the buffer that another call pulled."""
         self._held += count
         self._held_bytes += size
 
     def delivered(self, now: float, count: int, size: int = 0) -> None:
-        """So many messages arrived, of so many bytes as the server counts them (SIZ-01)."""
+        """Count `count` messages that arrived; `size` is their bytes as the server counts them (SIZ-01)."""
         self._heard = now
         self._fresh = True
         self._pacing.reset()
@@ -179,12 +179,12 @@ class PullEngine:
             self._end(None)
 
     def pinned(self, pin_id: str) -> None:
-        """A message carried the id of the pinned client: us (PRI-05)."""
+        """Store the pin id of a message: this client is the pinned one (PRI-05)."""
         if self.options.priority.group is not None:
             self._pins.learn(self.options.priority.group, pin_id)
 
     def handed_out(self, now: float, count: int, size: int = 0) -> None:
-        """So many messages went to the user (ALG-02)."""
+        """Count `count` messages that were handed to the user (ALG-02)."""
         self._held = max(self._held - count, 0)
         self._held_bytes = max(self._held_bytes - size, 0)
         self._pull_if_due(now)
@@ -192,7 +192,7 @@ class PullEngine:
     def status(
         self, now: float, token: int, code: int, description: str = "", pending: tuple[int, int] | None = None
     ) -> None:
-        """A status came for a pull; `pending` is what its Nats-Pending headers say."""
+        """Handle a status for a pull; `pending` are messages and bytes from its Nats-Pending headers."""
         if self.ended:
             return
         rule = classify(code, description)
@@ -208,7 +208,7 @@ class PullEngine:
             self._fetch_status(now, rule, error)
 
     def disconnected(self, error: Error | None = None) -> None:
-        """The session is lost. A fetch ends with what it has (REC-08), consume waits (REC-03)."""
+        """Handle the loss of the session. A fetch ends with its messages so far (REC-08), consume waits (REC-03)."""
         self._online = self._verifying = False
         self._look_at = None
         if not self.options.repeats and self._open:
@@ -216,7 +216,7 @@ class PullEngine:
             self._end(lost)
 
     def reconnected(self, now: float) -> None:
-        """Another session is open: counters and timer start anew, and one pull goes out (REC-04)."""
+        """Handle a new session: counters and timer start again, and one pull is sent (REC-04)."""
         self._online = True
         if self.ended:
             return
@@ -230,7 +230,7 @@ class PullEngine:
         self._pull_if_due(now)
 
     def looked_up(self, now: float, error: Error | None = None) -> None:
-        """The consumer is there (None), is gone, or could not be looked up; JetStream may need a moment."""
+        """Handle a look-up: the consumer exists (None), is gone, or the look-up failed, for example after a restart."""
         if not self._verifying:
             return
         self._missing = self._missing + 1 if isinstance(error, NotFoundError) else 0
@@ -245,7 +245,7 @@ class PullEngine:
             self._look_at = now + self._pacing.next_delay()
 
     def tick(self, now: float) -> None:
-        """A deadline may have passed."""
+        """Handle the deadlines that have passed."""
         if self.ended:
             return
         if self._until is not None and now >= self._until:
@@ -263,11 +263,11 @@ class PullEngine:
         self._pull_if_due(now)
 
     def drain(self) -> None:
-        """Pull no more; what is held is still handed out."""
+        """Stop pulling; held messages are still handed out."""
         self.draining = True
 
     def stop(self, error: Error | None = None) -> None:
-        """The end: the user's, or that of the connection."""
+        """End: the user stopped it, or the connection closed."""
         self._end(error)
 
     # -- statuses ------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ class PullEngine:
         if rule.ends_pull:
             self._close(now, token, rule, pending)
         if rule.by_size and self._held and not self._fresh:
-            self._whole = True  # it may fit into a pull for all of max_bytes
+            self._whole = True  # the message may fit into a pull for all of max_bytes
         elif rule.ends_pull:
             self._pace(now, rule)
         if rule.consume is not ConsumeEffect.PULL or (rule.by_size and self._not_before > now):
@@ -299,7 +299,7 @@ class PullEngine:
         self._pull_if_due(now)
 
     def _close(self, now: float, token: int, rule: StatusRule, pending: tuple[int, int] | None) -> None:
-        """A pull has ended: what it did not bring is not outstanding any more (ALG-04, ALG-05)."""
+        """Handle the end of a pull: messages that it did not deliver are not outstanding any more (ALG-04, ALG-05)."""
         messages, size = self._open.pop(token, (self._outstanding, self._outstanding_bytes))
         if rule.has_pending and pending is not None:
             messages, size = max(pending[0], 0), max(pending[1], 0)  # -1 has been seen
@@ -324,7 +324,7 @@ class PullEngine:
             self._end(error)
 
     def _late(self) -> Error | None:
-        """A fetch's time is up and the server has not ended the pull."""
+        """Return the error of a fetch that timed out before the server ended the pull, None for no error."""
         if not self._token:
             return DisconnectedError(f"{self._where}: there was no connection in time to send the pull")
         if self.options.expires is None and not self.received:
@@ -350,7 +350,7 @@ class PullEngine:
                 self._send(now, options.max_messages - pending, None)
 
     def _send(self, now: float, batch: int, max_bytes: int | None) -> None:
-        """Count first, then publish, so that nothing is asked for twice."""
+        """Count first, then request the publish, so that nothing is pulled twice."""
         self._token += 1
         self._outstanding += batch
         self._outstanding_bytes += max_bytes or 0
@@ -372,7 +372,7 @@ class PullEngine:
         self._actions.append(SendPull(self._token, request))
 
     def _reset(self, now: float) -> None:
-        """No pull is open any more; statuses of the former ones are late from here on."""
+        """Forget all open pulls; their later statuses are ignored."""
         self._outstanding = self._outstanding_bytes = 0
         self._open.clear()
         self._first_token = self._token + 1

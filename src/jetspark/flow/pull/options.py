@@ -1,7 +1,7 @@
-"""What a fetch or a consume is asked for: the options of ADR-37 with their names, defaults and limits.
+"""Options of fetch and consume: the options of ADR-37 with their names, defaults and limits.
 
-Times are seconds. Whatever the server would refuse, or would take for something else, is refused here before anything
-is sent; the body of the pull itself is checked by `jetspark.jetstream.api.PullRequest`.
+Times are seconds. Values that the server would refuse or misread are refused here before anything is sent.
+`jetspark.jetstream.api.PullRequest` checks the body of the pull.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 MAX_BATCH: Final = 1_000_000
-"""Batch of a pull that is limited by bytes: the server takes a missing one as a single message (FET-02, CNS-03)."""
+"""Batch of a pull that is limited by bytes: without a batch, the server sends a single message (FET-02, CNS-03)."""
 
 DEFAULT_MAX_MESSAGES: Final = 500
 DEFAULT_EXPIRES: Final = 30.0
@@ -35,15 +35,15 @@ SHORTEST_CONSUME: Final = 1.0
 SHORTEST_HEARTBEAT: Final = 0.5
 LONGEST_HEARTBEAT: Final = 30.0
 FETCH_HEARTBEAT: Final = 5.0
-"""Heartbeat of a fetch that says nothing of it and lasts longer than `DEFAULT_EXPIRES` (FET-03)."""
+"""Default heartbeat in seconds of a fetch that is longer than `DEFAULT_EXPIRES` or has no timeout (FET-03)."""
 GRACE: Final = 1.0
-"""Seconds that a fetch waits beyond `expires` for the server's word (FET-04)."""
+"""Seconds that a fetch waits beyond `expires` for the server's status (FET-04)."""
 NO_WAIT_PATIENCE: Final = 5.0
 """Seconds in which the server must answer a pull that does not wait."""
 
 
 class PriorityFields(TypedDict, total=False):
-    """What each pull may say of its priority group: the fields of `Priority`."""
+    """Priority group options of each pull: the fields of `Priority`."""
 
     group: str | None
     min_pending: int | None
@@ -66,63 +66,63 @@ class ConsumeFields(PriorityFields, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priority:
-    """How a pull stands among those of its priority group (ADR-42)."""
+    """Priority of a pull in its priority group (ADR-42)."""
 
     group: str | None = None
     """Priority group."""
     min_pending: int | None = None
-    """Overflow: serve only when so many messages are pending."""
+    """Policy overflow: serve the pull only if at least so many messages are pending."""
     min_ack_pending: int | None = None
-    """Overflow: serve only when so many messages wait for acknowledgement."""
+    """Policy overflow: serve the pull only if at least so many messages wait for acknowledgement."""
     priority: int | None = None
-    """Prioritized: 0 (first) to 9."""
+    """Policy prioritized: 0 (first) to 9."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullOptions:
-    """Options with their defaults filled in. Made by `fetch_options` and `consume_options`."""
+    """Options with their defaults filled in. Created by `fetch_options` and `consume_options`."""
 
     max_messages: int
-    """Most messages: of the fetch, or in the buffer of consume."""
+    """Maximum number of messages of the fetch, or in the buffer of consume."""
     max_bytes: int | None = None
-    """Most bytes of the same; with it, consume counts bytes instead of messages."""
+    """Maximum of their bytes; if set, consume counts bytes instead of messages."""
     expires: float | None = DEFAULT_EXPIRES
     """Seconds for which a pull stays open; None for a pull that does not wait."""
     idle_heartbeat: float | None = None
     """Seconds of silence after which the server sends a heartbeat."""
     threshold_messages: int = 0
-    """Consume pulls again when fewer messages than that are pending."""
+    """Consume pulls again when fewer messages are pending."""
     threshold_bytes: int = 0
-    """The same in bytes."""
+    """Consume pulls again when fewer bytes are pending."""
     repeats: bool = False
-    """It is consume: it goes on until it is stopped."""
+    """Whether it is consume, which continues until it is stopped."""
     endless: bool = False
-    """A fetch that waits without a limit, by one pull after the other."""
+    """Whether it is a fetch without a timeout, which sends one pull after the other."""
     priority: Priority = Priority()
-    """Place within a priority group."""
+    """Priority in a priority group."""
     verify_on_reconnect: bool = False
-    """Look the consumer up after a reconnect (revision 1 of ADR-37)."""
+    """Whether to look up the consumer after a reconnect (revision 1 of ADR-37)."""
     auto_in_progress: bool = False
-    """Report what waits in the buffer, and what is worked on, as in progress."""
+    """Whether to report messages that wait in the buffer or are being processed as in progress."""
 
     @property
     def patience(self) -> float | None:
-        """Seconds that a fetch waits for messages, or at least for an answer; None for no limit."""
+        """Timeout of a fetch in seconds, for messages or at least for an answer; None for no timeout."""
         if self.repeats or self.endless:
             return None
         return NO_WAIT_PATIENCE if self.expires is None else self.expires
 
     def deadline(self, began: float) -> float | None:
-        """When a fetch that began then gives up, None for no time at all (FET-04)."""
+        """Return when a fetch that began at `began` times out; None for no timeout (FET-04)."""
         patience = self.patience
         if patience is None:
             return None
         return began + patience + (0.0 if self.expires is None else GRACE)
 
     def after(self, count: int, size: int = 0) -> PullOptions | None:
-        """The options for what is left of a fetch when so much is there already, None where that is nothing.
+        """Return the options for the rest of a fetch that already has `count` messages, None if nothing is left.
 
-        One that waits without a limit for bytes does so only while it has nothing.
+        A fetch by bytes without a timeout waits without a timeout only while it has no message.
         """
         if not count:
             return self
@@ -134,12 +134,12 @@ class PullOptions:
         return replace(self, max_messages=messages, max_bytes=left, endless=False) if more else None
 
     def template(self, stream: str, consumer: str) -> PullRequest:
-        """The first pull.
+        """Return the first pull.
 
         Raises
         ------
         ConfigError, BadNameError
-            The server would refuse it.
+            The server would refuse the pull.
         """
         return _template(self, stream, consumer)
 
@@ -153,17 +153,17 @@ def fetch_options(
     no_wait: bool = False,
     **priority: Unpack[PriorityFields],
 ) -> PullOptions:
-    """Options of `fetch`, `fetch_bytes`, `fetch_no_wait` and `next` (FET-01 to FET-09).
+    """Return the options of `fetch`, `fetch_bytes`, `fetch_no_wait` and `next` (FET-01 to FET-09).
 
     Parameters
     ----------
     expires
-        Seconds; None waits without a limit.
+        Timeout in seconds; None has no timeout.
 
     Raises
     ------
     ConfigError
-        Neither `max_messages` nor `max_bytes` is given, or a value makes no sense.
+        Neither `max_messages` nor `max_bytes` is given, or a value is not valid.
     """
     if max_messages is None and max_bytes is None:
         raise ConfigError("a fetch needs max_messages or max_bytes")
@@ -195,39 +195,40 @@ def consume_options(
     auto_in_progress: bool = False,
     **priority: Unpack[PriorityFields],
 ) -> PullOptions:
-    """Options of `consume` (CNS-01 to CNS-03).
+    """Return the options of `consume` (CNS-01 to CNS-03).
 
     Parameters
     ----------
     max_messages
-        Messages in the buffer, which were delivered and wait: 500, unless `max_bytes` is given. What waits there longer
-        than the consumer's `ack_wait` is delivered again (R26), so slow handlers want few, or `auto_in_progress`.
+        Maximum number of messages in the buffer, 500 by default unless `max_bytes` is given. Messages that wait there
+        longer than the consumer's `ack_wait` are redelivered (R26). So use a small number for slow handlers, or
+        `auto_in_progress`.
     max_bytes
         Limit of the buffer in bytes instead, as the server counts them: subject, ack subject, headers and payload.
     expires
         Seconds that the server keeps each pull open, at least 1.
     idle_heartbeat
-        Seconds of silence after which the server sends a heartbeat: 0.5 to 30, at most half of `expires`, which is the
-        default. Silence for twice that time is a warning, and a new pull is sent.
+        Seconds of silence after which the server sends a heartbeat: 0.5 to 30, at most half of `expires`. The default
+        is half of `expires`, at most 30. After twice that time without anything, consume warns and sends a new pull.
     threshold_messages, threshold_bytes
-        Pull again when less than that is pending. Half of the limit, rounded up.
+        Pull again when less than this is pending. The default is half of the limit, rounded up.
     verify_on_reconnect
-        Look the consumer up after a reconnect, and end with an error when it is gone, as revision 1 of ADR-37 has it.
-        By default it is not looked up, and one that is made anew under its name is picked up (REC-05, REC-06).
+        Look up the consumer after a reconnect, and end with an error if it is gone (revision 1 of ADR-37). By default
+        there is no look-up, and consume continues with a consumer created again under the same name (REC-05, REC-06).
     auto_in_progress
-        Say `in_progress` of the messages in the buffer, and of the one that the callback, or each iterator, is at,
-        three times within the consumer's `ack_wait`, so that none of them is delivered again meanwhile (R26). An
-        iterator is at a message until it is asked for the next. A message that was left without an acknowledgement is
-        delivered again. The server then no longer takes a message from a handler that hangs. Does nothing where the
-        consumer wants no acknowledgements.
+        Send `in_progress` for the messages in the buffer and for the current message of the callback or of each
+        iterator, three times within the consumer's `ack_wait`, so that they are not redelivered meanwhile (R26). A
+        message is current until the next one is requested from its iterator. After that, it is redelivered if it was
+        not acknowledged. With this option, the server does not redeliver a message whose handler hangs. It has no
+        effect if the consumer needs no acknowledgements.
     group, min_pending, min_ack_pending, priority
-        Priority group, and the place within it (ADR-42).
+        Priority group, and the priority in it (ADR-42).
 
     Raises
     ------
     ConfigError
-        `max_messages` and `max_bytes` together, a threshold above its limit, `expires` below a second, a heartbeat
-        outside of 0.5 to 30 s or above half of `expires`.
+        `max_messages` and `max_bytes` are both given, a threshold is above its limit, `expires` is below a second, or
+        the heartbeat is outside of 0.5 to 30 s or above half of `expires`.
     """
     if max_messages is not None and max_bytes is not None:
         raise ConfigError("consume takes max_messages or max_bytes, not both")
@@ -265,7 +266,7 @@ def check_group(config: ConsumerConfig | None, priority: Priority) -> None:
     Raises
     ------
     ConfigError
-        The consumer has groups and none was named, or it does not have the one named.
+        The consumer has groups and none is given, or it does not have the given one.
     """
     if config is None:
         return
@@ -279,7 +280,7 @@ def check_group(config: ConsumerConfig | None, priority: Priority) -> None:
 
 @lru_cache(maxsize=128)
 def _template(options: PullOptions, stream: str, consumer: str) -> PullRequest:
-    """Kept, as one call after the other is made with the same options."""
+    """Return the first pull; cached, because many calls have the same options."""
     place = options.priority
     return PullRequest(
         stream,

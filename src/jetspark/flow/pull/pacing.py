@@ -1,4 +1,4 @@
-"""How long to wait before a pull that would probably bring the same answer as the one before (ALG-06)."""
+"""Delay before a pull that would probably get the same answer as the one before (ALG-06)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_DELAY: Final = 2.0
 
 
 class Pacing:
-    """A delay that doubles from 0.25 s to 2 s while nothing comes."""
+    """A delay that doubles from 0.25 s to 2 s while no message comes."""
 
     __slots__ = ("_delay",)
 
@@ -19,10 +19,10 @@ class Pacing:
         self._delay = 0.0
 
     def next_delay(self) -> float:
-        """Seconds to wait this time."""
+        """Return the seconds to wait before this pull."""
         self._delay = min(max(2 * self._delay, FIRST_DELAY), MOST_DELAY)
         return self._delay
 
     def reset(self) -> None:
-        """Something came."""
+        """Start with the shortest delay again."""
         self._delay = 0.0

@@ -1,4 +1,4 @@
-"""Ids of pinned clients (ADR-42): one for each priority group of a consumer's handle, sent with all later pulls."""
+"""Pin ids (ADR-42): one for each priority group of a consumer's handle, sent with all later pulls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["PinIds"]
 
 
 class PinIds:
-    """The ids of one handle. Fetch, next and consume share them (PRI-05)."""
+    """The pin ids of one handle. Fetch, next and consume share them (PRI-05)."""
 
     __slots__ = ("_ids",)
 
@@ -14,14 +14,14 @@ class PinIds:
         self._ids: dict[str, str] = {}
 
     def get(self, group: str | None) -> str | None:
-        """The id to send for a group, None where there is none."""
+        """Return the id to send for a group, None if there is none."""
         return None if group is None else self._ids.get(group)
 
     def learn(self, group: str, pin_id: str) -> None:
-        """A message carried the id."""
+        """Store the id that a message had."""
         self._ids[group] = pin_id
 
     def forget(self, group: str | None) -> None:
-        """The server says (423) that another client is the pinned one (PRI-06)."""
+        """Remove the id, as another client is the pinned one now (status 423, PRI-06)."""
         if group is not None:
             self._ids.pop(group, None)

@@ -1,12 +1,12 @@
-"""Which messages of a consume to report as in progress, so that none is delivered again while it waits its turn (R26).
+"""Which messages of a consume to report as in progress, so that none is redelivered while it waits (R26).
 
-What is in the buffer was delivered, and its `ack_wait` runs as it does for the message that is worked on. So both are
-reported, several times within that time. What was left without an acknowledgement is not: it is delivered again, as
-without this.
+Messages in the buffer are delivered messages, so their `ack_wait` runs, as for messages that are being processed. Both
+are reported several times within that time. Messages that a handler left without an acknowledgement are not reported:
+they are redelivered as usual.
 
-Who works on a message cannot be told by the task or the thread that took it: `asyncio.wait_for` takes it in a task that
-ends at once on Python 3.11, and a pool of threads takes each in another one. So it goes by the iterator: the message
-that it gave last is worked on until the next one is asked of it.
+The task or thread that took a message does not show who processes it: on Python 3.11, `asyncio.wait_for` takes it in a
+task that ends at once, and a thread pool takes each message in another thread. So the iterator decides: its last
+message is being processed until the next one is requested from it.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from jetspark.jetstream.times import duration_ns
 __all__ = ["HANDLE", "Progress"]
 
 HANDLE: Final = 0
-"""The reader that is the handle of the consume itself: who asks it for the next message, and its callback."""
+"""Number of the reader that is the handle of the consume itself: its own `next` calls, and its callback."""
 
 _SHARE: Final = 3
-"""Reports within the shortest time after which the server delivers again: one may be late, and one lost."""
+"""Reports within the shortest redelivery time of the server: one may be late, and one may be lost."""
 _ACK_WAIT: Final = 30.0
 
 
 class Progress:
-    """See the module. A reader is an iterator of the consume, by number; each is at one message at most.
+    """Messages being processed; see the module. A reader is an iterator, by number, with at most one current message.
 
-    The threads of the blocking front call it while the event loop looks, so each step is a single one on a dict.
+    Threads of the blocking front call it while the event loop reads it, so each step is one operation on a dict.
 
     Parameters
     ----------
     config
-        Tells the consumer's configuration as it is known now: it may be changed while the consume goes on.
+        Returns the consumer's configuration as known now; it may change during the consume.
 
     Attributes
     ----------
     called_back
-        A callback takes what the handle gives.
+        Whether a callback gets the messages of the handle.
     """
 
     def __init__(self, config: Callable[[], ConsumerConfig]) -> None:
@@ -50,43 +50,43 @@ class Progress:
         self.called_back = False
         self._numbers = itertools.count(HANDLE + 1)
         self._at: dict[int, Delivery] = {}
-        self._last: Delivery | None = None  # of all readers, so that one who leaves a loop with it keeps it
+        self._last: Delivery | None = None  # of all readers: a program may leave a loop and still process it
         self._stopped = False
 
     @classmethod
     def of(cls, config: Callable[[], ConsumerConfig]) -> Progress | None:
-        """For a consumer; None where it wants no acknowledgements, as then nothing is delivered again."""
+        """Create it for a consumer; None if the consumer needs no acknowledgements, as it never redelivers."""
         return None if config().ack_policy == AckPolicy.NONE else cls(config)
 
     @property
     def interval(self) -> float:
-        """Seconds between two reports, as the configuration is now."""
+        """Seconds between two reports, by the current configuration."""
         config = self._config()
         waits = config.backoff or ([] if config.ack_wait is None else [config.ack_wait])
         return min((duration_ns(wait) / 1e9 for wait in waits), default=_ACK_WAIT) / _SHARE
 
     def reader(self) -> int:
-        """One more reader, beside the handle."""
+        """Return the number of a new reader."""
         return next(self._numbers)
 
     def began(self, reader: int, message: Delivery) -> None:
-        """A reader gave a message, and is done with the one before."""
+        """Set the current message of a reader, which replaces the one before."""
         if self._stopped and not self.called_back:
             return
         self._at[reader] = message
         self._last = message
 
     def ended(self, reader: int) -> None:
-        """The next message is asked of a reader, or it will never be: it is done with its message."""
+        """Remove the current message of a reader: the next one is requested, or the reader has ended."""
         self._at.pop(reader, None)
         self._last = None
 
     def forgotten(self, reader: int) -> None:
-        """Nobody holds the reader any more. What it gave may still be worked on, until anybody asks for the next."""
+        """Remove a reader that was garbage-collected. The last message stays current until a reader's next request."""
         self._at.pop(reader, None)
 
     def stopped(self) -> None:
-        """The consume was stopped. A callback is still at its message; who iterates may never say that it is done."""
+        """Handle the stop of the consume. A callback keeps its message; iterators may never request the next one."""
         self._stopped = True
         for reader in list(self._at):
             if not (self.called_back and reader == HANDLE):
@@ -94,9 +94,9 @@ class Progress:
         self._last = None
 
     def due(self, waiting: Iterable[Delivery] = (), reported: Container[Delivery] = ()) -> list[Delivery]:
-        """The messages to report now, of those that are worked on and of those that wait in the buffer.
+        """Return the messages to report now: current messages and those that wait in the buffer.
 
-        Those that were `reported` in this round are left out.
+        Messages that were `reported` in this round are left out.
         """
         at, last = list(self._at.values()), self._last
         if last is not None and all(each is not last for each in at):
@@ -105,5 +105,5 @@ class Progress:
 
     @property
     def idle(self) -> bool:
-        """No message is worked on."""
+        """Whether no message is being processed."""
         return not self.due()

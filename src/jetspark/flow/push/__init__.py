@@ -1,10 +1,10 @@
 """The engine of push subscriptions: statuses, gaps, flow control, heartbeats.
 
-- `engine`: what to do with what arrived, a batch at a time;
-- `gaps`: whether deliveries are missing, by the consumer's numbering;
+- `engine`: how to handle received messages and statuses;
+- `gaps`: whether deliveries are missing, by their consumer sequence;
 - `flow_control`: which requests of the server to answer, and when;
-- `heartbeat`: whether the server has been silent for too long;
-- `resetting`: when an ordered subscription makes its next consumer.
+- `heartbeat`: whether heartbeats are missing;
+- `resetting`: when an ordered subscription creates its next consumer.
 """
 
 from jetspark.flow.push.engine import Action, Alert, Deliver, FlowRequest, PushEngine, Reset

@@ -1,8 +1,8 @@
-"""What to do with what a push consumer sends, a batch at a time.
+"""Engine of push subscriptions: handles received messages in batches, and statuses.
 
-Messages are looked at when they arrive, not when they are taken: a gap is noticed and an ordered consumer replaced
-although nobody reads, and a slow reader is no gap. For each message that costs one short slice of its ack subject.
-Statuses are rare and handled one by one, in their place between the messages.
+It checks messages when they arrive, not when the program takes them. So it detects a gap and replaces an ordered
+consumer even if nobody reads, and a slow reader does not look like a gap. The check reads only a short slice of each
+ack subject. Statuses are rare; they are handled one by one, in order with the messages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Action", "Alert", "Deliver", "FlowRequest", "PushEngine", "Reset"]
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Hand messages on."""
+    """Pass messages to the program."""
 
     messages: list[Message]
     """In order."""
@@ -31,44 +31,44 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class FlowRequest:
-    """The server asks for flow control behind everything that was handed on before."""
+    """A flow control request. It follows all messages of earlier `Deliver` actions."""
 
     subject: bytes
-    """Where to answer."""
+    """Subject of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Tell the error callback."""
+    """Report an error to the error callback."""
 
     error: Error
-    """What went wrong."""
+    """The error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Make the next consumer of an ordered subscription; what was not handed on is dropped."""
+    """Create the next consumer of an ordered subscription; messages that were not passed on are dropped."""
 
     reason: Error
-    """Why."""
+    """The reason."""
 
 
 Action: TypeAlias = Deliver | FlowRequest | Alert | Reset
 
 
 class PushEngine:
-    """See the module.
+    """The engine; see the module.
 
     Parameters
     ----------
     name
-        Names the consumer in errors.
+        Name of the consumer in error messages.
     gaps
-        Watches the consumer's numbering; None for queue groups, whose members each see a part of it (GAP-05).
+        Checks the consumer sequences; None for queue groups, whose members each get only some of them (GAP-05).
     control
-        Heartbeats and flow control are ours to handle; not so in queue groups, where they reach a random member.
+        Whether to handle heartbeats and flow control; False for queue groups, where they reach a random member.
     ordered
-        A gap is a reason for the next consumer, not for a notice.
+        Whether a gap requests the next consumer; otherwise it is reported as an error.
     """
 
     def __init__(
@@ -88,37 +88,37 @@ class PushEngine:
 
     @property
     def broken(self) -> bool:
-        """The order is lost: everything is dropped until `renewed`."""
+        """Whether the order is lost: all messages are dropped until `renewed`."""
         return self._broken
 
     @property
     def last_sequence(self) -> int:
-        """Stream sequence of the last message that was handed on; 0 when there was none."""
+        """Stream sequence of the last message that was passed on; 0 if there was none."""
         return parse_ack_subject(self._last_reply.decode()).stream_sequence if self._last_reply else 0
 
     def renewed(self, name: str) -> None:
-        """An ordered subscription has its next consumer."""
+        """Handle the next consumer of an ordered subscription."""
         self._name = name
         self._gaps = GapDetector(0)
         self._broken = False
 
     def cut_off(self) -> None:
-        """The consumer is of no more use, whatever it still sends."""
+        """Drop further messages of an ordered subscription's consumer, as it cannot be used any more."""
         self._broken = self._ordered
 
     def cut(self, last: Message | None) -> None:
-        """Of the last messages to be handed on, only those up to `last` were (None: none of them), for want of room."""
+        """Handle a lack of room: of the last `Deliver`, only messages up to `last` were passed on (None: none)."""
         self._last_reply = last.raw_reply if last is not None else self._reply_before
         self._broken = self._ordered
 
     def receive(self, messages: list[Message]) -> list[Action]:
-        """What to do with messages, in the order of their arrival."""
+        """Handle messages in the order of their arrival; return the actions."""
         if self._broken or not messages:
             return []
         return self._deliver(messages) if self._gaps is not None else [Deliver(messages)]
 
     def receive_status(self, message: Message, status: Status) -> list[Action]:
-        """What to do with a status that came behind all messages so far."""
+        """Handle a status that came after all messages so far; return the actions."""
         if self._broken:
             return []
         rule = classify(status.code, status.description)
@@ -131,7 +131,7 @@ class PushEngine:
         return self._heartbeat(message)
 
     def _deliver(self, messages: list[Message]) -> list[Action]:
-        """Hand on what is in order; tell of what is not, or begin anew behind the last good one."""
+        """Pass on messages that are in order; report the others, or reset an ordered subscription."""
         assert self._gaps is not None, "without a watch on the numbering everything is in order"
         actions: list[Action] = []
         good = self._gaps.scan(messages)
@@ -155,7 +155,7 @@ class PushEngine:
         return [Deliver(messages)]
 
     def _told(self, odd: Message) -> Error:
-        """What is wrong with a message; the numbering goes on with it."""
+        """Return the error of a message that is not in order; after a gap, expect the numbers that follow it."""
         assert self._gaps is not None, "without a watch on the numbering nothing is odd"
         try:
             got = parse_ack_subject(odd.reply).consumer_sequence

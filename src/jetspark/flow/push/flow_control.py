@@ -1,7 +1,7 @@
-"""Which flow-control requests to answer, and when (ADR-15, Flow Control).
+"""Flow control: which requests to answer, and when (ADR-15, Flow Control).
 
-The server asks "have you got this far?" and waits for the answer when too much is under way. So the answer is due when
-everything that came before the question has been handed to the user, not when the question arrived.
+The server sends a flow control request and, when too many bytes are in flight, waits for the answer. So the answer is
+due when all messages before the request have been handed to the user, not when the request arrives.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ __all__ = ["FlowControl"]
 
 
 class FlowControl:
-    """The requests that wait for their answer.
+    """The requests that wait for an answer.
 
-    The subjects are the server's affair and are not looked into. Each is answered once, although heartbeats repeat it
-    as long as the server waits (FLC-05).
+    Subjects are opaque. Each request is answered once, although heartbeats repeat it while the server waits (FLC-05).
     """
 
     def __init__(self) -> None:
@@ -24,27 +23,27 @@ class FlowControl:
 
     @property
     def mark(self) -> int | None:
-        """How many messages have to be handed out before the next answer; None when none is waited for."""
+        """Number of messages that must be handed out before the next answer; None if no request waits."""
         return self._waiting[0][0] if self._waiting else None
 
     def request(self, subject: bytes, received: int) -> None:
-        """The server asks, directly or by the header of a heartbeat, behind so many messages."""
+        """Add a request, sent directly or in the header of a heartbeat, that came after `received` messages."""
         if subject != self._last:
             self._last = subject
             self._waiting.append((received, subject))
 
     def due(self, handed_out: int) -> list[bytes]:
-        """The subjects to publish an empty message to, now that so many messages have been handed out."""
+        """Return the subjects to publish an empty message to, after `handed_out` messages were handed out."""
         subjects = []
         while self._waiting and self._waiting[0][0] <= handed_out:
             subjects.append(self._waiting.popleft()[1])
         return subjects
 
     def session_lost(self) -> None:
-        """Answers may have been lost with the session: a question that comes again is answered again."""
+        """Answer a repeated request again, as the first answer may have been lost with the session."""
         self._last = self._waiting[-1][1] if self._waiting else b""
 
     def forget(self) -> None:
-        """The consumer is another one: nobody waits for these answers."""
+        """Drop all requests, as the consumer was replaced."""
         self._waiting.clear()
         self._last = b""

@@ -1,4 +1,4 @@
-"""Whether deliveries are missing: a consumer numbers them without gaps (ADR-15, Message Gaps)."""
+"""Detection of missing deliveries: a consumer numbers deliveries without gaps (ADR-15, Message Gaps)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["GapDetector"]
 
 
 class GapDetector:
-    """Compares each delivery's consumer sequence with the one before.
+    """Detector that compares each delivery's consumer sequence with the one before.
 
     Parameters
     ----------
     baseline
-        Consumer sequence of the last delivery before ours: 0 for a consumer that was just made. None when it is not
-        known; then the first message, or heartbeat, tells (GAP-03).
+        Consumer sequence before the first delivery: 0 for a consumer that was just created. None if it is not known;
+        then the first message or heartbeat sets it (GAP-03).
 
     Attributes
     ----------
     last
-        Consumer sequence of the last delivery; None as long as it is not known.
+        Consumer sequence of the last delivery; None while it is not known.
     """
 
     def __init__(self, baseline: int | None) -> None:
@@ -30,10 +30,10 @@ class GapDetector:
         self._length = 0  # of the prefix, once it is learned
 
     def scan(self, messages: list[Message]) -> int:
-        """Follow a run of deliveries; returns how many of them are consecutive. What comes behind was not looked at.
+        """Check a series of deliveries; return how many are consecutive. The others were not checked.
 
-        Only the number itself is cut out of each ack subject. Where that begins is learned from the first one, since
-        a consumer's ack subjects begin alike.
+        The method cuts only the number out of each ack subject. It learns the position from the first one, because all
+        ack subjects of a consumer begin with the same text.
         """
         last, prefix, length = self.last, self._prefix, self._length
         for index, message in enumerate(messages):
@@ -55,7 +55,7 @@ class GapDetector:
         return len(messages)
 
     def _learn(self, reply: bytes) -> int:
-        """The consumer sequence, read with all checks; from then on what stands before the numbers is known."""
+        """Read the consumer sequence with all checks, and remember the text before the numbers."""
         metadata = parse_ack_subject(reply.decode(errors="replace"))
         names = 4 if reply.count(b".") == 8 else 6
         self._length = sum(len(token) + 1 for token in reply.split(b".", names)[:names])
@@ -63,7 +63,7 @@ class GapDetector:
         return metadata.consumer_sequence
 
     def heartbeat(self, last: int) -> bool:
-        """Whether a heartbeat tells of deliveries that did not come: the consumer's last one is not ours (GAP-02)."""
+        """Return whether a heartbeat reports deliveries that did not arrive: its last one is not `last` (GAP-02)."""
         if self.last is None:
             self.last = last
         return last != self.last

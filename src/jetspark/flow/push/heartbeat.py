@@ -1,4 +1,4 @@
-"""Whether the server has been silent for too long (ADR-15, Heartbeats). Time is passed in, in seconds."""
+"""Detection of missing heartbeats (ADR-15, Heartbeats). The caller passes the time, in seconds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from jetspark.jetstream.errors import ConfigError
 __all__ = ["ALARM_FACTOR", "HeartbeatMonitor"]
 
 ALARM_FACTOR: Final = 3.0
-"""Heartbeat intervals without a sign of life before an alarm, unless the user says otherwise."""
+"""Default number of heartbeat intervals without a message or status before an alarm."""
 
 
 class HeartbeatMonitor:
-    """Raises an alarm when neither a message nor a status came for `factor` intervals, and again each such period.
+    """Monitor that reports an alarm if neither a message nor a status came for `factor` intervals, and then repeats it.
 
-    Nothing is counted while it is paused: without a session silence is no news, and the loss is told by itself.
+    It does not count while it is paused: without a session nothing can arrive, and the loss is reported separately.
 
     Parameters
     ----------
     interval
         Seconds between the heartbeats of the consumer.
     factor
-        How many of them may be missed.
+        Number of intervals without a message or status before an alarm, at least 1.
     """
 
     def __init__(self, interval: float, factor: float = ALARM_FACTOR) -> None:
@@ -33,24 +33,24 @@ class HeartbeatMonitor:
 
     @property
     def due(self) -> float | None:
-        """When to look next; None while it is paused."""
+        """Time of the next check; None while it is paused."""
         return None if self._since is None else self._since + self.period
 
     def resume(self, now: float) -> None:
-        """Count from now on."""
+        """Start to count at `now`."""
         self._since = now
 
     def pause(self) -> None:
-        """Count no longer."""
+        """Stop counting."""
         self._since = None
 
     def seen(self, now: float) -> None:
-        """Something came."""
+        """Handle a message or a status: count from `now` again."""
         if self._since is not None:
             self._since = now
 
     def check(self, now: float) -> bool:
-        """Whether to raise an alarm now; the next one is a period away."""
+        """Return whether to report an alarm now; the next one can follow after a period."""
         if self._since is None or now < self._since + self.period:
             return False
         self._since = now

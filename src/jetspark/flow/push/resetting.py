@@ -1,4 +1,4 @@
-"""When an ordered subscription makes its next consumer, and which failures it goes on after (ORD-07, ORD-08)."""
+"""When an ordered subscription creates its next consumer, and after which failures it retries (ORD-07, ORD-08)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jetspark.jetstream.errors import (
 __all__ = ["TRY_TIMEOUT", "ResetBackoff", "is_passing"]
 
 TRY_TIMEOUT: Final = 10.0
-"""Seconds that one try may take."""
+"""Timeout of one try in seconds."""
 
 _FIRST_DELAY: Final = 1.0
 _MOST_DELAY: Final = 10.0
@@ -34,22 +34,22 @@ _PASSING: Final = (
 
 
 def is_passing(error: Error) -> bool:
-    """Whether making a consumer may work later: no answer, no leader, no resources, a server that is starting."""
+    """Return whether creating a consumer may work later: no answer, no leader, no resources, a starting server."""
     return isinstance(error, _PASSING) and not isinstance(error, JetStreamNotEnabledForAccountError)
 
 
 class ResetBackoff:
-    """The first try comes at once, the next ones after waits that double from 1 s to 10 s.
+    """Waits between tries: the first try has no wait, then the wait doubles from 1 s to 10 s.
 
-    A wait is up to a quarter shorter than that, by chance, so that readers who lost their consumers together do not all
-    come back together, time after time (R14).
+    Each wait is shortened at random by up to a quarter, so that readers that lost their consumers at the same time do
+    not retry at the same time (R14).
 
     Parameters
     ----------
     max_attempts
-        Tries in a row, after which the subscription ends with the error; None goes on for ever.
+        Consecutive tries after which the subscription ends with the error; None has no limit.
     chance
-        Gives a number from 0 to 1 for each wait.
+        Returns a number from 0 to 1 for each wait.
     """
 
     def __init__(self, max_attempts: int | None = None, chance: Callable[[], float] = random) -> None:
@@ -58,11 +58,11 @@ class ResetBackoff:
         self._failures = 0
 
     def succeeded(self) -> None:
-        """A consumer was made."""
+        """Reset the wait, as a consumer was created."""
         self._failures = 0
 
     def failed(self) -> float | None:
-        """A try failed; returns the seconds to the next one, None when there is to be none."""
+        """Count a failed try; return the seconds until the next one, None for no further try."""
         self._failures += 1
         if self._max_attempts is not None and self._failures >= self._max_attempts:
             return None

@@ -1,9 +1,9 @@
 """The subscribe workflow (ADR-15) without I/O.
 
-- `options`: what a caller may ask for, and what is refused before anything is sent;
-- `binding`: whether a consumer that exists is the one that was asked for;
+- `options`: the options, and their checks before anything is sent;
+- `binding`: whether an existing consumer matches the options;
 - `workflow`: from the options to a bound subscription, and its end: generators that yield requests and actions;
-- `ordered`: what the consumers of an ordered subscription have in common (ADR-17).
+- `ordered`: the common configuration of the consumers of an ordered subscription (ADR-17).
 """
 
 from jetspark.flow.subscribing.binding import check_existing

@@ -1,4 +1,4 @@
-"""Whether a consumer that exists is the one that was asked for (ADR-15, binding checks)."""
+"""Check whether an existing consumer matches the wanted subscription (ADR-15, binding checks)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from jetspark.jetstream.times import format_go_duration
 
 __all__ = ["check_existing"]
 
-# Checked on their own (name, filters, group), free to differ (metadata), or not ours to compare (ADR-15: a deliver
-# subject may change; a pause comes and goes).
+# Some fields are checked separately (name, filters, group). Others may differ: metadata, and by ADR-15 the deliver
+# subject and the pause.
 _NOT_COMPARED: Final = frozenset(
     {
         "deliver_group",
@@ -40,12 +40,12 @@ _NOT_COMPARED: Final = frozenset(
 
 
 def check_existing(wanted: Wanted, info: ConsumerInfo) -> None:
-    """Check that the wanted subscription may be bound to a consumer.
+    """Check that the wanted subscription may bind to a consumer.
 
     Raises
     ------
     BindingError
-        In the subclass that says why not (BND-05 to BND-10).
+        The consumer does not match; the subclass says why (BND-05 to BND-10).
     """
     if wanted.pull:
         _check_pull(info)
@@ -84,7 +84,7 @@ def _check_push(wanted: Wanted, info: ConsumerInfo) -> None:
 
 
 def _check_subject(wanted: Wanted, info: ConsumerInfo) -> None:
-    """An empty filter is left alone: a server may leave out one that says what the stream's subjects say (BND-07)."""
+    """Check the filters. An empty one matches: a server may omit a filter equal to the stream's subjects (BND-07)."""
     asked = wanted.config.filter_subjects
     have = info.config.filter_subjects or ([info.config.filter_subject] if info.config.filter_subject else [])
     if asked:
@@ -97,13 +97,13 @@ def _check_subject(wanted: Wanted, info: ConsumerInfo) -> None:
 
 
 def _check_config(asked: ConsumerConfig, info: ConsumerInfo) -> None:
-    """What was set must be so (BND-09). Zero asks for the server's default, whatever that is."""
+    """Check that all fields that the caller set are equal (BND-09). Zero means the server's default and matches."""
     differences: dict[str, tuple[object, object]] = {}
     for name in ConsumerConfig.__struct_fields__:
         wish = getattr(asked, name)
         if name in _NOT_COMPARED or wish is None or not (wish or isinstance(wish, bool)):
             continue
-        if name == "ack_wait" and asked.backoff:  # the server then takes the first wait of the backoff
+        if name == "ack_wait" and asked.backoff:  # the server then uses the first wait of the backoff
             continue
         fact = getattr(info.config, name)
         if wish != (bool(fact) if isinstance(wish, bool) else fact):

@@ -1,4 +1,4 @@
-"""What a subscription asks for, and the mistakes that are told before anything is sent (ADR-15, Configuration)."""
+"""Options of a subscription, and their checks before anything is sent (ADR-15, Configuration)."""
 
 from __future__ import annotations
 
@@ -16,56 +16,56 @@ _PULL_POLICIES: Final = (None, AckPolicy.EXPLICIT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscribeOptions:
-    """What the caller gave."""
+    """Options that the caller gave."""
 
     subject: str = ""
-    """Subject to receive; finds the stream when there is none, and is the filter of a new consumer."""
+    """Subject to receive; it finds the stream if none is given, and is the filter of a new consumer."""
     stream: str | None = None
     """Name of the stream."""
     consumer: str | None = None
-    """Bind to the consumer of that name, which has to exist; needs `stream`."""
+    """Name of an existing consumer to bind to; needs `stream`."""
     durable: str | None = None
-    """Durable name; the consumer is bound to if it exists, and made if not."""
+    """Durable name; the subscription binds to this consumer, or creates it if it does not exist."""
     queue: str = ""
     """Queue group (push only)."""
     pull: bool = False
-    """A pull subscription."""
+    """Whether it is a pull subscription."""
     ordered: bool = False
-    """An ordered subscription (ADR-17)."""
+    """Whether it is an ordered subscription (ADR-17)."""
     skip_lookup: bool = False
-    """Do not ask for the consumer first."""
+    """Whether to skip the request for the consumer's info."""
     config: ConsumerConfig = field(default_factory=ConsumerConfig)
-    """Configuration of a new consumer; what is set must agree with one that exists."""
+    """Configuration of a new consumer; an existing consumer must match the fields that are set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Options that make sense together."""
+    """Checked options."""
 
     subject: str
     """As in the options."""
     stream: str | None
-    """Name of the stream, None when the subject has to find it."""
+    """Name of the stream, None if the subject must find it."""
     name: str | None
-    """Name of the consumer, None when a new one of any name is wanted."""
+    """Name of the consumer, None for a new consumer with any name."""
     bind: bool
-    """The consumer has to exist."""
+    """Whether the consumer must exist."""
     queue: str
     """Queue group, empty for none."""
     pull: bool
-    """A pull subscription."""
+    """Whether it is a pull subscription."""
     ordered: bool
-    """An ordered subscription."""
+    """Whether it is an ordered subscription."""
     skip_lookup: bool
-    """Do not ask for the consumer first."""
+    """Whether to skip the request for the consumer's info."""
     config: ConsumerConfig
-    """What the caller set, and nothing else."""
+    """Only the fields that the caller set."""
 
 
 def merged(config: ConsumerConfig | None, **arguments: object) -> ConsumerConfig:
     """Return the configuration with the arguments that are not None.
 
-    Raises ConfigError when an argument says something else than the configuration.
+    Raises ConfigError if an argument differs from the configuration.
     """
     result = config or ConsumerConfig()
     changes = {name: value for name, value in arguments.items() if value is not None}
@@ -77,12 +77,12 @@ def merged(config: ConsumerConfig | None, **arguments: object) -> ConsumerConfig
 
 
 def check_options(options: SubscribeOptions) -> Wanted:
-    """Return what is wanted.
+    """Check the options and return them in their checked form.
 
     Raises
     ------
     ConfigError, BadNameError, BadSubjectError
-        The options make no sense (CFG-01 to CFG-05, ORD-01).
+        The options are not valid (CFG-01 to CFG-05, ORD-01).
     """
     config = options.config
     subject = _one("subject and filter_subject", options.subject, config.filter_subject) or ""
@@ -105,7 +105,7 @@ def check_options(options: SubscribeOptions) -> Wanted:
     if queue:
         _check_queue(config)
         if name is None:
-            name = durable = queue  # QUE-01: otherwise each member would make a consumer of its own
+            name = durable = queue  # QUE-01: otherwise each member would create its own consumer
     if name is not None:
         check_consumer_name(name)
     return Wanted(
@@ -122,7 +122,7 @@ def check_options(options: SubscribeOptions) -> Wanted:
 
 
 def _one(what: str, first: str | None, second: str | None) -> str | None:
-    """The one of two ways to say something that was used."""
+    """Return the one of two equivalent options that was given."""
     if first and second and first != second:
         raise ConfigError(f"{what} differ: {first!r} and {second!r}")
     return first or second or (second if first is None else first)
@@ -144,7 +144,7 @@ def _check_pull(config: ConsumerConfig, queue: str) -> None:
 
 
 def _check_ordered(options: SubscribeOptions, name: str | None, queue: str) -> None:
-    """An ordered subscription decides about its consumers by itself (ORD-01)."""
+    """Refuse options that an ordered subscription sets itself (ORD-01)."""
     config = options.config
     refused: dict[str, bool] = {
         "a durable or consumer name": name is not None or options.consumer is not None,

@@ -1,4 +1,4 @@
-"""What an ordered subscription asks for (ADR-17): consumers that are not acknowledged, not replicated, in memory."""
+"""Consumers of an ordered subscription (ADR-17): no acknowledgements, no replication, memory storage."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _INACTIVE: Final = timedelta(seconds=5)
 
 
 def ordered_push_config(config: ConsumerConfig, subject: str = "") -> ConsumerConfig:
-    """What the consumers of an ordered subscription have in common (ORD-02).
+    """Return the common configuration of the consumers of an ordered subscription (ORD-02).
 
     Parameters
     ----------
     config
-        What the user set.
+        Fields that the user set.
     subject
-        What to filter for, unless the configuration has filters.
+        Filter, unless the configuration has `filter_subjects`.
     """
     return config.replace(
         durable_name=None,

@@ -1,8 +1,8 @@
-"""The subscribe workflow of ADR-15, in its order: options, stream, consumer, SUB, CREATE; and the end of it.
+"""The subscribe workflow of ADR-15, in its order: options, stream, consumer, SUB, CREATE; and its end.
 
-Each generator yields what to do next. A `Request` is answered by sending in what it reads, or by throwing in the error
-that it raised. The other steps are done by the front, which owns the subscription; they cannot be refused. Whoever
-stops driving a generator half way ends the subscription that it asked for.
+Each generator yields the next step. For a `Request`, the front sends in the result or throws in the error. The front,
+which owns the subscription, does the other steps; they cannot fail. A front that stops a generator early must end the
+subscription that the generator requested.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ __all__ = [
 ]
 
 CREATOR: Final = "jetspark.creator"
-"""Key in the metadata of a named consumer under which its creator leaves a private token (CRE-08)."""
+"""Key of the creator's private token in the metadata of a named consumer (CRE-08)."""
 
 ACK_PATIENCE: Final = 0.25
-"""Seconds that a drain waits, when the last message was taken, for who took it to come back: its ack goes out first."""
+"""Seconds that a drain waits after the last message was taken, so that the program can acknowledge it first."""
 
 _INACTIVE: Final = timedelta(seconds=5)
 
@@ -75,17 +75,17 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
-    """Send UNSUB, and drop what came."""
+    """Send UNSUB, and drop messages that were not taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Send UNSUB, and wait until everything that came has been handled."""
+    """Send UNSUB, and wait until all received messages are handled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Send a request, and do not wait for what becomes of it."""
+    """Send a request, and do not wait for its answer."""
 
     request: Request[Any]
     """The request."""
@@ -103,17 +103,17 @@ class Binding:
     consumer: str
     """Name of the consumer."""
     created: bool
-    """The consumer was made by this subscription, which deletes it in the end."""
+    """Whether this subscription created the consumer; it then deletes it at its end."""
     pending: int
-    """Messages that waited when it began (CRE-09)."""
+    """Number of messages pending when it began (CRE-09)."""
     config: ConsumerConfig
-    """As the server has it; as the caller gave it where the server was not asked."""
+    """As the server reports it; as the caller gave it if there was no look-up."""
     ordered: ConsumerSeries | None = None
-    """The consumers to come, of an ordered subscription."""
+    """The consumers of an ordered subscription, else None."""
 
     @property
     def deliver_subject(self) -> str:
-        """What the subscription listens to; empty for a pull subscription."""
+        """Subject of the subscription; empty for a pull subscription."""
         return self.config.deliver_subject or ""
 
     @property
@@ -123,34 +123,34 @@ class Binding:
 
     @property
     def acknowledged(self) -> bool:
-        """Whether the messages want an acknowledgement. The server takes an unset policy for none."""
+        """Whether messages need an acknowledgement. For the server, an unset policy means none."""
         return self.config.ack_policy not in {None, AckPolicy.NONE}
 
 
 def subscribe(
     options: SubscribeOptions, new_inbox: Callable[[], str], new_name: Callable[[], str]
 ) -> Generator[Step, Any, Binding]:
-    """Bind a subscription to a consumer that exists, or to one that is made for it.
+    """Bind a subscription to an existing consumer, or create one for it.
 
     Parameters
     ----------
     options
-        What the caller gave.
+        Options of the caller.
     new_inbox
-        Makes a fresh deliver subject.
+        Returns a new deliver subject.
     new_name
-        Makes a fresh word: names of consumers that have none, and private tokens.
+        Returns a new unique word, for names of unnamed consumers and for private tokens.
 
     Raises
     ------
     ConfigError, BadNameError, BadSubjectError
-        The options make no sense; nothing was yielded.
+        The options are not valid; no step was yielded.
     NoMatchingStreamError
-        None or several streams store the subject.
+        No stream or several streams capture the subject.
     BindingError
-        The consumer exists and is another one than that.
+        The existing consumer does not match the options.
     APIError, RequestTimeoutError, JetStreamNotEnabledError
-        As the server answered.
+        A request failed.
     """
     wanted = check_options(options)
     stream = wanted.stream or (yield from _find_stream(wanted.subject))
@@ -167,9 +167,9 @@ def subscribe(
 
 
 def renew(binding: Binding, new_inbox: Callable[[], str]) -> Generator[Step, Any, Binding]:
-    """Give an ordered subscription its next consumer, behind the last good message (ORD-03).
+    """Create the next consumer of an ordered subscription; it starts after the last good message (ORD-03).
 
-    The old inbox goes first, so that nothing that is still under way to it can be taken for the new one's.
+    UNSUB of the old inbox comes first, so that messages in transit to it are not mistaken for those of the new one.
     """
     ordered = binding.ordered
     assert ordered is not None, "only ordered subscriptions are renewed"
@@ -188,15 +188,15 @@ def renew(binding: Binding, new_inbox: Callable[[], str]) -> Generator[Step, Any
 
 
 def unsubscribe(binding: Binding) -> Generator[Step, Any, None]:
-    """End a subscription at once; a consumer that it made goes too, and if that fails the caller hears of it."""
+    """End a subscription at once, and delete the consumer if it created it. Raises the error of the deletion."""
     yield Unsubscribe()
     yield from _delete(binding)
 
 
 def drain(binding: Binding) -> Generator[Step, Any, Error | None]:
-    """End a subscription when its messages are handled: only then may the consumer go, or their acks are lost.
+    """End a subscription when its messages are handled. Then delete the consumer; earlier, their acks would be lost.
 
-    Returns why the consumer could not be deleted, which is for the error callback, not for the caller (UNS-04).
+    Returns the error of the deletion, for the error callback and not for the caller (UNS-04); None if it worked.
     """
     yield Drain()
     try:
@@ -207,7 +207,7 @@ def drain(binding: Binding) -> Generator[Step, Any, Error | None]:
 
 
 def _delete(binding: Binding) -> Generator[Step, Any, None]:
-    """Delete what was made. An ordered subscription may just be between two consumers: then there is none."""
+    """Delete the created consumer. An ordered subscription may be between two consumers; then there is none."""
     if binding.created:
         name = binding.ordered.name if binding.ordered is not None else binding.consumer
         try:
@@ -218,7 +218,7 @@ def _delete(binding: Binding) -> Generator[Step, Any, None]:
 
 
 def _find_stream(subject: str) -> Generator[Step, Any, str]:
-    """The one stream that stores the subject (ADR-15, Stream name)."""
+    """Find the one stream that captures the subject (ADR-15, Stream name)."""
     page: Page[str] = yield StreamNamesRequest(subject_filter=subject)
     match page.items:
         case [name]:
@@ -234,7 +234,7 @@ def _find_stream(subject: str) -> Generator[Step, Any, str]:
 
 
 def _look_up(wanted: Wanted, stream: str, name: str) -> Generator[Step, Any, ConsumerInfo | None]:
-    """The consumer of that name, None to go on without (ADR-15, Consumer name)."""
+    """Request the info of a consumer; None means to continue without it (ADR-15, Consumer name)."""
     try:
         info: ConsumerInfo = yield ConsumerInfoRequest(stream, name)
     except ConsumerNotFoundError:
@@ -242,7 +242,7 @@ def _look_up(wanted: Wanted, stream: str, name: str) -> Generator[Step, Any, Con
             raise
         return None
     except (NoRespondersError, JetStreamNotEnabledError, RequestTimeoutError, PermissionsViolationError) as error:
-        # Pulling may be allowed, by an import or by permissions, where asking is not (BND-03).
+        # An import or permissions may allow pulls, but not info requests (BND-03).
         if wanted.bind and wanted.pull and not getattr(error, "err_code", 0):
             return None
         raise
@@ -250,7 +250,7 @@ def _look_up(wanted: Wanted, stream: str, name: str) -> Generator[Step, Any, Con
 
 
 def _bind_unseen(wanted: Wanted, stream: str) -> Generator[Step, Any, Binding]:
-    """Bind to a consumer that nobody told us about: what the caller says of it has to do."""
+    """Bind to a consumer without its info, by the configuration that the caller gave."""
     assert wanted.name is not None, "binding needs a name"
     if not wanted.pull:
         if not wanted.config.deliver_subject:
@@ -267,7 +267,7 @@ def _bind_unseen(wanted: Wanted, stream: str) -> Generator[Step, Any, Binding]:
 def _create(
     wanted: Wanted, stream: str, new_inbox: Callable[[], str], new_name: Callable[[], str]
 ) -> Generator[Step, Any, Binding]:
-    """Make the consumer. For push, SUB comes first: by it the server tells a used durable from a free one."""
+    """Create the consumer. For push, SUB comes first: it shows the server that the durable consumer is in use."""
     ordered = None
     if wanted.ordered:
         ordered = ConsumerSeries(ordered_push_config(wanted.config, wanted.subject), new_name())
@@ -290,7 +290,7 @@ def _create(
 
 
 def _join_winner(wanted: Wanted, stream: str, lost: ConsumerExistsError) -> Generator[Step, Any, Binding]:
-    """Somebody made the consumer between our look-up and our creation: bind to theirs (CRE-06)."""
+    """Bind to a consumer that another client created between the look-up and the creation (CRE-06)."""
     assert wanted.name is not None, "only a name can be taken"
     info: ConsumerInfo = yield ConsumerInfoRequest(stream, wanted.name)
     check_existing(wanted, info)
@@ -303,11 +303,11 @@ def _join_winner(wanted: Wanted, stream: str, lost: ConsumerExistsError) -> Gene
 
 
 def _new_config(wanted: Wanted, deliver: str, new_name: Callable[[], str]) -> ConsumerConfig:
-    """What the caller set, and ADR-15's defaults.
+    """Return the caller's configuration with the defaults of ADR-15.
 
-    A consumer that others know by its name carries a private token. A second creator with the same wishes would else be
-    told that it made the consumer too, and both would delete it. One of a name that we make up needs none; it goes by
-    itself when nobody uses it.
+    A consumer with a name that others know gets a private token. Without it, the server would accept a second creation
+    with the same configuration, and both creators would delete the consumer. A consumer with a random name needs no
+    token; the server deletes it when it is inactive.
     """
     given = wanted.config
     config = given.replace(

@@ -1,4 +1,4 @@
-"""The JetStream API as values: one class a request, in the words of the server's own API."""
+"""The JetStream API as values: one class for each request, with the names of the server's API."""
 
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.api.consumers import (

@@ -1,8 +1,8 @@
-"""A request of the JetStream API as a value: its subject, its payload, and how its reply is read.
+"""A request of the JetStream API as a value: its subject, its payload, and the reader of its reply.
 
-Nothing here sends anything. A front makes a request, publishes `payload()` to `subject(prefix)` and hands the payload
-of the reply to `read()`, which returns a typed value or raises the error of the server. So the whole API is one
-vocabulary for the asyncio and the blocking front, and it is tested without a socket.
+Nothing here sends anything. A front creates a request, publishes `payload()` to `subject(prefix)` and passes the
+payload of the reply to `read()`, which returns a typed value or raises the server's error. So the asyncio and the
+blocking front share the whole API, and tests need no socket.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ S = TypeVar("S", bound=JsonStruct)
 _NO_RESPONDERS: Final = 503
 _TEMPORARILY_UNAVAILABLE: Final = 10008
 _ELECTION_PAUSE: Final = 0.1
-"""Seconds before a server without a leader is asked again."""
+"""Seconds before a request is sent again if there is no leader."""
 
 
 class Request(ABC, Generic[R_co]):
-    """One request. Subclasses are frozen dataclasses; making one checks names and options, and raises ConfigError."""
+    """One request. Subclasses are frozen dataclasses; constructors check names and options and raise ConfigError."""
 
     __slots__ = ()
 
     repeatable: ClassVar[bool] = False
-    """It only reads, so it may be asked again when its reply is lost."""
+    """Whether it only reads, so that it may be sent again if its reply is lost."""
 
     @property
     @abstractmethod
@@ -59,31 +59,31 @@ class Request(ABC, Generic[R_co]):
     def read(self, payload: bytes) -> R_co:
         """Read the reply's payload.
 
-        Raises APIError when the server reports one, InvalidReplyError when the reply cannot be understood.
+        Raises APIError if the server reports an error, InvalidReplyError if the reply cannot be read.
         """
 
     def retry_pause(self, error: APIError, tries: int) -> float | None:  # noqa: ARG002 (for those that give up)
-        """Seconds to wait before it is sent again after a refusal that passes by itself; None where that is no use.
+        """Return the seconds to wait before a retry after a temporary error; None if a retry does not help.
 
         Parameters
         ----------
         error
-            What the server answered.
+            The server's error.
         tries
-            How often it has been sent.
+            How often the request was sent.
         """
         if self.repeatable and error.err_code == _TEMPORARILY_UNAVAILABLE:
             return _ELECTION_PAUSE
         return None
 
     def status_error(self, code: int, description: str = "") -> Error:
-        """Return the error for a reply that is a status message: with 503, nobody serves this API."""
+        """Return the error for a reply that is a status message; 503 means that no server answers this API."""
         if code == _NO_RESPONDERS:
             return JetStreamNotEnabledError(code, 0, "nobody answers the JetStream API", where=self.endpoint)
         return StatusError(code, description, where=self.endpoint)
 
 
-# Only the error, whatever else the reply holds: unlike the structs of this room, these skip what they do not know.
+# Reads only the error of a reply: unlike the other structs of this package, these two ignore unknown fields.
 class _ErrorBody(msgspec.Struct):
     code: int = 0
     err_code: int = 0
@@ -98,16 +98,17 @@ _envelope: Final = msgspec.json.Decoder(_Envelope)
 
 
 class Done(JsonStruct):
-    """Reply that only says whether it was done."""
+    """Reply that only says whether the request succeeded."""
 
     type: str = ""
     success: bool = False
 
 
 def raise_error(payload: bytes, where: str) -> None:
-    """Raise the APIError that a reply reports, if it reports one.
+    """Raise the APIError that a reply reports, if there is one.
 
-    A reply failed if and only if it has `error` at its top level. Text that starts with `-ERR` is an error as well.
+    A request failed if and only if its reply has `error` at the top level. A text that begins with `-ERR` is an error
+    too.
     """
     if payload.startswith(b"-ERR"):
         raise api_error(500, 0, payload[4:].decode("utf-8", "replace").strip(" '\r\n"), where=where)
@@ -131,18 +132,18 @@ def read_reply(cls: type[S], payload: bytes, where: str) -> S:
 
 
 def check_success(payload: bytes, where: str) -> None:
-    """Read a reply that only says whether it was done."""
+    """Read a reply that only says whether the request succeeded. Raises APIError or InvalidReplyError."""
     if not read_reply(Done, payload, where).success:
         raise InvalidReplyError(f"{where}: the server neither did it nor reported an error: {_shown(payload)}")
 
 
 def narrow(reply: JsonStruct, cls: type[S]) -> S:
-    """Return the part of a reply that `cls`, one of its base classes, describes; the envelope is left behind."""
+    """Return the part of a reply that `cls`, one of its base classes, describes, without the other fields."""
     return cls(**{name: getattr(reply, name) for name in cls.__struct_fields__})
 
 
 def body(**fields: object) -> bytes:
-    """Write the fields of a request that are neither None nor False; no fields at all make an empty payload."""
+    """Write the fields of a request that are neither None nor False; without such fields the payload is empty."""
     present = {key: value for key, value in fields.items() if value is not None and value is not False}
     return encode(present) if present else b""
 

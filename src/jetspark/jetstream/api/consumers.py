@@ -1,4 +1,4 @@
-"""Requests about consumers. Pulling from one is `pull`."""
+"""Requests about consumers. `pull` has the request for messages."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = [
 
 
 class ConsumerAction(JsonEnum):
-    """What CREATE may do."""
+    """Action of a CREATE request."""
 
     CREATE = "create"
-    """Only make; another configuration under the name is ConsumerExistsError (10148)."""
+    """Only create; ConsumerExistsError (10148) if the name exists with another configuration."""
     UPDATE = "update"
-    """Only change; none under the name is ConsumerDoesNotExistError (10149)."""
+    """Only update; ConsumerDoesNotExistError (10149) if the name does not exist."""
     CREATE_OR_UPDATE = ""
-    """Either."""
+    """Create or update."""
 
 
 class _ConsumerReply(ConsumerInfo):
@@ -71,10 +71,10 @@ class _ConsumerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerCreateRequest(Request[ConsumerInfo]):
-    """Make or change a consumer.
+    """Create or update a consumer.
 
-    A single filter is part of the subject, so that permissions can tell who may read what. Without name and durable
-    name the server makes a name up.
+    A single filter is part of the subject, so that permissions can restrict reads. Without name and durable name, the
+    server chooses a name.
     """
 
     stream: str
@@ -82,9 +82,9 @@ class ConsumerCreateRequest(Request[ConsumerInfo]):
     config: ConsumerConfig
     """Configuration of the consumer."""
     action: ConsumerAction = ConsumerAction.CREATE
-    """What may be done."""
+    """Allowed action."""
     pedantic: bool = False
-    """The server refuses what it would otherwise correct (10157)."""
+    """Whether the server refuses values that it would otherwise correct (10157)."""
 
     def __post_init__(self) -> None:
         """Check names and filters."""
@@ -119,13 +119,13 @@ class ConsumerCreateRequest(Request[ConsumerInfo]):
         return encode(fields)
 
     def read(self, payload: bytes) -> ConsumerInfo:
-        """Read the reply: the consumer as it is now. Its name is in there also when the server made it up."""
+        """Read the reply: the current consumer, with its name also if the server chose it."""
         return narrow(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerInfoRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
-    """Configuration and state of a consumer."""
+    """Get configuration and state of a consumer."""
 
     repeatable: ClassVar[bool] = True
 
@@ -155,7 +155,7 @@ class ConsumerDeleteRequest(_ConsumerEndpoint, Request[None]):
 
 @dataclass(frozen=True)
 class ConsumerNamesRequest(PagedRequest[str]):
-    """Names of a stream's consumers, at most 1,024 a page."""
+    """List the names of a stream's consumers, at most 1,024 per page."""
 
     stream: str
     """Name of the stream."""
@@ -181,7 +181,7 @@ class ConsumerNamesRequest(PagedRequest[str]):
 
 @dataclass(frozen=True)
 class ConsumerListRequest(PagedRequest[ConsumerInfo]):
-    """Information on a stream's consumers, at most 256 a page."""
+    """List information on a stream's consumers, at most 256 per page."""
 
     stream: str
     """Name of the stream."""
@@ -207,10 +207,10 @@ class ConsumerListRequest(PagedRequest[ConsumerInfo]):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPauseRequest(_ConsumerEndpoint, Request[ConsumerPause]):
-    """Pause a consumer until a time; without one, or with one that is past, let it go on."""
+    """Pause a consumer until a time; without a time, or with a past one, resume it."""
 
     pause_until: datetime | None = None
-    """Until when to deliver nothing."""
+    """End of the pause."""
 
     @property
     def endpoint(self) -> str:
@@ -249,10 +249,10 @@ class ConsumerUnpinRequest(_ConsumerEndpoint, Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerResetRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
-    """Set a consumer back, or forward, to a sequence of the stream."""
+    """Move a consumer back or forward to a sequence of the stream."""
 
     seq: int | None = None
-    """Sequence to go on at; the ack floor when unset."""
+    """Sequence to continue at; the ack floor if unset."""
 
     @property
     def endpoint(self) -> str:
@@ -260,20 +260,20 @@ class ConsumerResetRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
         return f"CONSUMER.RESET.{self.stream}.{self.consumer}"
 
     def payload(self) -> bytes:
-        """Return the sequence as JSON, nothing when there is none."""
+        """Return the sequence as JSON, empty if there is none."""
         return body(seq=self.seq)
 
     def read(self, payload: bytes) -> ConsumerInfo:
-        """Read the reply: the consumer as it is now."""
+        """Read the reply: the current consumer."""
         return narrow(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerLeaderStepdownRequest(_ConsumerEndpoint, Request[None]):
-    """Let another server of the cluster lead a consumer."""
+    """Move the leadership of a consumer to another server of the cluster."""
 
     placement: Placement | None = None
-    """Where the new leader should be."""
+    """Placement of the new leader."""
 
     @property
     def endpoint(self) -> str:
@@ -281,7 +281,7 @@ class ConsumerLeaderStepdownRequest(_ConsumerEndpoint, Request[None]):
         return f"CONSUMER.LEADER.STEPDOWN.{self.stream}.{self.consumer}"
 
     def payload(self) -> bytes:
-        """Return the placement as JSON, nothing when there is none."""
+        """Return the placement as JSON, empty if there is none."""
         return body(placement=self.placement)
 
     def read(self, payload: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Requests about single messages through the management API. Reading many, or fast, is `jetspark.jetstream.direct`."""
+"""Requests about single messages by the management API. `jetspark.jetstream.direct` is faster and reads batches."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class _MessageReply(JsonStruct):
 
 @dataclass(frozen=True, slots=True)
 class MessageGetRequest(Request[StoredMessage]):
-    """Get one message, from the stream's leader: it sees every write that was acknowledged before.
+    """Get one message from the stream's leader, which has every write that was acknowledged before.
 
-    Exactly one of `seq`, `last_by_subj`, `next_by_subj` (with `seq` or `start_time` as lower bound) or `start_time`.
+    Give exactly one of `seq`, `last_by_subj`, `start_time` or `next_by_subj` (with `seq` or `start_time` as lower
+    bound, if wanted).
     """
 
     repeatable: ClassVar[bool] = True
@@ -42,15 +43,15 @@ class MessageGetRequest(Request[StoredMessage]):
     stream: str
     """Name of the stream."""
     seq: int | None = None
-    """Sequence of the message; with `next_by_subj` the first one that is looked at."""
+    """Sequence of the message; with `next_by_subj` the sequence to search from."""
     last_by_subj: str | None = None
     """Last message of that subject; wildcards are allowed."""
     next_by_subj: str | None = None
     """First message of that subject from `seq` on; wildcards are allowed."""
     start_time: datetime | None = None
-    """First message from that time on."""
+    """First message stored at or after that time."""
     no_headers: bool = False
-    """Leave the headers out."""
+    """Whether to leave out the headers."""
 
     def __post_init__(self) -> None:
         """Check names and options."""
@@ -73,7 +74,7 @@ class MessageGetRequest(Request[StoredMessage]):
         )
 
     def read(self, payload: bytes) -> StoredMessage:
-        """Read the reply. MessageNotFoundError (10037) when there is no such message."""
+        """Read the reply. MessageNotFoundError (10037) if there is no such message."""
         message = read_reply(_MessageReply, payload, self.endpoint).message
         if message is None:
             raise InvalidReplyError(f"{self.endpoint}: the server's reply has no message")
@@ -91,7 +92,7 @@ class MessageDeleteRequest(Request[None]):
     seq: int
     """Sequence of the message."""
     secure: bool = False
-    """Overwrite it with random bytes; slower."""
+    """Whether to overwrite it with random bytes, which is slower."""
 
     def __post_init__(self) -> None:
         """Check name and sequence."""
@@ -109,14 +110,14 @@ class MessageDeleteRequest(Request[None]):
         return body(seq=self.seq, no_erase=not self.secure)
 
     def read(self, payload: bytes) -> None:
-        """Read the reply. MessageNotFoundError (10043) when there is no such message."""
+        """Read the reply. MessageNotFoundError (10043) if there is no such message."""
         check_success(payload, self.endpoint)
 
 
 def check_selector(
     seq: int | None, last_by_subj: str | None, next_by_subj: str | None, start_time: datetime | None
 ) -> None:
-    """Raise ConfigError unless the selectors name exactly one message."""
+    """Raise ConfigError unless the selectors choose exactly one message."""
     for subject in (last_by_subj, next_by_subj):
         if subject is not None:
             check_filter_subject(subject)

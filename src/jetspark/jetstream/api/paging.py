@@ -1,8 +1,8 @@
-"""Lists come in pages: names 1,024 and full entries 256 at a time, subjects 100,000.
+"""Pages of lists: 1,024 names, 256 full entries or 100,000 subjects per page.
 
-`pages` is a generator that is driven by whoever can send: it yields requests, takes pages, and knows when it is done.
-The next page starts where the window of the server ended, not where its entries ended: in a cluster, entries of a
-window can be missing because their servers did not answer.
+`pages` is a generator without I/O: it yields requests, receives pages, and ends after the last page. The next page
+starts at the previous offset plus the page's limit, not after its entries: in a cluster, entries of a page can be
+missing because their servers did not answer.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Page(Generic[I]):
     items: list[I]
     """Entries."""
     total: int
-    """Entries of the whole list, when the page was made."""
+    """Number of entries of the whole list, when the page was created."""
     offset: int
     """Number of the page's first entry."""
     limit: int
-    """Most entries that a page has."""
+    """Maximum number of entries of a page."""
     missing: list[str] = field(default_factory=list)
     """Names whose servers did not answer (clusters)."""
     offline: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Page(Generic[I]):
 
 
 class PagedReply(JsonStruct):
-    """What the reply to a list has around its entries."""
+    """Fields of a reply to a list, without the entries."""
 
     type: str = ""
     total: int = 0
@@ -49,7 +49,7 @@ class PagedReply(JsonStruct):
     offline: dict[str, str] | None = None
 
     def page(self, items: list[I] | None) -> Page[I]:
-        """Return the page with these entries; the server writes null for none."""
+        """Return the page with these entries; the server writes null for an empty list."""
         return Page(items or [], self.total, self.offset, self.limit, self.missing or [], self.offline or {})
 
 
@@ -68,7 +68,7 @@ class PagedRequest(Request[Page[I]]):
 
 
 def next_request(request: PagedRequest[I], page: Page[I]) -> PagedRequest[I] | None:
-    """Return the request for what follows `page`, None when nothing does."""
+    """Return the request for the page after `page`, None if there is none."""
     window = max(page.limit, len(page.items))
     following = page.offset + window
     if window == 0 or following >= page.total or following <= request.offset:
@@ -77,7 +77,7 @@ def next_request(request: PagedRequest[I], page: Page[I]) -> PagedRequest[I] | N
 
 
 def pages(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], None]:
-    """Yield the requests of a whole list; send each one's page in."""
+    """Yield the requests of a whole list; the caller sends in the page of each."""
     following: PagedRequest[I] | None = request
     while following is not None:
         page = yield following
@@ -85,7 +85,7 @@ def pages(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], None]
 
 
 def collect(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], list[I]]:
-    """Yield the requests of a whole list, send each one's page in; return all entries."""
+    """Yield the requests of a whole list; the caller sends in the page of each. Return all entries."""
     items: list[I] = []
     following: PagedRequest[I] | None = request
     while following is not None:

@@ -1,7 +1,7 @@
 """The body of a pull.
 
-A pull is no request with one reply: messages and statuses come to an inbox of its own, which is the business of
-`jetspark.flow`. So there is nothing to read here; what the statuses mean is `jetspark.jetstream.status`.
+A pull is not a request with one reply: messages and statuses come to an inbox, which `jetspark.flow` handles. So there
+is no reply to read here. `jetspark.jetstream.status` has the meaning of the statuses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_PRIORITY: Final = 9
 class PullRequest:
     """Ask a pull consumer for messages (ADR-13, ADR-42).
 
-    Making one raises ConfigError for what the server would refuse, or would take for something else.
+    The constructor raises ConfigError for values that the server would refuse or misread.
     """
 
     stream: str
@@ -33,25 +33,25 @@ class PullRequest:
     consumer: str
     """Name of the consumer."""
     batch: int = 1
-    """Most messages."""
+    """Maximum number of messages."""
     expires: timedelta | None = None
-    """How long the server keeps the request open; without it, until it is fulfilled."""
+    """How long the server keeps the pull open; None keeps it open until it is complete."""
     no_wait: bool = False
-    """End at once when there is nothing more; together with `expires` the server waits all the same."""
+    """Whether to end at once if there are no more messages; with `expires` the server still waits."""
     max_bytes: int | None = None
-    """Most bytes of all messages together."""
+    """Maximum bytes of all messages together."""
     idle_heartbeat: timedelta | None = None
-    """Heartbeat after so much silence; at most half of `expires`."""
+    """Time without a message after which the server sends a heartbeat; at most half of `expires`."""
     group: str | None = None
     """Priority group."""
     min_pending: int | None = None
-    """Overflow: serve only when so many messages are pending."""
+    """Policy overflow: serve the pull only if at least so many messages are pending."""
     min_ack_pending: int | None = None
-    """Overflow: serve only when so many messages wait for acknowledgement."""
+    """Policy overflow: serve the pull only if at least so many messages wait for acknowledgement."""
     id: str | None = None
-    """Pinned client: its id, as last received."""
+    """Policy pinned client: its id, as last received."""
     priority: int | None = None
-    """Prioritized: 0 (first) to 9."""
+    """Policy prioritized: 0 (first) to 9."""
 
     def __post_init__(self) -> None:
         """Check names and options."""
@@ -80,13 +80,13 @@ class PullRequest:
         return prefix + self.endpoint
 
     def payload(self) -> bytes:
-        """Return the request as JSON; never empty, as an empty one would not be checked by the server."""
+        """Return the request as JSON; never empty, as the server does not check an empty one."""
         return _payload(self)
 
 
 @lru_cache(maxsize=128)
 def _payload(request: PullRequest) -> bytes:
-    """Kept, as the same pulls are sent again and again."""
+    """Return the request as JSON; cached, because the same pulls are sent often."""
     return body(
         batch=request.batch,
         expires=request.expires,

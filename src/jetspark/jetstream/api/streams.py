@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 _STORE_FAILED: Final = (10049, "error creating store for stream")
 _STORE_PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
-"""Seconds before each further try to make a stream whose store the server could not make."""
+"""Seconds before each retry of a creation if the server could not create the stream's store."""
 _NO_PEERS: Final = 10005
 _PEER_PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 0.8)
-"""Seconds before each further try to place a stream: servers tell each other what they have once a second at most."""
+"""Seconds before each retry to place a stream: servers exchange their resources at most once a second."""
 
 
 class _AccountInfoReply(AccountInfo):
@@ -67,7 +67,7 @@ class _PurgeReply(PagedReply):
 
 @dataclass(frozen=True, slots=True)
 class AccountInfoRequest(Request[AccountInfo]):
-    """What the account uses and may use of JetStream."""
+    """Get the JetStream resources that the account uses, and its limits."""
 
     repeatable: ClassVar[bool] = True
 
@@ -77,7 +77,7 @@ class AccountInfoRequest(Request[AccountInfo]):
         return "INFO"
 
     def read(self, payload: bytes) -> AccountInfo:
-        """Read the reply. JetStreamNotEnabledForAccountError (10039) when the account has no JetStream."""
+        """Read the reply. JetStreamNotEnabledForAccountError (10039) if the account has no JetStream."""
         return narrow(read_reply(_AccountInfoReply, payload, self.endpoint), AccountInfo)
 
 
@@ -86,7 +86,7 @@ class _StreamConfigRequest(Request[StreamInfo]):
     config: StreamConfig
     """Configuration of the stream."""
     pedantic: bool = False
-    """The server refuses what it would otherwise correct (10157)."""
+    """Whether the server refuses values that it would otherwise correct (10157)."""
 
     def __post_init__(self) -> None:
         """Check the name."""
@@ -101,14 +101,14 @@ class _StreamConfigRequest(Request[StreamInfo]):
         return encode({**fields, "pedantic": True})
 
     def read(self, payload: bytes) -> StreamInfo:
-        """Read the reply: the stream as it is now."""
+        """Read the reply: the current stream."""
         return narrow(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
 
     def retry_pause(self, error: APIError, tries: int) -> float | None:
-        """Seconds to wait before the stream is asked for again; None where that is no use.
+        """Return the seconds to wait before a retry; None if a retry does not help.
 
-        The leader of a cluster that has just started places no replica on a server that has not told it yet what it
-        has, and answers 10005 with "peer offline". Nothing was changed, so it can be asked again.
+        In a cluster that has just started, the leader places no replica on a server that has not reported its resources
+        yet, and answers 10005 with "peer offline". Nothing was changed, so the request can be sent again.
         """
         if error.err_code == _NO_PEERS and "offline" in error.description:
             return _pause(tries, _PEER_PAUSES)
@@ -117,7 +117,7 @@ class _StreamConfigRequest(Request[StreamInfo]):
 
 @dataclass(frozen=True, slots=True)
 class StreamCreateRequest(_StreamConfigRequest):
-    """Make a stream. The same configuration again is no error; another one is StreamNameInUseError (10058)."""
+    """Create a stream. The same configuration again is not an error; another one is StreamNameInUseError (10058)."""
 
     @property
     def endpoint(self) -> str:
@@ -125,11 +125,11 @@ class StreamCreateRequest(_StreamConfigRequest):
         return f"STREAM.CREATE.{self.config.name}"
 
     def retry_pause(self, error: APIError, tries: int) -> float | None:
-        """Seconds to wait before the stream is asked for again; None where that is no use.
+        """Return the seconds to wait before a retry; None if a retry does not help.
 
-        nats-server clears up behind the last stream of an account after it has confirmed its deletion. A store that is
-        made at that moment may lose its directory, and the answer is 10049. Nothing was made, so it can be asked again.
-        So it can where servers of the cluster are not known yet (10005).
+        nats-server removes directories of an account's last stream after it has confirmed its deletion. A store that is
+        created at that moment may lose its directory, and the answer is 10049. Nothing was created, so the request can
+        be sent again. The same holds if servers of the cluster are not known yet (10005).
         """
         if (error.err_code, error.description) == _STORE_FAILED:
             return _pause(tries, _STORE_PAUSES)
@@ -138,7 +138,7 @@ class StreamCreateRequest(_StreamConfigRequest):
 
 @dataclass(frozen=True, slots=True)
 class StreamUpdateRequest(_StreamConfigRequest):
-    """Change a stream. The whole configuration is sent: what it leaves unset falls back to the server's default."""
+    """Update a stream. The whole configuration is sent: unset fields get the server's default."""
 
     @property
     def endpoint(self) -> str:
@@ -148,16 +148,16 @@ class StreamUpdateRequest(_StreamConfigRequest):
 
 @dataclass(frozen=True, slots=True)
 class StreamInfoRequest(Request[StreamInfo]):
-    """Configuration and state of a stream."""
+    """Get configuration and state of a stream."""
 
     repeatable: ClassVar[bool] = True
 
     stream: str
     """Name of the stream."""
     deleted_details: bool = False
-    """Tell the sequences that are gone."""
+    """Whether to include the deleted sequences."""
     subjects_filter: str | None = None
-    """Tell the number of messages of every subject that matches (the first page; `StreamSubjectsRequest` has all)."""
+    """Include the number of messages of each matching subject (the first page; `StreamSubjectsRequest` has all)."""
 
     def __post_init__(self) -> None:
         """Check name and filter."""
@@ -186,25 +186,25 @@ class StreamInfoPage:
     info: StreamInfo
     """The information; `info.state.subjects` is the page."""
     total: int
-    """Subjects that match, of all pages."""
+    """Number of matching subjects of all pages."""
     offset: int
     """Number of the page's first subject."""
     limit: int
-    """Most subjects that a page has."""
+    """Maximum number of subjects of a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSubjectsRequest(Request[StreamInfoPage]):
-    """Number of messages by subject, one page of it. `all_subjects` asks for all pages."""
+    """Get one page of the number of messages by subject. `all_subjects` requests all pages."""
 
     repeatable: ClassVar[bool] = True
 
     stream: str
     """Name of the stream."""
     subjects_filter: str = ">"
-    """Which subjects."""
+    """Filter of the subjects."""
     deleted_details: bool = False
-    """Tell the sequences that are gone."""
+    """Whether to include the deleted sequences."""
     offset: int = 0
     """Number of the first subject to get, in alphabetical order."""
 
@@ -227,7 +227,7 @@ class StreamSubjectsRequest(Request[StreamInfoPage]):
         )
 
     def read(self, payload: bytes) -> StreamInfoPage:
-        """Read one page. StreamNotFoundError (10059) when there is no such stream."""
+        """Read one page. StreamNotFoundError (10059) if there is no such stream."""
         reply = read_reply(_StreamReply, payload, self.endpoint)
         return StreamInfoPage(narrow(reply, StreamInfo), reply.total, reply.offset, reply.limit)
 
@@ -235,7 +235,7 @@ class StreamSubjectsRequest(Request[StreamInfoPage]):
 def all_subjects(
     request: StreamSubjectsRequest,
 ) -> Generator[StreamSubjectsRequest, StreamInfoPage, StreamInfo]:
-    """Yield the requests of all pages, send each one's page in; return the information with all subjects in it."""
+    """Yield the requests of all pages; the caller sends in each page. Return the information with all subjects."""
     page = yield request
     subjects = dict(page.info.state.subjects or {})
     while page.info.state.subjects and request.offset + len(page.info.state.subjects) < page.total:
@@ -269,10 +269,10 @@ class StreamDeleteRequest(Request[None]):
 
 @dataclass(frozen=True)
 class _StreamsRequest(PagedRequest[T]):
-    """Of all streams, or of those that store a subject."""
+    """Request about all streams, or those that capture a subject."""
 
     subject_filter: str | None = None
-    """Only streams that store a subject that matches."""
+    """Only streams that capture a matching subject."""
 
     def __post_init__(self) -> None:
         """Check the filter."""
@@ -286,7 +286,7 @@ class _StreamsRequest(PagedRequest[T]):
 
 @dataclass(frozen=True)
 class StreamNamesRequest(_StreamsRequest[str]):
-    """Names of the streams, at most 1,024 a page."""
+    """List the names of the streams, at most 1,024 per page."""
 
     @property
     def endpoint(self) -> str:
@@ -301,7 +301,7 @@ class StreamNamesRequest(_StreamsRequest[str]):
 
 @dataclass(frozen=True)
 class StreamListRequest(_StreamsRequest[StreamInfo]):
-    """Information on the streams, at most 256 a page."""
+    """List information on the streams, at most 256 per page."""
 
     @property
     def endpoint(self) -> str:
@@ -316,7 +316,7 @@ class StreamListRequest(_StreamsRequest[StreamInfo]):
 
 @dataclass(frozen=True, slots=True)
 class StreamPurgeRequest(Request[int]):
-    """Delete messages of a stream: all, or those of a filter, up to a sequence or all but the newest."""
+    """Delete messages of a stream: all, or those of a filter; before a sequence, or all but the newest."""
 
     stream: str
     """Name of the stream."""
@@ -325,7 +325,7 @@ class StreamPurgeRequest(Request[int]):
     seq: int | None = None
     """Only messages before that sequence."""
     keep: int | None = None
-    """Leave so many of the newest. Not together with `seq`."""
+    """Number of newest messages to keep. Not together with `seq`."""
 
     def __post_init__(self) -> None:
         """Check names and options."""
@@ -347,18 +347,18 @@ class StreamPurgeRequest(Request[int]):
         return body(filter=self.filter, seq=self.seq, keep=self.keep)
 
     def read(self, payload: bytes) -> int:
-        """Read the reply: how many messages are gone."""
+        """Read the reply: the number of deleted messages."""
         return read_reply(_PurgeReply, payload, self.endpoint).purged
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLeaderStepdownRequest(Request[None]):
-    """Let another server of the cluster lead a stream."""
+    """Move the leadership of a stream to another server of the cluster."""
 
     stream: str
     """Name of the stream."""
     placement: Placement | None = None
-    """Where the new leader should be."""
+    """Placement of the new leader."""
 
     def __post_init__(self) -> None:
         """Check the name."""
@@ -370,7 +370,7 @@ class StreamLeaderStepdownRequest(Request[None]):
         return f"STREAM.LEADER.STEPDOWN.{self.stream}"
 
     def payload(self) -> bytes:
-        """Return the placement as JSON, nothing when there is none."""
+        """Return the placement as JSON, empty if there is none."""
         return body(placement=self.placement)
 
     def read(self, payload: bytes) -> None:

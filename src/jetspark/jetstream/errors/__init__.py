@@ -1,9 +1,9 @@
-"""The one error tree.
+"""The error tree.
 
-- `jetspark.wire.errors`: its root, the connection, time-outs and the caller's own mistakes;
-- `api`: what the JetStream API answers, by its error number;
-- `status`: what a consumer answers to a pull, or a stream to a direct get, instead of messages;
-- `subscribing`: why a subscription cannot be bound, and what is missing in one.
+- `jetspark.wire.errors`: its root, the connection, timeouts and wrong arguments;
+- `api`: errors that the JetStream API answers, by their number;
+- `status`: errors of a consumer that answers a pull, or a stream that answers a direct get, with a status;
+- `subscribing`: a subscription that cannot be bound, and missing deliveries.
 """
 
 from jetspark.jetstream.errors.api import (

@@ -1,7 +1,7 @@
 """Errors that the JetStream API reports in its replies (ADR-7).
 
-The identity of such an error is its `err_code`, then its `code`; the description is for people and changes between
-servers. Which class a number becomes is said in `codes`, what mends it in `hints`.
+An error is identified by its `err_code`, or else by its `code`; descriptions differ between servers. `codes` maps the
+numbers to classes, `hints` to hints how to fix the error.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class APIError(Error, RuntimeError):
     code
         Class of the error, as in HTTP: 400, 404, 500, 503.
     err_code
-        JetStream's number of the error, 0 when the server gave none.
+        JetStream's number of the error, 0 if the server gave none.
     description
-        Text of the server. Not an identity: compare `err_code`.
+        Text of the server. Do not compare it: compare `err_code`.
     where
         Subject of the request, without its prefix, or the subject of the publish.
     """
@@ -91,19 +91,19 @@ class APIError(Error, RuntimeError):
 
 
 class NotFoundError(APIError, LookupError):
-    """Something that the request names is not there (404)."""
+    """An object that the request names does not exist (404)."""
 
 
 class BadRequestError(APIError, ValueError):
-    """The server takes the request for wrong (400)."""
+    """The request is wrong (400)."""
 
 
 class JetStreamUnavailableError(APIError, ConnectionError):
-    """JetStream cannot answer now (503): no leader, no quorum. Asking again later may help."""
+    """JetStream cannot answer now (503): no leader, no quorum. A later retry may work."""
 
 
 class JetStreamNotEnabledError(APIError, ConnectionError):
-    """The server, or the domain asked for, has no JetStream (10076, or nobody answers)."""
+    """The server or the requested domain has no JetStream (10076, or no server answers)."""
 
 
 class JetStreamNotEnabledForAccountError(JetStreamNotEnabledError, PermissionError):
@@ -111,7 +111,7 @@ class JetStreamNotEnabledForAccountError(JetStreamNotEnabledError, PermissionErr
 
 
 class RequiredAPILevelError(APIError, NotImplementedError):
-    """The server is too old for what the request needs (10185)."""
+    """The server is too old for the request (10185)."""
 
 
 class InsufficientResourcesError(APIError, OSError):
@@ -119,7 +119,7 @@ class InsufficientResourcesError(APIError, OSError):
 
 
 class TooManyRequestsError(APIError):
-    """The stream is flooded, or too many batches are open (429)."""
+    """The stream gets too many requests, or too many batches are open (429)."""
 
 
 class StreamNotFoundError(NotFoundError):
@@ -131,15 +131,15 @@ class StreamNameInUseError(APIError, ValueError):
 
 
 class StreamConfigError(APIError, ValueError):
-    """The stream's configuration is refused, or may not be changed so (10052 and others)."""
+    """The stream's configuration is refused, or may not be changed in this way (10052 and others)."""
 
 
 class SubjectOverlapError(StreamConfigError):
-    """Another stream takes some of these subjects already (10065)."""
+    """Another stream already captures some of these subjects (10065)."""
 
 
 class StreamSealedError(APIError, PermissionError):
-    """The stream is sealed: nothing goes in or out (10109)."""
+    """The stream is sealed: messages can neither be added nor deleted (10109)."""
 
 
 class StreamOfflineError(JetStreamUnavailableError):
@@ -151,11 +151,11 @@ class StreamStoreFailedError(APIError, OSError):
 
 
 class MaximumStreamsError(APIError):
-    """The account has as many streams as it may (10027)."""
+    """The account has reached its maximum number of streams (10027)."""
 
 
 class MaximumConsumersError(APIError):
-    """The stream or the account has as many consumers as it may (10026)."""
+    """The stream or the account has reached its maximum number of consumers (10026)."""
 
 
 class MessageNotFoundError(NotFoundError):
@@ -171,7 +171,7 @@ class ConsumerNotFoundError(NotFoundError):
 
 
 class ConsumerDoesNotExistError(ConsumerNotFoundError):
-    """An update was asked for and there is no such consumer (10149)."""
+    """A consumer to update does not exist (10149)."""
 
 
 class ConsumerExistsError(APIError, ValueError):
@@ -183,7 +183,7 @@ class ConsumerNameInUseError(ConsumerExistsError):
 
 
 class ConsumerCreateError(APIError, ValueError):
-    """The consumer could not be created or changed (10012), for instance for a field that may not change."""
+    """The consumer could not be created or changed (10012), for instance because of a field that may not change."""
 
 
 class ConsumerConfigError(APIError, ValueError):
@@ -191,7 +191,7 @@ class ConsumerConfigError(APIError, ValueError):
 
 
 class WorkQueueConsumerError(ConsumerConfigError):
-    """A work-queue stream does not take this consumer: a message has one consumer there (10084, 10098 to 10101)."""
+    """A work-queue stream refuses this consumer: each message may have only one (10084, 10098 to 10101)."""
 
 
 class ConsumerOfflineError(JetStreamUnavailableError):
@@ -203,7 +203,7 @@ class InvalidPriorityGroupError(APIError, ValueError):
 
 
 class PublishExpectationError(APIError, ValueError):
-    """The message was not stored, because the stream is not as its headers expect."""
+    """The message was not stored, because an expectation in its headers is not met."""
 
 
 class WrongStreamError(PublishExpectationError):
@@ -211,33 +211,33 @@ class WrongStreamError(PublishExpectationError):
 
 
 class WrongLastMsgIdError(PublishExpectationError):
-    """The last message id is another one than expected (10070)."""
+    """The last message id is not the expected one (10070)."""
 
 
 class WrongLastSequenceError(PublishExpectationError):
-    """The last sequence of stream or subject is another one than expected (10071, 10164)."""
+    """The last sequence of stream or subject is not the expected one (10071, 10164)."""
 
     @property
     def last_sequence(self) -> int | None:
-        """The sequence that the server has, None when its text does not tell it."""
+        """The server's last sequence, None if its text does not contain it."""
         match = _SEQUENCE.search(self.description)
         return int(match[1]) if match else None
 
 
 class DuplicateInProcessError(APIError):
-    """A message with that id is just being stored by the servers of a replicated stream (10158).
+    """The servers of a replicated stream are storing a message with the same id at the moment (10158).
 
-    It was not stored a second time; whether the first one will be is not known yet. Sent again a moment later, the
-    message is acknowledged as a duplicate, or stored.
+    This message was not stored. It is not known yet whether the first one will be. If the message is sent again a
+    moment later, it is acknowledged as a duplicate, or stored.
     """
 
 
 class MessageTTLDisabledError(APIError, ValueError):
-    """The message has a time to live and the stream does not allow one (10166)."""
+    """The message has a time to live, but the stream does not allow it (10166)."""
 
 
 class MessageTTLInvalidError(APIError, ValueError):
-    """The message's time to live is no number of seconds from 1, duration or `never` (10165)."""
+    """The message's time to live is not a number of seconds from 1, a duration or `never` (10165)."""
 
 
 class RollupError(APIError, ValueError):
@@ -245,28 +245,28 @@ class RollupError(APIError, ValueError):
 
 
 class CounterError(APIError, ValueError):
-    """The counter message is wrong or the stream does not count (10168 to 10172)."""
+    """The counter message is wrong, or the stream has no counters (10168 to 10172)."""
 
 
 class ScheduleError(APIError, ValueError):
-    """The schedule of the message is wrong or the stream does not schedule (10188 to 10192, 10203, 10212, 10223)."""
+    """The schedule of the message is wrong or not allowed by the stream (10188 to 10192, 10203, 10212, 10223)."""
 
 
 class BatchError(APIError, ValueError):
-    """The batch is refused as a whole; nothing of it was stored (10174 to 10211)."""
+    """The whole batch is refused; none of its messages was stored (10174 to 10211)."""
 
 
 class AtomicPublishDisabledError(BatchError):
-    """The stream does not take atomic batches (10174)."""
+    """The stream does not allow atomic batches (10174)."""
 
 
 class IncompleteBatchError(BatchError):
-    """A message of the batch is missing, or the batch was dropped after ten idle seconds (10176)."""
+    """A message of the batch is missing, or the batch was dropped after ten seconds without a message (10176)."""
 
 
 class BatchTooLargeError(BatchError):
-    """The batch has more messages than the server takes (10199)."""
+    """The batch has more messages than the server accepts (10199)."""
 
 
 class DuplicateInBatchError(BatchError):
-    """A message id of the batch is in the stream, or twice in the batch (10201)."""
+    """A message id of the batch is already in the stream, or twice in the batch (10201)."""

@@ -1,4 +1,4 @@
-"""From the number of a JetStream API error to its class: the only place that knows."""
+"""The only mapping from the number of a JetStream API error to its class."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ _CLASSES: Final[dict[int, type[APIError]]] = {
     10210: TooManyRequestsError,
     10211: TooManyRequestsError,
 }
-# First and last number of a run, both included. Numbers named one by one above keep their class.
+# First and last number of a range, both included. Numbers listed above keep their class.
 _RUNS: Final[tuple[tuple[int, int, type[APIError]], ...]] = (
     (10016, 10020, ConsumerConfigError),
     (10021, 10024, StreamConfigError),
@@ -175,6 +175,6 @@ _BY_CODE: Final[dict[int, type[APIError]]] = {
 
 
 def api_error(code: int, err_code: int = 0, description: str = "", *, where: str = "") -> APIError:
-    """Make the error of a reply, of the class that its `err_code` names, else its `code`."""
+    """Create the error of a reply; its class is chosen by `err_code`, or else by `code`."""
     cls = _CLASSES.get(err_code) or _BY_CODE.get(code, APIError)
     return cls(code, err_code, description, where=where)

@@ -1,4 +1,4 @@
-"""What mends an error of the JetStream API, by its number. One short clause each, in the imperative."""
+"""Hints how to fix an error of the JetStream API, by its number. Each is one short clause in the imperative."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Errors made from a status message: what a consumer answers to a pull, or a stream to a direct get.
+"""Errors for status messages: answers of a consumer to a pull, or of a stream to a direct get.
 
-Which status of a pull becomes which class is decided by the table in `jetspark.jetstream.status`.
+The table in `jetspark.jetstream.status` maps the statuses of a pull to these classes.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ __all__ = [
 
 
 class StatusError(Error, RuntimeError):
-    """A status that says that something went wrong.
+    """A status that reports an error.
 
     Attributes
     ----------
     code
         Three-digit code.
     description
-        Text of the server, empty when it sent none.
+        Text of the server, empty if it sent none.
     where
-        What was asked for, empty when that is not known.
+        Description of the request, empty if not known.
     """
 
     def __init__(self, code: int, description: str = "", *, where: str = "") -> None:
@@ -46,15 +46,15 @@ class StatusError(Error, RuntimeError):
 
 
 class BadPullRequestError(StatusError, ValueError):
-    """The server could not make sense of the pull (400): wrong values or a missing priority group."""
+    """The server refused the pull (400): wrong values or a missing priority group."""
 
 
 class PullLimitExceededError(StatusError, ValueError):
-    """The pull asks for more than the consumer's max_batch, max_expires, max_bytes or max_waiting allow (409)."""
+    """The pull exceeds the consumer's max_batch, max_expires, max_bytes or max_waiting (409)."""
 
 
 class MessageExceedsMaxBytesError(StatusError, ValueError):
-    """The next message is larger than the pull's `max_bytes`, which has to be raised for it to come (409)."""
+    """The next message is larger than the pull's `max_bytes`; use a larger value to receive it (409)."""
 
 
 class ConsumerDeletedError(StatusError, LookupError):
@@ -62,15 +62,15 @@ class ConsumerDeletedError(StatusError, LookupError):
 
 
 class ConsumerIsPushError(StatusError, TypeError):
-    """The consumer pushes and cannot be pulled from (409)."""
+    """The consumer is a push consumer and cannot be pulled from (409)."""
 
 
 class LeadershipChangeError(StatusError, ConnectionError):
-    """Another server took the consumer over; the pull is gone (409)."""
+    """Another server became the leader of the consumer; the pull has ended (409)."""
 
 
 class ServerShutdownError(StatusError, ConnectionError):
-    """The server goes down; the pull is gone (409)."""
+    """The server shuts down; the pull has ended (409)."""
 
 
 class PinIdMismatchError(StatusError):
@@ -78,16 +78,16 @@ class PinIdMismatchError(StatusError):
 
 
 class NoConsumerResponseError(StatusError, NoRespondersError):
-    """Nobody answers the pull (503): the consumer is gone, or no server can serve it at the moment."""
+    """No server answers the pull (503): the consumer is gone, or no server can serve it at the moment."""
 
 
 class NoDirectGetError(StatusError, NoRespondersError):
-    """Nobody answers the direct get (503): there is no such stream, or it does not set `allow_direct`."""
+    """No server answers the direct get (503): there is no such stream, or it does not set `allow_direct`."""
 
 
 class DirectGetRequestError(StatusError, ValueError):
-    """The server could not make sense of the direct get (408)."""
+    """The server refused the direct get as wrong (408)."""
 
 
 class TooManyResultsError(StatusError, ValueError):
-    """The subjects of a direct get match more than the server answers at once, 1,024 (413)."""
+    """A direct get matches more subjects than the server allows, 1,024 (413)."""

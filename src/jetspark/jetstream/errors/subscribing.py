@@ -1,6 +1,6 @@
-"""Errors of the subscribe workflow (ADR-15): no stream, a consumer that cannot be bound to, missing deliveries.
+"""Errors of the subscribe workflow (ADR-15): no stream, a consumer that does not match, missing deliveries.
 
-All of `BindingError` say that the consumer exists and is not what was asked for; nothing was created or changed.
+Each `BindingError` means that the consumer exists and does not match the subscription; nothing was created or changed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = [
 
 
 class NoMatchingStreamError(Error, LookupError):
-    """No stream, or more than one, stores the subject of a subscription (STR-02).
+    """No stream, or more than one, captures the subject of a subscription (STR-02).
 
     Attributes
     ----------
     subject
-        What was looked for.
+        Subject of the subscription.
     streams
-        Names of the streams that store some of it, empty when none does.
+        Names of the matching streams, empty if there are none.
     """
 
     def __init__(self, message: str = "", *, subject: str = "", streams: tuple[str, ...] = ()) -> None:
@@ -42,7 +42,7 @@ class NoMatchingStreamError(Error, LookupError):
 
 
 class BindingError(Error, ValueError):
-    """The consumer exists, and a subscription like that cannot be bound to it.
+    """The consumer exists, but the subscription cannot bind to it.
 
     Attributes
     ----------
@@ -57,19 +57,19 @@ class BindingError(Error, ValueError):
 
 
 class ConsumerAlreadyBoundError(BindingError):
-    """Somebody else listens to the push consumer, and it has no deliver group to share with (BND-05)."""
+    """Another subscription is bound to the push consumer, which has no deliver group (BND-05)."""
 
 
 class DeliverGroupRequiredError(BindingError):
-    """The consumer has a deliver group, and the subscription names no queue (BND-06)."""
+    """The consumer has a deliver group, but the subscription has no queue (BND-06)."""
 
 
 class DeliverGroupMismatchError(BindingError):
-    """The consumer has another deliver group than the queue of the subscription (BND-06)."""
+    """The consumer's deliver group is not the queue of the subscription (BND-06)."""
 
 
 class DeliverGroupMissingError(BindingError):
-    """The subscription names a queue, and the consumer has no deliver group (BND-06)."""
+    """The subscription has a queue, but the consumer has no deliver group (BND-06)."""
 
 
 class QueueFeatureError(BindingError):
@@ -77,24 +77,24 @@ class QueueFeatureError(BindingError):
 
 
 class SubjectMismatchError(BindingError):
-    """The consumer filters for another subject than the one subscribed to (BND-07)."""
+    """The consumer's filter is not the subject of the subscription (BND-07)."""
 
 
 class NotPullConsumerError(BindingError, TypeError):
-    """The consumer pushes, and a pull consumer is needed (BND-08)."""
+    """The consumer is a push consumer, but a pull consumer is needed (BND-08)."""
 
 
 class NotPushConsumerError(BindingError, TypeError):
-    """The consumer is pulled from, and a push consumer is needed (BND-08)."""
+    """The consumer is a pull consumer, but a push consumer is needed (BND-08)."""
 
 
 class ConsumerConfigMismatchError(BindingError):
-    """The consumer is configured in another way than asked for; an existing consumer is not changed (BND-09).
+    """The consumer's configuration differs from the requested one; an existing consumer is not changed (BND-09).
 
     Attributes
     ----------
     differences
-        Name of each field that differs, with the value asked for and the value that the consumer has.
+        Name of each field that differs, with the requested value and the value of the consumer.
     """
 
     def __init__(
@@ -110,17 +110,16 @@ class ConsumerConfigMismatchError(BindingError):
 
 
 class ConsumerSequenceMismatchError(Error, RuntimeError):
-    """Deliveries of a push consumer are missing (GAP-01, GAP-02). The subscription goes on.
+    """Deliveries of a push consumer are missing (GAP-01, GAP-02). The subscription continues.
 
     Attributes
     ----------
     expected
-        Consumer sequence that should have come next.
+        Consumer sequence that was expected next.
     got
-        Consumer sequence that came, or that the heartbeat names as the last one.
+        Consumer sequence that arrived, or that the heartbeat reports as the last one.
     stream_sequence
-        Stream sequence of the last message that came before the gap: reading again starts behind it. 0 when there
-        was none.
+        Stream sequence of the last message before the gap; a new read should start after it. 0 if there was none.
     """
 
     def __init__(self, message: str = "", *, expected: int = 0, got: int = 0, stream_sequence: int = 0) -> None:
@@ -131,4 +130,4 @@ class ConsumerSequenceMismatchError(Error, RuntimeError):
 
 
 class ConsumerResettingError(Error, RuntimeError):
-    """An ordered subscription is making its next consumer at the moment; there is none to ask about (ORD-09)."""
+    """An ordered subscription is creating its next consumer, so there is no consumer info now (ORD-09)."""

@@ -1,15 +1,15 @@
-"""Whole buffers of the NATS protocol at once: where each frame lies, without Python work per message.
+"""Decode a whole buffer of the NATS protocol: find the positions of all frames, without Python work per message.
 
-1. Every line start is a byte after a line feed; those that read `MSG ` or `HMSG ` are candidates.
-2. The sizes are the last one or two numbers of the candidate's line: parsed for all of them at once.
-3. The chain must close: each frame's end is the next one's start. Where it does not, either control lines (PING, INFO)
-   lie in between, or the candidate was a piece of a payload. Those places are walked one by one, by the scalar parser's
-   own functions.
+1. Each line starts after a line feed. Lines that begin with `MSG ` or `HMSG ` are candidates.
+2. The sizes are the last one or two numbers of a candidate's line. They are parsed for all candidates at once.
+3. The frames must form a chain: the end of each frame is the start of the next. If a candidate does not start there,
+   there are other control lines (PING, INFO) between, or the candidate is part of a payload. The functions of the
+   scalar parser read these positions one by one.
 
 The scalar parser is the reference. For the same bytes, `decode` followed by `lines` gives the same frames and the same
-rest, or raises `ProtocolError` where the scalar parser does; `decode` alone does not look at subjects, replies and
-subscription ids. It gives all or nothing: the good frames before a fault, which the scalar parser gives one by one
-before it raises, are not given.
+rest, or raises `ProtocolError` where the scalar parser does. `decode` alone does not check subjects, replies and
+subscription ids. It gives all frames or none: unlike the scalar parser, it does not give the good frames before a
+fault.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _MAX_BUFFER: Final = 2**31 - 1  # offsets of Arrow's binary arrays have 32 bits
 
 @dataclass(slots=True)
 class _Candidates:
-    """Lines that look like a message's, in order, with what their last words say."""
+    """Lines that look like control lines of messages, in order, with the sizes in their last words."""
 
     feeds: Index  # every line feed of the buffer
     start: Index
     line_end: Index
     header_size: Index
-    end: Index  # of the frame, behind its last line feed
-    good: NDArray[np.bool_]  # the fast reading holds
+    end: Index  # of the frame, after its last line feed
+    good: NDArray[np.bool_]  # the sizes were parsed and are valid
 
 
 @dataclass(eq=False)
@@ -77,11 +77,11 @@ class FrameTable:
     controls
         Other frames, each with the number of messages before it.
     consumed
-        Bytes up to the end of the last complete frame: where the next buffer begins.
+        Bytes up to the end of the last complete frame; the next buffer must begin there.
     needed
-        Bytes that the incomplete frame behind `consumed` takes in all; 0 when it is not known or there is none.
+        Total bytes of the incomplete frame that follows `consumed`; 0 if not known, or if there is none.
     run
-        The run that all messages are of, if there is one.
+        The run that contains all messages, if there is one.
     """
 
     buffer: pa.Buffer
@@ -103,7 +103,7 @@ class FrameTable:
 
     @cached_property
     def payload(self) -> Index:
-        """Where the payloads begin, int64 (n,)."""
+        """Start positions of the payloads, int64 (n,)."""
         return self.body + self.header_size
 
     @cached_property
@@ -120,7 +120,7 @@ class FrameTable:
         return read_lines(self.buffer, self.start, self.line_end)
 
     def select(self, rows: NDArray[np.bool_]) -> FrameTable:
-        """The messages where `rows` is true; the controls are left behind."""
+        """Return the messages for which `rows` is true, without the controls."""
         return FrameTable(
             self.buffer,
             self.start[rows],
@@ -132,33 +132,33 @@ class FrameTable:
         )
 
     def head(self, rows: int) -> FrameTable:
-        """The first messages."""
+        """Return the first `rows` messages, without the controls."""
         start, line_end, header_size, end = (
             column[:rows] for column in (self.start, self.line_end, self.header_size, self.end)
         )
         return FrameTable(self.buffer, start, line_end, header_size, end, [], self.consumed)
 
     def copied(self) -> FrameTable:
-        """The same messages in a buffer of their own."""
+        """Return the same messages in a copy of the buffer, without the controls."""
         raw = pa.py_buffer(bytes(contents(self.buffer)))
         return FrameTable(raw, self.start, self.line_end, self.header_size, self.end, [], self.consumed)
 
     def payloads(self) -> pa.BinaryArray:
-        """Payload column, copied out of the buffer."""
+        """Return the payload column, copied from the buffer."""
         if (run := self.run) is not None:
             data = np.frombuffer(contents(self.buffer), np.uint8)
             return gather_rows(data, run.start + run.line_end + 2, run.end - run.line_end - 2, run.length, run.count)
         return gather_spans(self.buffer, self.payload, self.end)
 
     def message(self, row: int) -> Msg:
-        """One message as the scalar parser gives it."""
+        """Return one message as the scalar parser gives it."""
         view = contents(self.buffer)
         line = parse_message_line(bytes(view[int(self.start[row]) : int(self.line_end[row])]), NO_LIMITS)
         body, payload, end = int(self.body[row]), int(self.payload[row]), int(self.end[row])
         return Msg(line.subject, line.sid, line.reply, bytes(view[body:payload]), bytes(view[payload:end]))
 
     def frames(self) -> Iterator[Frame]:
-        """All frames in order, as the scalar parser gives them."""
+        """Yield all frames in order, as the scalar parser gives them."""
         done = 0
         for before, control in self.controls:
             for row in range(done, before):
@@ -177,7 +177,7 @@ def decode(buffer: pa.Buffer, limits: Limits = Limits()) -> FrameTable:  # noqa:
     buffer
         At most 2 GiB. The table keeps it alive; it must not change while the table is used.
     limits
-        What is taken for possible.
+        Largest line and frame; a larger one is a ProtocolError.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _search(buffer: pa.Buffer, data: Bytes, limits: Limits) -> FrameTable:
 
 
 def _table_of(runs: list[Run], buffer: pa.Buffer, needed: int) -> FrameTable:
-    """The messages of runs that the buffer begins with."""
+    """Return the messages of the runs at the start of the buffer."""
     start = _concatenated([run.starts() for run in runs])
     counts = [run.count for run in runs]
     if len(runs) == 1:
@@ -218,7 +218,7 @@ def _table_of(runs: list[Run], buffer: pa.Buffer, needed: int) -> FrameTable:
 
 
 def _joined(front: FrameTable, rest: FrameTable, at: int) -> FrameTable:
-    """One table of two, the second of which was found in the buffer from `at` on."""
+    """Join two tables; the second one was found in the buffer from `at` on."""
     return FrameTable(
         front.buffer,
         _concatenated([front.start, rest.start + at]),
@@ -243,7 +243,7 @@ def _find_candidates(data: Bytes, limits: Limits) -> _Candidates:
     if len(feeds):
         starts[0] = 0
         starts[1:] = feeds[:-1] + 1
-    # A shorter line is no message; and a word may be read from each start that is left.
+    # A shorter line is not a message. In longer lines, a 64-bit word can be read at the start.
     long_enough = feeds - starts > _SHORTEST
     starts, ends = starts[long_enough], feeds[long_enough] - 1
     head = words[starts]
@@ -266,7 +266,7 @@ def _find_candidates(data: Bytes, limits: Limits) -> _Candidates:
 
 
 class _Chain:
-    """Walks from frame to frame; runs of candidates that follow on each other are taken as a whole."""
+    """Walk from frame to frame; takes a series of adjacent candidates in one step."""
 
     def __init__(self, buffer: pa.Buffer, data: Bytes, candidates: _Candidates, limits: Limits) -> None:
         self._buffer = buffer
@@ -289,7 +289,7 @@ class _Chain:
         return FrameTable(self._buffer, start, line_end, header_size, end, self._controls, at, self._needed)
 
     def _rows(self) -> NDArray[np.bool_] | slice:
-        """The candidates that lie on the chain."""
+        """Return the candidates that are on the chain."""
         if len(self._firsts) < 2:
             return slice(self._firsts[0], self._stops[0]) if self._firsts else slice(0, 0)
         steps = np.zeros(len(self._all.start) + 1, np.int8)
@@ -298,10 +298,10 @@ class _Chain:
         return np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)
 
     def _walk(self) -> int:
-        """Collect the runs on the chain; returns where the last complete frame ends."""
+        """Collect the runs on the chain; return where the last complete frame ends."""
         found, size, count = self._all, len(self._data), len(self._all.start)
-        # Candidate i hands over to i + 1; runs end where it does not. For each run: its last row, the first row that
-        # may follow, where that stands, and its run.
+        # A run is a series of candidates, each of which starts at the end of the one before. Computed for each run:
+        # its last row, the first row that may follow, the start of this row, and the run of this row.
         joined = (found.end[:-1] == found.start[1:]) & found.good[:-1] & found.good[1:]
         last_rows = np.append(np.flatnonzero(~joined), max(count - 1, 0))
         following = np.searchsorted(found.start, found.end[last_rows]) if count else last_rows
@@ -320,14 +320,14 @@ class _Chain:
                 at = step
             if row == count:
                 break
-            # A line begins at `at`, and so does the row's: nothing but lines was passed.
+            # The row starts exactly at `at`, because the loop above passed only whole lines.
             last = lasts[run]
             if not found.good[row]:
                 self._read_one(row)
                 nexts[run] = int(np.searchsorted(found.start, found.end[row]))
                 next_runs[run] = int(np.searchsorted(last_rows, nexts[run]))
                 next_starts[run] = int(starts[nexts[run]])
-            # Only the last of a run can be cut off: the others end where a later one starts.
+            # Only the last frame of a run can be incomplete: the others end where the next one starts.
             stop = last + (found.end[last] <= size)
             if stop > row:
                 self._firsts.append(row)
@@ -341,7 +341,7 @@ class _Chain:
         return at
 
     def _read_one(self, row: int) -> None:
-        """A candidate that the fast way could not read and that lies on the chain: the scalar parser's reading."""
+        """Read a candidate on the chain with the scalar parser, as the fast path could not read it."""
         found = self._all
         start, line_end = int(found.start[row]), int(found.line_end[row])
         line = parse_message_line(self._line(start, line_end + 1), self._limits)
@@ -350,14 +350,14 @@ class _Chain:
         found.good[row] = True
 
     def _await(self, row: int) -> None:
-        """A frame that is not complete: a wrong control line is refused before its payload has come."""
+        """Handle an incomplete frame: check its control line now, before the payload has arrived."""
         found = self._all
         start = int(found.start[row])
         parse_message_line(bytes(self._view[start : int(found.line_end[row])]), self._limits)
         self._needed = int(found.end[row]) - start
 
     def _other_line(self, at: int) -> int:
-        """Read the control line at a position; returns where it ends, or the position itself when it is cut off."""
+        """Read the control line at a position; return where it ends, or the position itself if it is incomplete."""
         feed = self._find_feed(at)
         if feed < 0:
             if len(self._data) - at > self._limits.line + 1:  # one may be the carriage return
@@ -378,7 +378,7 @@ class _Chain:
         return int(self._all.feeds[position]) if position < len(self._all.feeds) else -1
 
     def _line(self, at: int, feed: int) -> bytes:
-        """The control line between its start and its line feed."""
+        """Return the control line between its start and its line feed."""
         line = bytes(self._view[at:feed])
         if not line.endswith(b"\r"):
             raise ProtocolError(f"a line feed without a carriage return behind {line[:120]!r}")
@@ -387,7 +387,7 @@ class _Chain:
         return line[:-1]
 
     def _check_line_ends(self, start: Index, line_end: Index, end: Index) -> None:
-        """Behind each payload stands a line end."""
+        """Check that a line end follows each payload."""
         if not len(end):
             return
         pairs = np.ndarray((len(self._data) - 1,), dtype="<u2", buffer=self._data.data, strides=(1,))

@@ -1,7 +1,7 @@
-"""Arrow columns to the bytes of PUB and HPUB: every frame of a record batch is joined in C++.
+"""Encode Arrow columns as PUB and HPUB frames: Arrow joins all frames of a record batch in C++.
 
-The result is a binary array whose value buffer is what goes to the socket; its offsets say where each frame begins, so
-that a sender can stop and go on at any row.
+The result is a binary array. Its value buffer holds the bytes for the socket. Its offsets say where each frame begins,
+so that a sender can stop and continue at any row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OVERHEAD: Final = 40
 
 
 def frame_bytes_bound(subjects: pa.Array, payloads: pa.Array, reply_length: int, headers: pa.Array | None) -> pa.Array:
-    """Upper bound of the bytes that each row's frame takes, int64 (n,), without building it."""
+    """Return an upper bound of the bytes of each row's frame, int64 (n,), without building the frame."""
     total = pc.add(_length(subjects), _length(payloads))
     if headers is not None:
         total = pc.add(total, _length(headers))
@@ -43,11 +43,11 @@ def encode_publishes(
     subjects
         binary (n,), checked by the caller, no nulls.
     replies
-        binary (n,), no nulls; empty where there is none.
+        binary (n,), no nulls; empty for a row without a reply.
     payloads
         binary (n,); null is an empty payload.
     headers
-        binary (n,) of whole header blocks, null where a row has none; None when no row has any.
+        binary (n,) of whole header blocks, null for a row without headers; None if no row has headers.
 
     Returns
     -------
@@ -95,5 +95,5 @@ def _join(*pieces: pa.Array | bytes) -> pa.BinaryArray:
 
 
 def row_offsets(frames: pa.BinaryArray) -> Index:
-    """Where each frame begins in the value buffer and where the last one ends, int64 (n + 1,)."""
+    """Return where each frame begins in the value buffer, and where the last one ends, int64 (n + 1,)."""
     return offsets_of(frames)

@@ -1,9 +1,9 @@
-"""Header blocks of many messages at once: to a `map<string, list<string>>` column and back.
+"""Convert the header blocks of many messages to a `map<string, list<string>>` column and back.
 
-Reading finds every line and its first colon in one pass over the blocks laid one behind the other. Blocks with
-something unusual among them (bytes that are not UTF-8, line feeds without a carriage return, long runs of blanks) are
-read by the scalar parser instead, row by row: both give the same, save that Arrow strings cannot hold surrogates, so
-that bytes that are not UTF-8 become U+FFFD.
+The decoder concatenates the blocks and finds every line and its first colon in one pass. If one block is unusual (bytes
+that are not UTF-8, line feeds without a carriage return, many blanks), the scalar parser reads all blocks, row by row.
+Both give the same result. One difference to `headers.parse`: Arrow strings cannot hold surrogates, so bytes that are
+not UTF-8 become U+FFFD.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from jetspark.wire.vector.words import Bytes, Index, find_byte, gather_spans, pa
 __all__ = ["HEADERS_TYPE", "decode_headers", "encode_headers"]
 
 HEADERS_TYPE: Final = pa.map_(pa.string(), pa.list_(pa.field("element", pa.string())))
-"""Arrow type of a headers column: null where a message has no header block."""
+"""Arrow type of a headers column: null for a message without a header block."""
 
 _LF: Final = 10
 _CR: Final = 13
 _COLON: Final = 58
-_BLANKS: Final = 4  # blanks around a value that are cut before the scalar parser has to help
+_BLANKS: Final = 4  # with more blanks around a value, the scalar parser reads the blocks
 _KEY: Final = "^[!-9;-~]+$"
 _BREAK: Final = "[\r\n]"
 
@@ -38,7 +38,7 @@ def decode_headers(blocks: pa.BinaryArray, present: NDArray[np.bool_]) -> pa.Map
     Parameters
     ----------
     blocks
-        binary (n,), each with its version line; empty where a message has none.
+        binary (n,), each with its version line; empty for a message without headers.
     present
         bool (n,), whether there is a block.
     """
@@ -57,7 +57,7 @@ def decode_headers(blocks: pa.BinaryArray, present: NDArray[np.bool_]) -> pa.Map
 
 
 def _find_lines(offsets: Index, data: Bytes) -> tuple[Index, Index, Index, Index, Index] | None:
-    """Row, key start, colon, value start and value end of each key and value line; None for the unusual."""
+    """Return row, key start, colon, value start and value end of each header line; None if a block is unusual."""
     feeds = find_byte(data, _LF)
     blocks_end = offsets[1:][offsets[1:] > offsets[:-1]]
     if not (np.all(data[feeds - 1] == _CR) and np.all(data[blocks_end - 1] == _LF)):
@@ -133,23 +133,23 @@ def encode_headers(
     Parameters
     ----------
     headers
-        `map<string, list<string>>` or `map<string, string>` (n,), or None. A null row has no headers; neither has a
-        key with an empty list.
+        `map<string, list<string>>` or `map<string, string>` (n,), or None. A null row has no headers; a key with an
+        empty list gives no header.
     message_ids
-        string (n,) for `Nats-Msg-Id`, or None; a null row gets none.
+        string (n,) for `Nats-Msg-Id`, or None; a null row gets no id.
     lines
-        string (n,) of whole header lines, each with its line end, that go behind the others as they are; or None.
+        string (n,) of whole header lines, each with its line end, or None. They are appended unchanged.
 
     Returns
     -------
     pa.BinaryArray | None
-        Whole blocks, null where a row has no header; None when no row can have one.
+        Whole blocks, null for a row without headers; None if all three parameters are None.
 
     Raises
     ------
     BadHeadersError
-        A key that is empty or has anything but ASCII 33 to 126 without the colon; CR or LF in a value (WIR-05); a null
-        value or list. `row` tells which.
+        A key is empty or has a character other than ASCII 33 to 126 without the colon; a value has CR or LF (WIR-05);
+        a value or a list is null. `row` is the row.
     """
     pieces: list[pa.Array] = []
     if headers is not None:
@@ -168,9 +168,9 @@ def encode_headers(
 
 
 def _map_lines(headers: pa.Array) -> pa.Array:
-    """`Key: value` lines of each row, an empty string where it has none."""
+    """Return the `Key: value` lines of each row, an empty string for a row without headers."""
     _check_type(headers.type)
-    if headers.null_count:  # a null row may hide entries; taking leaves them behind
+    if headers.null_count:  # a null row may have hidden entries; `take` drops them
         headers = headers.take(pa.array(np.arange(len(headers)), pa.int64()))
     starts = np.asarray(headers.offsets).astype(np.int64)
     starts, base = starts - starts[0], int(starts[0])
@@ -201,14 +201,14 @@ def _check_type(kind: pa.DataType) -> None:
 
     if pa.types.is_map(kind):
         item = kind.item_type.value_type if _is_list(kind.item_type) else kind.item_type
-        # Where there is no value at all, Arrow infers the type null.
+        # Arrow infers the type null if there is no value at all.
         if is_text(kind.key_type) and (is_text(item) or pa.types.is_null(item)):
             return
     raise BadHeadersError(f"the headers column must be a map of strings to strings or to lists of strings, not {kind}")
 
 
 def _refuse(wrong: pa.Array, starts: Index | None, keys: pa.Array | str, rule: str) -> None:
-    """Raise for the first header that is wrong. `starts` are the rows' first headers, None for one header a row."""
+    """Raise for the first wrong header. `starts` are the rows' first headers; None means one header per row."""
     hits = np.flatnonzero(np.asarray(pc.fill_null(wrong, False)))
     if len(hits):
         hit = int(hits[0])

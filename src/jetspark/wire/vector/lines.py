@@ -1,9 +1,9 @@
-"""Words of many control lines at once: subjects, subscription ids, replies.
+"""Find the words of many control lines at once: subjects, subscription ids, replies.
 
-The lines are laid one behind the other; the spaces of all of them are found in one pass, and the words stand between
-the spaces. Mostly all lines of a buffer have one shape: the same spaces and dots in the same order. Then the positions
-form a matrix, whose columns are the words and the tokens of the reply, with nothing to search for. A line that cannot
-be read is shown to the scalar parser, which raises.
+The lines are concatenated, and one pass finds all spaces; the words are between the spaces. Usually all lines of a
+buffer have one shape: the same spaces and dots in the same order. Then the positions form a matrix whose columns are
+the words and the tokens of the reply, and no search is necessary. For a line that cannot be read, the scalar parser
+raises the error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from jetspark.wire.vector.words import (
 __all__ = ["NO_LIMITS", "LineTable", "lines_of_run", "read_lines"]
 
 NO_LIMITS: Final = Limits(2**63, 2**63)
-"""For lines that were measured before."""
+"""Limits for lines that were checked before."""
 
 _SPACE: Final = 32
 _DOT: Final = 46
@@ -41,22 +41,22 @@ _DOT: Final = 46
 
 @dataclass(slots=True)
 class LineTable:
-    """Words of the control lines, as spans in a buffer of their own.
+    """Words of the control lines, as spans in a buffer.
 
     Attributes
     ----------
     buffer, bytes
-        The lines one behind the other, with a few bytes in front: uint8.
+        The concatenated lines with padding before them; for a run, the buffer in which it was found. uint8.
     words
-        The same as 64-bit words from every byte.
+        The same bytes as a 64-bit word that begins at every byte.
     subject_start, subject_end, reply_start, reply_end
         int64 arrays of shape (n,). An empty reply has start == end.
     sid
         Subscription ids, uint64 (n,).
     reply_dots
-        Positions of the dots of the replies, int64 (n, dots), where all lines have the same shape; else None.
+        Positions of the dots of the replies, int64 (n, dots), if all lines have the same shape; else None.
     run
-        The run of deliveries whose lines they all are, in the buffer that it was found in.
+        The run of deliveries that contains all lines, with positions in the buffer in which it was found; else None.
     """
 
     buffer: pa.Buffer
@@ -71,20 +71,20 @@ class LineTable:
     run: Run | None = None
 
     def subjects(self) -> pa.BinaryArray:
-        """Subject column."""
+        """Return the subject column."""
         if self.run is not None:
             return pa.repeat(pa.scalar(self.run.subject), self.run.count)
         return gather_spans(self.buffer, self.subject_start, self.subject_end)
 
 
 def read_lines(buffer: pa.Buffer, start: Index, line_end: Index) -> LineTable:
-    """Find the words of the control lines `[start, line_end)`, whose sizes are known to be good.
+    """Find the words of the control lines `[start, line_end)`, whose sizes are known to be valid.
 
     Raises
     ------
     ProtocolError
-        A control line has words missing, empty (but for the reply) or too many, or a subscription id that is no 64-bit
-        number.
+        In a control line, words are missing, empty (except the reply) or too many, or the subscription id is not a
+        64-bit number.
     """
     lines = gather_spans(buffer, start, line_end)
     offsets, data = padded(lines)
@@ -102,7 +102,7 @@ def read_lines(buffer: pa.Buffer, start: Index, line_end: Index) -> LineTable:
     good = has_reply | (count == 3)
     if not good.all():
         _raise_first(lines, good)
-    # The words stand between the spaces: subject, sid, then the reply or a size.
+    # The words are between the spaces: subject, sid, then the reply or a size.
     subject_start, subject_end = spaces[first] + 1, spaces[first + 1]
     sid_end = spaces[first + 2]
     reply_start = sid_end + 1
@@ -115,7 +115,7 @@ def read_lines(buffer: pa.Buffer, start: Index, line_end: Index) -> LineTable:
 
 
 def lines_of_run(buffer: pa.Buffer, run: Run) -> LineTable:
-    """The same for the lines of a run, where they lie."""
+    """Find the words of the lines of a run, in the original buffer."""
     data = np.frombuffer(contents(buffer), np.uint8)
     starts = run.starts()
     return LineTable(
@@ -132,7 +132,7 @@ def lines_of_run(buffer: pa.Buffer, run: Run) -> LineTable:
 
 
 def _read_one_shape(data: Bytes, words: Words, offsets: Index, with_header: NDArray[np.bool_]) -> LineTable | None:
-    """The same for lines that all have the same spaces and dots in the same order; None for others."""
+    """Find the words if all lines have the same spaces and dots in the same order; else return None."""
     count = len(offsets) - 1
     marks = find_byte(data, _SPACE, _DOT)
     if not count or len(marks) % count or with_header.any() != with_header.all():
@@ -145,7 +145,7 @@ def _read_one_shape(data: Bytes, words: Words, offsets: Index, with_header: NDAr
     sizes = 2 if with_header[0] else 1
     if len(spaces) not in {2 + sizes, 3 + sizes}:
         return None
-    # No word is empty: no two spaces stand next to each other. (An empty reply is read the other way.)
+    # Two adjacent spaces mean an empty word. It may be an empty reply, which the general path reads.
     if (np.diff(places[:, spaces], axis=1) == 1).any():
         return None
     subject, sid_start, sid_end = (places[:, spaces[word]] for word in range(3))
@@ -161,7 +161,7 @@ def _read_one_shape(data: Bytes, words: Words, offsets: Index, with_header: NDAr
 
 
 def _raise_first(lines: pa.BinaryArray, good: NDArray[np.bool_]) -> NoReturn:
-    """Let the scalar parser say what is wrong with the first line that cannot be read."""
+    """Raise the scalar parser's error for the first line that cannot be read."""
     line = lines[int(np.flatnonzero(~good)[0])].as_py()
     parse_message_line(line, NO_LIMITS)
     raise ProtocolError(f"cannot read the control line {line[:120]!r}")

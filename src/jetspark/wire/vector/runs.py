@@ -1,12 +1,12 @@
-"""Runs of equally long messages: nothing is searched for, because the first one tells where everything stands.
+"""Runs of messages of equal length: the first message gives all positions, so no search is necessary.
 
-Deliveries of one size from one subject make frames of one length, until a number in them gets another digit; so do the
-acknowledgements of publishes. The first frame of a run is read by the scalar parser's own functions and becomes a
-template; the frames that lie behind it, one length apart, are compared with it a word at a time. What may differ is the
-payload and some digits: those of the last four numbers of the ack subject, or, in an answer, which has no reply, those
-of the number that its subject ends with. The comparison says for every byte of the line what the search would have
-found there, so a run is read as the general way reads it, at a third of the price. Where one ends, another is tried, or
-the general way goes on.
+Deliveries of one size from one subject have frames of one length, until a number in them gets another digit. The same
+holds for the acknowledgements of publishes. The scalar parser's functions read the first frame of a run, which becomes
+the template. The following frames, at multiples of the length, are compared with it, 64 bits at a time. Only the
+payload and some digits may differ: the digits of the last four numbers of the ack subject or, in an answer, which has
+no reply, the digits of the number at the end of its subject. The comparison checks every byte of the line, so the
+result is that of the general path, in a third of the time. After a run, another run is tried, or the general path
+continues.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from jetspark.wire.vector.words import Bytes, Index
 __all__ = ["SUBJECT_START", "Run", "cut_off", "find_runs"]
 
 SHORTEST: Final = 64
-"""Frames that make a run; fewer are not worth its fixed cost."""
+"""Minimum number of frames of a run; fewer are not worth its fixed cost."""
 _PROBED: Final = (1, SHORTEST // 2, SHORTEST - 1)
 _LONGEST_LINE: Final = 1 << 10
 _CRLF: Final = np.uint16(int.from_bytes(b"\r\n", "little"))
 _DOT: Final = re.compile(rb"\.")
 _LAST_NUMBER: Final = re.compile(rb"(?<=\.)[0-9]+\Z")
 SUBJECT_START: Final = 4
-"""Where the subject begins in the line of a MSG."""
+"""Position of the subject in the line of a MSG."""
 _PREFIX: Final = b"$JS.ACK."
 _DIGIT: Final = 0x10  # this bit is set in every digit, and neither in a space nor in a dot
 
@@ -43,13 +43,13 @@ class Run:
     Attributes
     ----------
     line_end, end
-        Where the control line and the payload end, counted from a frame's start.
+        Ends of the control line and of the payload, as offsets from a frame's start.
     subject, sid
-        As in all of their lines; of answers, the subject of the first one.
+        The same in all lines; for answers, the subject of the first one.
     reply_start, reply_end, dots
-        Where the reply and its dots stand, counted likewise. Answers have none.
+        Offsets of the reply and of its dots from a frame's start. Answers have no reply.
     digits
-        Where there may be any digit.
+        Offsets at which any digit is allowed.
     """
 
     start: int
@@ -66,16 +66,16 @@ class Run:
 
     @property
     def stop(self) -> int:
-        """Where the run ends in the buffer."""
+        """End position of the run in the buffer."""
         return self.start + self.count * self.length
 
     def starts(self) -> Index:
-        """Where the frames begin, int64 (count,)."""
+        """Return the start positions of the frames, int64 (count,)."""
         return np.arange(self.start, self.stop, self.length)
 
 
 def find_runs(data: Bytes, view: memoryview, limits: Limits) -> list[Run]:
-    """The runs that the buffer begins with, one behind the other."""
+    """Return the adjacent runs at the start of the buffer."""
     runs: list[Run] = []
     at = 0
     while (run := _template(view, at, limits)) is not None and _measure(run, data, view):
@@ -85,9 +85,9 @@ def find_runs(data: Bytes, view: memoryview, limits: Limits) -> list[Run]:
 
 
 def cut_off(view: memoryview, limits: Limits) -> int | None:
-    """Bytes that a frame takes of which the buffer holds the beginning only, 0 if that is not known yet.
+    """Return the total bytes of a frame if the buffer holds only its beginning, 0 if the size is not known yet.
 
-    None where there may be more than that in it, or something that is not the beginning of a message.
+    Return None if the buffer may hold more than that, or if it does not begin with a message.
     """
     head = bytes(view[:_LONGEST_LINE])
     feed = head.find(b"\n")
@@ -103,7 +103,7 @@ def cut_off(view: memoryview, limits: Limits) -> int | None:
 
 
 def _template(view: memoryview, at: int, limits: Limits) -> Run | None:
-    """What a run that begins with the frame at `at` would look like."""
+    """Return the possible run that begins with the frame at `at`, None if there can be no run."""
     head = bytes(view[at : at + _LONGEST_LINE])
     line_end = head.find(b"\n") - 1
     if not head.startswith(b"MSG ") or head[line_end : line_end + 1] != b"\r" or line_end > limits.line:
@@ -111,7 +111,7 @@ def _template(view: memoryview, at: int, limits: Limits) -> Run | None:
     try:
         line = parse_message_line(head[:line_end], limits)
     except ProtocolError:
-        return None  # the general way says what is wrong
+        return None  # the general path raises the error
     length = line_end + 4 + line.size
     count = (len(view) - at) // length
     if count < SHORTEST:
@@ -127,12 +127,12 @@ def _template(view: memoryview, at: int, limits: Limits) -> Run | None:
         return None
     same = head[: digits[0]]
     if any(view[at + row * length :][: len(same)] != same for row in _PROBED):
-        return None  # a cheap look, so that frames of many lengths cost nothing
+        return None  # a cheap check, so that buffers without runs cost little
     return Run(at, count, length, line_end, length - 2, line.subject, line.sid, reply_start, reply_end, dots, digits)
 
 
 def _measure(run: Run, data: Bytes, view: memoryview) -> bool:
-    """Cut the run to the frames that are like the first one; whether enough of them are left."""
+    """Shorten the run to the frames that match the first one; return whether enough are left."""
     pattern, mask = _pattern(bytes(view[run.start : run.start + run.line_end + 2]), run)
     width = len(pattern) // 8
     words = np.ndarray((run.count, width), "<u8", data.data, run.start, (run.length, 8))
@@ -140,7 +140,7 @@ def _measure(run: Run, data: Bytes, view: memoryview) -> bool:
     differing &= np.frombuffer(mask, "<u8", width)
     ends = np.ndarray((run.count,), "<u2", data.data, run.start + run.end, (run.length,))
     unlike = ends != _CRLF
-    # What is behind the last whole word: the end of the line, and some bytes once more.
+    # The line's end after the last whole word: compared with the last 64 bits, some of them a second time.
     last = np.ndarray((run.count,), "<u8", data.data, run.start + len(pattern) - 8, (run.length,))
     unlike |= ((last ^ np.frombuffer(pattern[-8:], "<u8")) & np.frombuffer(mask[-8:], "<u8")) != 0
     if differing.any():
@@ -151,7 +151,7 @@ def _measure(run: Run, data: Bytes, view: memoryview) -> bool:
 
 
 def _pattern(line: bytes, run: Run) -> tuple[bytes, bytes]:
-    """The bits that each byte of a line must have, and which bits are looked at."""
+    """Return the bits that each byte of a line must have, and the mask of the bits to compare."""
     pattern, mask = bytearray(line), bytearray(b"\xff" * len(line))
     for place in run.digits:
         pattern[place] = mask[place] = _DIGIT

@@ -1,8 +1,8 @@
 """Numbers and spans in a byte buffer, for all rows at once.
 
-The buffer is also viewed as little-endian 64-bit words that begin at every byte. Eight decimal digits that end at some
-byte are then one gather, and become a number by three multiplications (SIMD within a register), whatever their count.
-All of this costs a few nanoseconds a row.
+The buffer is also viewed as little-endian 64-bit words that begin at every byte. So one gather reads up to eight
+decimal digits that end at some byte, and three multiplications convert them to a number (SIMD within a register). This
+costs a few nanoseconds per row.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Index = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 MAX_DIGITS: Final = 20  # of 64 bits
-PAD: Final = 24  # bytes in front of gathered spans, so that every number has words before its end
+PAD: Final = 24  # bytes before gathered spans, so that three words can be read before the end of every number
 
 _U = np.uint64
 _LOW7: Final = _U(0x7F7F7F7F7F7F7F7F)
@@ -47,17 +47,17 @@ _TOP_DIGITS: Final = _U((2**64 - 1) // 10**16)
 
 
 def contents(buffer: pa.Buffer) -> memoryview:
-    """The bytes of an Arrow buffer, not copied."""
+    """Return the bytes of an Arrow buffer, not copied."""
     return memoryview(buffer)
 
 
 def sliding_words(buffer: Bytes) -> Words:
-    """View of the buffer as the 64-bit word that begins at every byte; `len(buffer) - 7` of them, nothing is copied."""
+    """Return a view of the 64-bit words that begin at every byte; `len(buffer) - 7` words, not copied."""
     return np.ndarray((max(len(buffer) - 7, 0),), dtype="<u8", buffer=buffer.data, strides=(1,))
 
 
 def find_byte(buffer: Bytes, *values: int) -> Index:
-    """Positions of a byte, or of any of several."""
+    """Return the positions of all bytes that are one of `values`."""
     if len(buffer) <= _PIECE:
         return _find(buffer, values)
     # Piece by piece, so that the mask stays in the cache.
@@ -77,7 +77,7 @@ def _find(buffer: Bytes, values: tuple[int, ...]) -> Index:
 
 
 def _digits_to_number(digits: Words) -> Words:
-    """Eight digit values (0 to 9, the first in the lowest byte) to one number."""
+    """Convert eight digit values (0 to 9, the first in the lowest byte) to one number."""
     number = digits * _U(10 * 256 + 1)
     number >>= _U(8)
     number &= _U(0x00FF00FF00FF00FF)
@@ -90,10 +90,10 @@ def _digits_to_number(digits: Words) -> Words:
 
 
 def _digit_values(words: Words, keep: Words | np.uint64) -> tuple[Words, NDArray[np.bool_]]:
-    """Digit values of the kept bytes and whether all of them are digits."""
+    """Return the digit values of the kept bytes, and whether all of them are digits."""
     values = words ^ _ZEROS_ASCII
     values &= keep
-    # A byte from 0x80 on, or one that is 10 or more below it, is no digit.
+    # A value of 0x80 or more, or of 10 or more in the low seven bits, is not a digit.
     over = values & _LOW7
     over += _LOW7 - _U(9) * _ONES
     over |= values
@@ -102,15 +102,14 @@ def _digit_values(words: Words, keep: Words | np.uint64) -> tuple[Words, NDArray
 
 
 def trailing_numbers(words: Words) -> tuple[Words, Words, NDArray[np.bool_]]:
-    """Numbers between the last space of a word and its end.
+    """Read the numbers between the last space of a word and its end.
 
-    Returns the numbers, their count of digits, and whether there is a space in the word and nothing but digits (at
-    least one) behind it.
+    Returns the numbers, their count of digits, and whether the word has a space that only digits (at least one) follow.
     """
     apart = words ^ _SPACES
     # The high bit of each byte that is a space, exactly.
     spaces = ~(((apart & _LOW7) + _LOW7) | apart | _LOW7)
-    # Smear it down: every byte up to the last space has its high bit set.
+    # Copy the bit to lower bytes: every byte up to the last space has its high bit set.
     smear = spaces | (spaces >> _U(8))
     smear |= smear >> _U(16)
     smear |= smear >> _U(32)
@@ -121,16 +120,16 @@ def trailing_numbers(words: Words) -> tuple[Words, Words, NDArray[np.bool_]]:
 
 
 def numbers(words: Words, starts: Index, ends: Index) -> tuple[Words, NDArray[np.bool_]]:
-    """Unsigned decimals in the spans `[start, end)`.
+    """Read the unsigned decimals in the spans `[start, end)`.
 
-    Needs `PAD` bytes of anything before each start. Returns the numbers and whether they are nothing but 1 to 20 digits
-    and fit in 64 bits.
+    Needs `PAD` bytes of any value before each start. Returns the numbers, and whether each has only digits (1 to 20)
+    and fits in 64 bits.
     """
     if not len(starts):
         return np.zeros(0, np.uint64), np.zeros(0, np.bool_)
     lengths = ends - starts
     longest, shortest = int(lengths.max()), int(lengths.min())
-    if longest == shortest:  # the usual case, at half the price
+    if longest == shortest:  # the usual case, in half the time
         return numbers_of_length(longest, lambda back: words[ends - back], len(starts))
     good = (lengths > 0) & (lengths <= MAX_DIGITS)
     total = np.zeros(len(starts), np.uint64)
@@ -146,14 +145,14 @@ def numbers(words: Words, starts: Index, ends: Index) -> tuple[Words, NDArray[np
 
 
 def numbers_of_length(length: int, word: Callable[[int], Words], count: int) -> tuple[Words, NDArray[np.bool_]]:
-    """The same for numbers of one length; `word(back)` gives the words that begin so many bytes before their ends."""
+    """Read numbers of one length; `word(back)` returns the words that begin `back` bytes before the numbers' ends."""
     total, good = np.zeros(count, np.uint64), np.ones(count, np.bool_)
     if not 0 < length <= MAX_DIGITS:
         return total, ~good
     for done in range(0, length, 8):
         chunk = word(done + 8)
         if done and (chunk == chunk[0]).all():
-            chunk = chunk[:1]  # the upper digits of times and long sequences are mostly the same in all rows
+            chunk = chunk[:1]  # in times and long sequences, the upper digits are mostly the same in all rows
         _add_digits(total, good, done, *_digit_values(chunk, ~_U(0) << _U(8 * max(done + 8 - length, 0))))
     return total, good
 
@@ -161,7 +160,7 @@ def numbers_of_length(length: int, word: Callable[[int], Words], count: int) -> 
 def _add_digits(
     total: Words, good: NDArray[np.bool_], done: int, values: Words, digits_only: NDArray[np.bool_]
 ) -> None:
-    """Put eight more digits in front of the `done` ones that `total` has."""
+    """Add eight more digits before the `done` digits that `total` has."""
     good &= digits_only
     number = _digits_to_number(values)
     if done == 16:
@@ -169,14 +168,14 @@ def _add_digits(
     number *= _U(10**done)
     total += number
     if done == 16:
-        good &= total >= number  # the sum went over 64 bits where it is not
+        good &= total >= number  # a smaller sum means an overflow of 64 bits
 
 
 _EVEN: list[pa.Int32Array] = [pa.array(np.arange(0, 2, 2), pa.int32())]
 
 
 def _even_slots(count: int) -> pa.Int32Array:
-    # Taken once: another thread may put a shorter one there.
+    # Read the list once: another thread may store a shorter array.
     slots = _EVEN[0]
     if len(slots) < count:
         slots = _EVEN[0] = pa.array(np.arange(0, 4 * count, 2), pa.int32())
@@ -184,9 +183,9 @@ def _even_slots(count: int) -> pa.Int32Array:
 
 
 def gather_spans(buffer: pa.Buffer, starts: Index, ends: Index) -> pa.BinaryArray:
-    """Copy the spans `[start, end)`, in order and not overlapping, into a binary array of their own.
+    """Copy the spans `[start, end)`, in order and not overlapping, into a new binary array.
 
-    An array over the buffer whose slots alternate span, gap, span, gap; taking the even slots compacts them in C++.
+    It creates an array over the buffer with the slots span, gap, span, gap and so on, and takes the even slots in C++.
     """
     count = len(starts)
     offsets = np.empty(2 * count + 1, np.int32)
@@ -200,7 +199,7 @@ def gather_spans(buffer: pa.Buffer, starts: Index, ends: Index) -> pa.BinaryArra
 
 
 def gather_rows(data: Bytes, start: int, length: int, stride: int, count: int) -> pa.BinaryArray:
-    """Copy `count` spans of `length` bytes, `stride` bytes apart, into a binary array of their own."""
+    """Copy `count` spans of `length` bytes, `stride` bytes apart, into a new binary array."""
     if not length:
         return pa.repeat(pa.scalar(b""), count)
     values = np.ndarray((count,), f"V{length}", data.data, start, (stride,)).copy()
@@ -210,7 +209,7 @@ def gather_rows(data: Bytes, start: int, length: int, stride: int, count: int) -
 
 
 def offsets_of(spans: pa.BinaryArray) -> Index:
-    """Where each value begins in the value buffer and where the last one ends, int64 (n + 1,)."""
+    """Return where each value begins in the value buffer, and where the last one ends, int64 (n + 1,)."""
     if not len(spans):  # an empty array need not have offsets
         return np.zeros(1, np.int64)
     offsets = np.frombuffer(contents(spans.buffers()[1]), np.int32, len(spans) + 1, offset=4 * spans.offset)
@@ -218,7 +217,7 @@ def offsets_of(spans: pa.BinaryArray) -> Index:
 
 
 def padded(spans: pa.BinaryArray) -> tuple[Index, Bytes]:
-    """Offsets, int64 (n + 1,), and bytes of an array, with `PAD` zero bytes in front and one word behind."""
+    """Return offsets, int64 (n + 1,), and bytes of an array, with `PAD` zero bytes before and one word after them."""
     offsets = offsets_of(spans)
     first, stop = int(offsets[0]), int(offsets[-1])
     data = np.zeros(PAD + stop - first + 8, np.uint8)
