@@ -182,8 +182,8 @@ def _gather(got: list[Message], deadline: float | None) -> Generator[Action, Eve
 def _take_what_comes(
     options: FetchOptions, got: list[Message], deadline: float | None, silence: float | None
 ) -> Generator[Action, Event | None, Error | None]:
-    """Handle one event. Return None to continue, `_NOTHING` at the end of a pull without an error, `_SILENCE` if no
-    more messages came after some, else the error that ends the fetch after its messages. Raise it if there are none."""
+    """Handle one event. Return None to continue, `_NOTHING` if the pull ended without an error, `_SILENCE` if messages
+    stopped coming. Otherwise return the error that ends the fetch after its messages; raise it if there are none."""
     until = min((each for each in (deadline, silence) if each is not None), default=None)
     event = yield Wait(until)
     problem: Error | None = None

@@ -2,8 +2,8 @@
 
 A newer server sends fields that this library does not know. Reading them must not fail, and a configuration that is
 read, changed and written back must keep them. So structs forbid unknown fields, and the usual reply is read in one fast
-pass of msgspec. If this pass finds an unknown field (or an unexpected null), the reply is read a second time, field by
-field, and unknown fields are kept in `extra` of their struct.
+pass of msgspec. If this pass finds an unknown field (or an unexpected null), the reply is read again, field by field.
+Then unknown fields are kept in `extra` of their struct.
 
 The type of a value decides how it is written: a `timedelta` as integer nanoseconds, a `datetime` as RFC 3339 text; None
 is left out. So an unset field is never sent, and the server uses its default (ADR-1).

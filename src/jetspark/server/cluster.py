@@ -223,7 +223,7 @@ class NatsCluster:
         return [node for node in self.nodes if node.running and not node.paused]
 
     def _leader(self, claims: Mapping[str, str]) -> ClusterNode | None:
-        """Return the node that reports itself as leader. Of two (one may be disconnected), more nodes report it."""
+        """Return the node that reports itself as leader; of two (one is cut off), the one that more nodes report."""
         votes = list(claims.values())
         own = [node for node in self._serving() if claims.get(node.name) == node.name]
         return max(own, key=lambda node: votes.count(node.name), default=None)

@@ -100,7 +100,7 @@ class NatsServer:
 
     @property
     def port(self) -> int:
-        """The client port. Ports, URLs and paths raise ServerError before the first start."""
+        """The client port. Like all properties that need a started server, it raises ServerError before the start."""
         return _known(self._port)
 
     @property

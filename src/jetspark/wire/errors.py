@@ -208,7 +208,7 @@ class BadHeadersError(Error, ValueError):
 
 
 class ConfigError(Error, ValueError):
-    """An option or a combination of options makes no sense; the message names it. Nothing was sent."""
+    """An option or a combination of options is not valid; the message names it. Nothing was sent."""
 
 
 class InvalidAckError(Error, ValueError):
@@ -220,7 +220,7 @@ class InvalidReplyError(Error, ValueError):
 
 
 class PublishTimeoutError(RequestTimeoutError):
-    """No acknowledgement of a publish came in time. The message may have been stored all the same."""
+    """No acknowledgement of a publish came in time. The stream may still have stored the message."""
 
 
 class NoStreamResponseError(NoRespondersError):

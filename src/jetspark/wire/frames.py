@@ -84,11 +84,11 @@ class Err(NamedTuple):
 
 
 class Ping(NamedTuple):
-    """The server wants a PONG."""
+    """A PING of the server, which expects a PONG."""
 
 
 class Pong(NamedTuple):
-    """The answer to our PING."""
+    """The answer to a PING of the client."""
 
 
 class Ok(NamedTuple):
