@@ -150,6 +150,7 @@ def test_a_change_is_of_one_operator_constant_or_statement(before: str, after: l
         "x = 'a text of words'",
         "@dataclass(frozen=True, slots=True)\nclass A: ...",
         "x = cast('int', y)",
+        "class A(enum.Enum):\n    B = 'b'",
     ],
 )
 def test_what_no_test_can_notice_is_left_alone(source: str) -> None:

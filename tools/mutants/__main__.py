@@ -53,7 +53,7 @@ class Room:
 
 
 ROOMS: Final = {
-    "wire": Room("jetspark/wire", 20, ("tests/wire", "tests/jetstream", "tests/flow", "tests/driver"), 85),
+    "wire": Room("jetspark/wire", 20, ("tests/wire", "tests/connection/test_context.py", "tests/driver"), 85),
     "flow": Room("jetspark/flow", 20, ("tests/flow", "tests/driver"), 85),
     "jetstream": Room("jetspark/jetstream", 20, ("tests/jetstream", "tests/flow", "tests/driver"), 85),
     "aio": Room("jetspark/aio", 40, ("tests/driver",), 70),

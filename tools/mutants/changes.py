@@ -1,7 +1,8 @@
 """Which changes a source allows: of one operator, one constant or one statement each.
 
 What no test can be asked to notice is left alone: docstrings, annotations, `__all__` and `__slots__`, blocks under
-`TYPE_CHECKING`, assertions, the texts of errors and logs, and what declares the form of a class (`slots`, `frozen`).
+`TYPE_CHECKING`, assertions, the texts of errors and logs, what declares the form of a class (`slots`, `frozen`), and
+the values of a plain `Enum`, which are labels. Those of a `StrEnum` are words that somebody else reads.
 """
 
 from __future__ import annotations
@@ -152,6 +153,8 @@ def _parts(node: ast.AST) -> list[ast.AST]:
             return []
         case ast.arg():
             return []
+        case ast.ClassDef(bases=[ast.Name(id="Enum") | ast.Attribute(attr="Enum")]):
+            return [child for child in node.body if not isinstance(child, ast.Assign)]
     annotations = (getattr(node, "annotation", None), getattr(node, "returns", None))
     return [child for child in ast.iter_child_nodes(node) if child not in annotations]
 
