@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import jetspark.errors
-from jetspark.errors import APIError, Error, StatusError, api_error
+from jetspark.errors import APIError, Error, PermissionsViolationError, SlowConsumerError, StatusError, api_error
 from jetspark.jetstream.errors.hints import HINTS
 
 CLASSES = [
@@ -203,6 +203,11 @@ def test_a_class_has_these_numbers_and_no_other(name: str) -> None:
 def test_for_numbers_of_newer_servers_the_code_decides(code: int, name: str) -> None:
     assert type(api_error(code, 10999, "news")).__name__ == name
     assert type(api_error(code, 0, "an old server")).__name__ == name
+
+
+@pytest.mark.parametrize("cls", [PermissionsViolationError, SlowConsumerError])
+def test_an_error_made_without_a_text_has_none(cls: type[Error]) -> None:
+    assert str(cls()) == ""
 
 
 def test_the_text_says_where_what_the_numbers_and_what_mends_it() -> None:

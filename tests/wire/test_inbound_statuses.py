@@ -1,9 +1,10 @@
-"""Statuses are picked out by the read loop, each in its place among the messages."""
+"""The read loop picks out statuses, each in its place among the messages; and what else it does with a route."""
 
 from __future__ import annotations
 
 import pytest
 
+from jetspark.wire.errors import ProtocolError
 from jetspark.wire.inbound import Inbound
 from jetspark.wire.messages import Message
 from jetspark.wire.routes import Route
@@ -55,3 +56,18 @@ def test_a_status_ends_its_route_without_a_trace() -> None:
     route.on_status = lambda _: routes.pop(b"1") is route
     Inbound(routes, on_control=print, on_full=lambda _: True, on_last=print).feed(DATA % b"1" + STATUS + DATA % b"2")
     assert [message.payload for message in route.pending] == [b"1"]
+
+
+def test_a_line_feed_at_the_very_begin_is_refused_at_once() -> None:
+    with pytest.raises(ProtocolError, match="a line feed without a carriage return"):
+        reading(Route(1, b"s.*")).feed(b"\nPING\r\n")
+
+
+def test_what_is_discarded_counts_as_taken() -> None:
+    woken: list[str] = []
+    route = Route(1, b"s.*", limit_msgs=2, limit_bytes=2)
+    reading(route).feed(DATA % b"1" + DATA % b"2")
+    assert (route.pending_bytes, route.full, route.relaxed) == (2, True, False)
+    route.wake = lambda: woken.append("woken")
+    route.discard()
+    assert (route.pending_bytes, route.full, route.relaxed, woken) == (0, False, True, ["woken"])
