@@ -12,7 +12,13 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark.aio.jetstream import JetStream
-from jetspark.errors import ConfigError, RequestTimeoutError, StreamNotFoundError
+from jetspark.errors import (
+    ConfigError,
+    NoMatchingStreamError,
+    NotPullConsumerError,
+    RequestTimeoutError,
+    StreamNotFoundError,
+)
 
 NOON = datetime(2030, 1, 2, 12, tzinfo=UTC)
 PAUSED = {"paused": True, "pause_until": "2030-01-02T12:00:00Z"}
@@ -293,3 +299,70 @@ async def test_a_consumer_to_change_needs_a_name(world: World, script: JetStream
     consumer = await js.create_consumer("ORDERS")
     assert consumer.name
     assert (await js.update_consumer("ORDERS", durable_name="worker")).name == "worker"
+
+
+@pytest.mark.usefixtures("orders")
+async def test_a_list_is_asked_for_page_by_page_as_far_as_it_is_read(world: World, script: JetStreamScript) -> None:
+    page = {"total": 3, "limit": 2}
+    first, second = {**page, "offset": 0, "streams": ["A", "B"]}, {**page, "offset": 2, "streams": ["C"]}
+    script.answer("STREAM.NAMES", first, second, first, second)
+    listing = (await world.connect()).jetstream().stream_names()
+    assert await listing.all() == ["A", "B", "C"]
+    assert [pub.json.get("offset", 0) for pub in script.asked("STREAM.NAMES")] == [0, 2]
+    async for name in listing:
+        assert name == "A"
+        break
+    assert len(script.asked("STREAM.NAMES")) == 3
+
+
+@pytest.mark.usefixtures("orders")
+async def test_a_list_tells_whom_it_lacks_in_its_latest_iteration(
+    world: World, script: JetStreamScript, worker: ConsumerScript
+) -> None:
+    page = {"total": 1, "offset": 0, "limit": 256, "consumers": [worker.info]}
+    script.answer("CONSUMER.LIST.>", {**page, "missing": ["b"], "offline": {"c": "too old"}}, page)
+    listing = (await world.connect()).jetstream().consumers("ORDERS")
+    assert [info.name async for info in listing] == ["worker"]
+    assert (listing.missing, listing.offline) == (["b"], {"c": "too old"})
+    await listing.all()
+    assert (listing.missing, listing.offline) == ([], {})
+
+
+@pytest.mark.usefixtures("orders")
+async def test_a_stream_is_found_by_its_subject_if_it_is_the_only_one(world: World, script: JetStreamScript) -> None:
+    js = (await world.connect()).jetstream()
+    assert await js.stream_name_by_subject("orders.a") == "ORDERS"
+    assert script.requests[-1].json["subject"] == "orders.a"
+    for names, says in (([], "no stream stores 'orders.a'"), (["A", "B"], "several streams store 'orders.a': A, B")):
+        script.answer("STREAM.NAMES", {"total": len(names), "offset": 0, "limit": 1024, "streams": names})
+        with pytest.raises(NoMatchingStreamError, match=says) as caught:
+            await js.stream_name_by_subject("orders.a")
+        assert (caught.value.subject, caught.value.streams) == ("orders.a", tuple(names))
+
+
+@pytest.mark.usefixtures("orders")
+async def test_a_handle_keeps_what_was_told_last(world: World, script: JetStreamScript, stream: StreamScript) -> None:
+    handle = await (await world.connect()).jetstream().stream("ORDERS")
+    stream.last = 5
+    assert handle.cached_info.state.messages == 0
+    assert (await handle.info(deleted_details=True)) is handle.cached_info
+    assert handle.cached_info.state.messages == 5
+    assert script.requests[-1].json == {"deleted_details": True}
+
+
+@pytest.mark.usefixtures("orders")
+async def test_a_consumer_that_pushes_has_no_handle(world: World, pusher: ConsumerScript) -> None:
+    js = (await world.connect()).jetstream()
+    with pytest.raises(NotPullConsumerError, match=r"pushes, to 'deliver\.here'") as caught:
+        await js.consumer("ORDERS", "pusher")
+    assert (caught.value.stream, caught.value.consumer) == ("ORDERS", "pusher")
+
+
+async def test_the_account_tells_what_it_uses(world: World, script: JetStreamScript, clock: Clock) -> None:
+    js = (await world.connect()).jetstream()
+    script.answer("INFO", {"streams": 2}, SILENCE)
+    assert (await js.account_info()).streams == 2
+    assert repr(js).startswith("<JetStream $JS.API over <Connection to ")
+    with pytest.raises(RequestTimeoutError):
+        await js.account_info(timeout=3)
+    assert clock.now == 3.0
