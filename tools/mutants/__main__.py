@@ -84,6 +84,11 @@ def sample(folder: Path, room: str, count: int, seed: int) -> list[tuple[Path, C
     return [(path, numbers.choice(lines[path, line])) for path, line in chosen]
 
 
+def _limit_memory() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_BYTES if most == resource.RLIM_INFINITY else min(_BYTES, most), most))
+
+
 class Run:
     """The tests on a copy of the sources."""
 
@@ -104,7 +109,6 @@ class Run:
         path = os.pathsep.join([str(self.source), str(ROOT), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "tools.mutants.choosing", "-p", "no:cacheprovider"]
         environment = os.environ | settings | {"PYTHONPATH": path}
-        limit = (_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1])
         with (
             (self._scratch / "output").open("w") as output,
             subprocess.Popen(
@@ -114,7 +118,7 @@ class Run:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit),
+                preexec_fn=_limit_memory if sys.platform == "linux" else None,
             ) as process,
         ):
             try:
@@ -189,6 +193,7 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the copy of the sources goes in that case, too
     counts = dict(each.split("=") for each in arguments.counts) or {name: room.count for name, room in ROOMS.items()}
     rooms = {n: Room(r.sources, int(counts[n]), r.tests, r.least) for n, r in ROOMS.items() if n in counts}
     outcomes = run(ROOT, rooms, arguments.seed)
