@@ -15,6 +15,7 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark.aio.jetstream import Stream
+from jetspark.aio.jetstream.asking import Replies
 from jetspark.errors import (
     BatchClosedError,
     DisconnectedError,
@@ -374,3 +375,18 @@ async def test_the_last_messages_of_subjects_are_read(
     assert [message.sequence for message in messages] == [7]
     wanted = [subjects] if isinstance(subjects, str) else subjects
     assert [(pub.json["multi_last"], pub.json["up_to_seq"]) for pub in pubs] == [(wanted, 9)]
+
+
+async def test_answers_to_a_former_question_do_not_count(world: World, server: MemoryServer) -> None:
+    def answer(session: Session, pub: Pub) -> None:
+        session.deliver(pub.reply, pub.payload)
+        session.deliver(pub.reply, pub.payload)
+
+    server.on("question", answer)
+    replies = Replies(await world.connect())
+    for number in (b"1", b"2"):
+        replies.ask("question", number)
+        assert replies.waiting == 0
+        assert (await replies.next(1)).payload == number
+        assert replies.waiting == 1
+    replies.close()

@@ -240,3 +240,15 @@ async def test_what_a_subscription_tells_of_itself(
     assert subscription.closed
     async with subscription:  # it has ended; its end is not asked for again
         pass
+
+
+async def test_of_a_consumer_without_acks_nothing_is_acknowledged(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    pusher = script.consumer("pusher", deliver_subject="deliver.here", ack_policy="none")
+    subscription = await bound(world)
+    pusher.push(b"1")
+    message = await subscription.next_msg(1)
+    assert message.settled
+    await clock.settle()
+    assert not script.acks
