@@ -357,3 +357,23 @@ async def test_an_operation_may_be_cancelled_anywhere(
         assert len(server.sessions) == 1
 
     await cancel_everywhere(operations[operation], usable, moment)
+
+
+async def test_a_callback_that_is_cancelled_ends_its_subscription(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
+    connection = await world.connect()
+
+    def cancel(_: aio.Msg) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    subscription = await connection.subscribe("a", callback=cancel)
+    await clock.settle()
+    server.session.deliver("a", b"1")
+    await clock.settle()
+    assert subscription.closed
+    assert "a" not in server.session.subjects
+    [event] = world.events.of(ErrorOccurred)
+    assert "was cancelled" in str(event.error)
