@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jetspark.wire.errors import ProtocolError
+from jetspark.wire.frames import Control, Info, Limits
 from jetspark.wire.inbound import Inbound
 from jetspark.wire.messages import Message
 from jetspark.wire.routes import Route
@@ -71,3 +72,15 @@ def test_what_is_discarded_counts_as_taken() -> None:
     route.wake = lambda: woken.append("woken")
     route.discard()
     assert (route.pending_bytes, route.full, route.relaxed, woken) == (0, False, True, ["woken"])
+
+
+def test_a_control_line_of_the_limit_is_read_and_a_longer_one_refused() -> None:
+    def reader() -> Inbound:
+        limits, routes = Limits(line=20), dict[bytes, Route]()
+        return Inbound(routes, on_control=seen.append, on_full=lambda _: True, on_last=print, limits=limits)
+
+    seen: list[Control] = []
+    reader().feed(b"INFO " + b"x" * 15 + b"\r\n")
+    assert seen == [Info(b"x" * 15)]
+    with pytest.raises(ProtocolError, match="longer than 20 bytes"):
+        reader().feed(b"INFO " + b"x" * 16 + b"\r\n")
