@@ -167,6 +167,21 @@ async def test_a_forbidden_subscription_ends_and_says_why(world: World, server: 
     assert server.session.subjects == ["open"]
 
 
+async def test_a_request_fails_at_once_when_its_inbox_is_forbidden(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
+    connection = await world.connect()
+    server.on("service", lambda session, pub: None)
+    asking = [asyncio.create_task(connection.request("service", timeout=60)) for _ in range(2)]
+    await clock.settle()
+    [inbox] = server.session.subjects
+    server.session.error(f'Permissions Violation for Subscription to "{inbox}"')
+    for each in asking:
+        with pytest.raises(PermissionsViolationError):
+            await each
+    assert clock.now == 0.0
+
+
 @pytest.mark.parametrize("seconds", [0.1, 60.0])
 async def test_a_wait_for_a_message_times_out_at_its_time(world: World, clock: Clock, seconds: float) -> None:
     subscription = await (await world.connect()).subscribe("a")
