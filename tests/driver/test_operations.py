@@ -392,3 +392,16 @@ async def test_a_callback_that_is_cancelled_ends_its_subscription(
     assert "a" not in server.session.subjects
     [event] = world.events.of(ErrorOccurred)
     assert "was cancelled" in str(event.error)
+
+
+async def test_a_subscription_may_get_its_last_message_later(world: World, server: MemoryServer, clock: Clock) -> None:
+    subscription = await (await world.connect()).subscribe("a")
+    await subscription.unsubscribe(max_msgs=2)
+    await clock.settle()
+    assert [unsub.most for unsub in server.session.of(Unsub)] == [2]
+    server.session.deliver("a", b"1")
+    server.session.deliver("a", b"2")
+    assert [(await subscription.next_msg(1)).payload for _ in range(2)] == [b"1", b"2"]
+    assert subscription.closed
+    with pytest.raises(SubscriptionClosedError):
+        await subscription.next_msg(1)

@@ -206,8 +206,8 @@ def test_for_numbers_of_newer_servers_the_code_decides(code: int, name: str) -> 
 
 
 @pytest.mark.parametrize("cls", [PermissionsViolationError, SlowConsumerError])
-def test_an_error_made_without_a_text_has_none(cls: type[Error]) -> None:
-    assert str(cls()) == ""
+def test_an_error_has_the_text_that_it_was_given(cls: type[PermissionsViolationError | SlowConsumerError]) -> None:
+    assert (str(cls()), str(cls("a text")), str(cls(message="a text"))) == ("", "a text", "a text")
 
 
 def test_the_text_says_where_what_the_numbers_and_what_mends_it() -> None:
