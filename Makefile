@@ -1,7 +1,8 @@
 # Everything a fresh machine needs is Python 3.11 or newer and `make`; the targets do their own set-up, once.
 #   make demo          flights -> JetStream -> streaming queries -> Parquet and delays; Spark is killed in between
 #   make test          lint, types, layers, and each behaviour once; ten minutes on two idle cores
-#   make matrix        every test: both fronts on three server profiles, clusters, faults, examples on Spark
+#   make matrix        every test: both fronts on three server profiles, clusters, faults, examples on Spark; mutants
+#   make mutants       small changes of 100 lines, one at a time; prints those that the fast tests miss (ARGS="--seed 2")
 #   make sync          the blocking JetStream front, made anew from the asyncio one
 #   make chaos         50 faults over 1,000,000 messages; prints faults, lost, duplicated (ARGS="--faults 8" for less)
 #   make soak          consume 1,000,000 messages with an ack each, a slow phase and a fast one, on both fronts (COUNT=n)
@@ -24,7 +25,8 @@ READY := .venv/.project
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
-.PHONY: help setup demo test matrix lint types layers sync pytest pytest-all chaos soak peers conformance bench lock clean
+.PHONY: help setup demo test matrix lint types layers sync pytest pytest-all mutants chaos soak peers \
+	conformance bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -46,7 +48,7 @@ demo: $(READY)
 
 test: lint types layers pytest
 
-matrix: lint types layers pytest-all
+matrix: lint types layers pytest-all mutants
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -76,6 +78,9 @@ endif
 pytest-all: $(READY)
 	$(PYTEST) --matrix -n $(WORKERS) --dist loadfile -m "not spark"
 	$(PYTEST) --matrix -m spark
+
+mutants: $(READY)
+	$(BIN)/python -m tools.mutants $(ARGS)
 
 chaos: $(READY)
 	@$(WITH_JAVA) $(BIN)/python -m tests.chaos.campaign $(ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from tests.driver.cancelling import Moment, cancel_everywhere
@@ -14,6 +15,7 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark.aio.jetstream import Stream
+from jetspark.aio.jetstream.asking import Replies
 from jetspark.errors import (
     BatchClosedError,
     DisconnectedError,
@@ -296,3 +298,95 @@ async def test_a_read_that_is_cancelled_anywhere_listens_no_longer(
         assert len(server.session.subjects) == 1  # the inbox of the requests
 
     assert await cancel_everywhere(run, check, moment) >= 2
+
+
+STORED = {
+    "Nats-Stream": "ORDERS",
+    "Nats-Subject": "orders.a",
+    "Nats-Sequence": "7",
+    "Nats-Time-Stamp": "2026-01-02T03:04:05Z",
+}
+
+
+@pytest.mark.usefixtures("stream")
+@pytest.mark.parametrize(
+    ("choice", "endpoint", "asked"),
+    [
+        ({"seq": 7}, "", {"seq": 7}),
+        ({"last_by_subject": "orders.*"}, "", {"last_by_subj": "orders.*"}),
+        ({"last_by_subject": "orders.a"}, ".orders.a", {}),
+        ({"next_by_subject": "orders.a", "seq": 3}, "", {"seq": 3, "next_by_subj": "orders.a"}),
+    ],
+)
+async def test_a_message_is_got_from_any_replica(
+    world: World, server: MemoryServer, choice: dict[str, Any], endpoint: str, asked: dict[str, Any]
+) -> None:
+    pubs: list[Pub] = []
+
+    def answer(session: Session, pub: Pub) -> None:
+        pubs.append(pub)
+        session.deliver(pub.reply, b"1", headers=STORED)
+
+    server.on(f"$JS.API.DIRECT.GET.ORDERS{endpoint}", answer)
+    message = await (await opened(world)).get_msg(direct=True, **choice)
+    assert (message.sequence, message.subject, message.payload) == (7, "orders.a", b"1")
+    assert [pub.json for pub in pubs] == [asked]
+
+
+@pytest.mark.usefixtures("stream")
+async def test_a_message_is_got_from_the_leader_unless_the_stream_allows_more(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    stored = {"subject": "orders.a", "seq": 7, "data": "MQ==", "time": "2026-01-02T03:04:05Z"}
+    script.answer("STREAM.MSG.GET.ORDERS", {"message": stored})
+    script.answer("DIRECT.GET.>", "503")
+    stream = await opened(world)
+    message = await stream.get_last_msg("orders.a")
+    assert (message.sequence, message.payload) == (7, b"1")
+    assert [pub.json for pub in script.asked("STREAM.MSG.GET.ORDERS")] == [{"last_by_subj": "orders.a"}]
+    with pytest.raises(NoDirectGetError):
+        await stream.get_last_msg("orders.a", direct=True)
+    allowed = {**script.streams["ORDERS"].info, "config": {"name": "ORDERS", "allow_direct": True}}
+    script.answer("STREAM.INFO.>", allowed)
+    await stream.info()
+    assert (await stream.get_msg(7)).sequence == 7  # nobody answers the direct get, so the leader is asked
+    assert len(script.asked("STREAM.MSG.GET.ORDERS")) == 2
+    script.answer("DIRECT.GET.>", SILENCE)
+    with pytest.raises(RequestTimeoutError):
+        await stream.get_msg(7, timeout=3)
+    assert clock.now == 3.0
+
+
+@pytest.mark.usefixtures("stream")
+@pytest.mark.parametrize("subjects", ["orders.>", ["orders.a", "orders.b"]])
+async def test_the_last_messages_of_subjects_are_read(
+    world: World, server: MemoryServer, subjects: str | list[str]
+) -> None:
+    pubs: list[Pub] = []
+
+    def answer(session: Session, pub: Pub) -> None:
+        pubs.append(pub)
+        session.deliver(pub.reply, b"1", headers={**STORED, "Nats-Num-Pending": "0", "Nats-Last-Sequence": "0"})
+        end = {"Nats-Num-Pending": "0", "Nats-Last-Sequence": "7", "Nats-UpTo-Sequence": "9"}
+        session.deliver(pub.reply, status="204 EOB", headers=end)
+
+    server.on("$JS.API.DIRECT.GET.ORDERS", answer)
+    messages = await (await opened(world)).get_last_many(subjects, up_to_seq=9).all()
+    assert [message.sequence for message in messages] == [7]
+    wanted = [subjects] if isinstance(subjects, str) else subjects
+    assert [(pub.json["multi_last"], pub.json["up_to_seq"]) for pub in pubs] == [(wanted, 9)]
+
+
+async def test_answers_to_a_former_question_do_not_count(world: World, server: MemoryServer) -> None:
+    def answer(session: Session, pub: Pub) -> None:
+        session.deliver(pub.reply, pub.payload)
+        session.deliver(pub.reply, pub.payload)
+
+    server.on("question", answer)
+    replies = Replies(await world.connect())
+    for number in (b"1", b"2"):
+        replies.ask("question", number)
+        assert replies.waiting == 0
+        assert (await replies.next(1)).payload == number
+        assert replies.waiting == 1
+    replies.close()

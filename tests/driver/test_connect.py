@@ -12,8 +12,9 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark.errors import AuthenticationError, ConnectError, NoServersError, ProtocolError, TLSError
+from jetspark.wire.client import Client, Status
 from jetspark.wire.events import Connected
-from jetspark.wire.options import TLSOptions
+from jetspark.wire.options import ConnectOptions, TLSOptions
 
 
 async def test_a_client_says_connect_and_ping_once_it_was_greeted(world: World, server: MemoryServer) -> None:
@@ -222,3 +223,9 @@ async def test_a_retry_that_is_cancelled_anywhere_leaves_nothing(
         assert not world.left()
 
     assert await cancel_everywhere(connect, check) >= 8
+
+
+async def test_a_client_has_no_server_and_no_failure_before_its_first_session() -> None:
+    client = Client(ConnectOptions(), print)
+    assert (client.server, client.failure, client.greeting, client.status) == (None, None, None, Status.CONNECTING)
+    assert not client.closed

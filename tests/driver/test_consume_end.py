@@ -351,3 +351,23 @@ async def test_an_end_that_is_cancelled_anywhere_is_an_end(
         assert not worker.pull.heard
 
     await cancel_everywhere(finish, check, moment, before=begin)
+
+
+async def test_a_callback_that_hangs_ends_with_the_connection(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
+    consumer, ended = await handle(world), list[str]()
+
+    async def hang(_: aio.Msg) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("callback")
+
+    context = consumer.consume(hang)
+    await clock.settle()
+    worker.pull.fill(1)
+    await clock.settle()
+    await world.close()
+    assert ended == ["callback"]
+    assert context.closed

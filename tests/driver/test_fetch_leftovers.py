@@ -190,3 +190,18 @@ async def test_a_fetch_that_is_cancelled_anywhere_loses_no_message(
         assert len(consumer._js.connection._client.pings) == 0
 
     assert await cancel_everywhere(fetch, check, moment, before=serve) >= 1
+
+
+async def test_of_what_is_left_a_fetch_by_bytes_takes_what_fits(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
+    consumer = await handle(world)
+    first = asyncio.create_task(consumer.fetch(5))
+    await clock.settle()
+    worker.pull.deliver(b"1" * 1000, b"2" * 1000, b"3" * 1000)
+    await clock.settle()
+    first.cancel()
+    await clock.settle()
+    assert [payload[:1] for payload in payloads(await consumer.fetch_bytes(2500))] == [b"1", b"2"]
+    assert [payload[:1] for payload in payloads(await consumer.fetch(1))] == [b"3"]
+    assert len(worker.pulls) == 1

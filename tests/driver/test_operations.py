@@ -167,6 +167,21 @@ async def test_a_forbidden_subscription_ends_and_says_why(world: World, server: 
     assert server.session.subjects == ["open"]
 
 
+async def test_a_request_fails_at_once_when_its_inbox_is_forbidden(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
+    connection = await world.connect()
+    server.on("service", lambda session, pub: None)
+    asking = [asyncio.create_task(connection.request("service", timeout=60)) for _ in range(2)]
+    await clock.settle()
+    [inbox] = server.session.subjects
+    server.session.error(f'Permissions Violation for Subscription to "{inbox}"')
+    for each in asking:
+        with pytest.raises(PermissionsViolationError):
+            await each
+    assert clock.now == 0.0
+
+
 @pytest.mark.parametrize("seconds", [0.1, 60.0])
 async def test_a_wait_for_a_message_times_out_at_its_time(world: World, clock: Clock, seconds: float) -> None:
     subscription = await (await world.connect()).subscribe("a")
@@ -357,3 +372,36 @@ async def test_an_operation_may_be_cancelled_anywhere(
         assert len(server.sessions) == 1
 
     await cancel_everywhere(operations[operation], usable, moment)
+
+
+async def test_a_callback_that_is_cancelled_ends_its_subscription(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
+    connection = await world.connect()
+
+    def cancel(_: aio.Msg) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    subscription = await connection.subscribe("a", callback=cancel)
+    await clock.settle()
+    server.session.deliver("a", b"1")
+    await clock.settle()
+    assert subscription.closed
+    assert "a" not in server.session.subjects
+    [event] = world.events.of(ErrorOccurred)
+    assert "was cancelled" in str(event.error)
+
+
+async def test_a_subscription_may_get_its_last_message_later(world: World, server: MemoryServer, clock: Clock) -> None:
+    subscription = await (await world.connect()).subscribe("a")
+    await subscription.unsubscribe(max_msgs=2)
+    await clock.settle()
+    assert [unsub.most for unsub in server.session.of(Unsub)] == [2]
+    server.session.deliver("a", b"1")
+    server.session.deliver("a", b"2")
+    assert [(await subscription.next_msg(1)).payload for _ in range(2)] == [b"1", b"2"]
+    assert subscription.closed
+    with pytest.raises(SubscriptionClosedError):
+        await subscription.next_msg(1)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.driver.cancelling import Moment, cancel_everywhere
 from tests.driver.frames import Ping
-from tests.driver.jetstream import ConsumerScript
+from tests.driver.jetstream import ConsumerScript, JetStreamScript
 from tests.driver.pulling import bound, payloads
 from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
@@ -272,3 +272,22 @@ async def test_a_fetch_that_is_cancelled_anywhere_loses_no_message(
         assert len(subscription._connection._client.routes) <= 1  # the inbox of the requests
 
     assert await cancel_everywhere(fetch, check, moment, before=serve) >= 1
+
+
+async def test_what_a_subscription_tells_of_itself(
+    world: World, script: JetStreamScript, worker: ConsumerScript, clock: Clock
+) -> None:
+    script.answer("CONSUMER.INFO.>", {**worker.info, "num_pending": 4})
+    async with await bound(world) as subscription:
+        names = (subscription.stream, subscription.consumer)
+        assert (*names, subscription.created, subscription.initial_pending) == ("ORDERS", "worker", False, 4)
+        fetching = asyncio.create_task(subscription.fetch(2))
+        await clock.settle()
+        worker.pull.fill(2)
+        await fetching
+        waiting = (subscription.pending_msgs, subscription.pending_bytes, subscription.pending)
+        assert (*waiting, subscription.delivered, subscription.closed) == (0, 0, (0, 0), 2, False)
+        assert (await subscription.consumer_info()).num_pending == 4
+    assert subscription.closed
+    async with subscription:  # it has ended; its end is not asked for again
+        pass

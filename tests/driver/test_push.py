@@ -223,3 +223,32 @@ async def test_statuses_may_be_left_to_the_user(world: World, pusher: ConsumerSc
     assert message.status.code == 100
     await clock.until(100)
     assert errors(world) == []
+
+
+async def test_what_a_subscription_tells_of_itself(
+    world: World, script: JetStreamScript, pusher: ConsumerScript, clock: Clock
+) -> None:
+    script.answer("CONSUMER.INFO.>", {**pusher.info, "num_pending": 4})
+    async with await bound(world) as subscription:
+        names = (subscription.stream, subscription.consumer)
+        assert (*names, subscription.created, subscription.initial_pending) == ("ORDERS", "pusher", False, 4)
+        pusher.push(b"1", b"22")
+        await clock.settle()
+        assert (subscription.pending_msgs, subscription.pending_bytes, subscription.delivered) == (2, 3, 2)
+        assert (await subscription.consumer_info()).num_pending == 4
+        assert repr(subscription) == "<PushSubscription to 'pusher' of 'ORDERS'>"
+    assert subscription.closed
+    async with subscription:  # it has ended; its end is not asked for again
+        pass
+
+
+async def test_of_a_consumer_without_acks_nothing_is_acknowledged(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    pusher = script.consumer("pusher", deliver_subject="deliver.here", ack_policy="none")
+    subscription = await bound(world)
+    pusher.push(b"1")
+    message = await subscription.next_msg(1)
+    assert message.settled
+    await clock.settle()
+    assert not script.acks

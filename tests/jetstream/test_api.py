@@ -1,6 +1,7 @@
 """Requests as values: their subjects and payloads, and how replies and errors are read."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -247,6 +248,23 @@ def test_a_reply_that_cannot_be_read_is_an_error_of_its_own(payload: bytes) -> N
         StreamInfoRequest("S").read(payload)
     assert str(caught.value).startswith("STREAM.INFO.S: cannot read the server's reply")
     assert len(str(caught.value)) < 1200
+
+
+REQUESTS = {type(request): request for request, _, _ in FORMS if isinstance(request, Request)}
+
+
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=[cls.__name__ for cls in REQUESTS])
+def test_every_request_raises_the_error_of_its_reply(request_: Request[object]) -> None:
+    reply = b'{"error":{"code":503,"err_code":10076,"description":"not enabled"}}'
+    with pytest.raises(JetStreamNotEnabledError, match=re.escape(request_.endpoint)):
+        request_.read(reply)
+
+
+def test_a_long_reply_that_cannot_be_read_is_shown_in_part() -> None:
+    for count, end in ((200, "x'"), (201, "x'...")):
+        with pytest.raises(InvalidReplyError) as caught:
+            StreamDeleteRequest("S").read(b"x" * count)
+        assert str(caught.value).endswith(f": b'{'x' * 199}{end}")
 
 
 def test_a_deed_that_was_not_done_is_no_success() -> None:

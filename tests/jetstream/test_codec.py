@@ -3,6 +3,7 @@
 import json
 import pickle
 from datetime import UTC, datetime, timedelta
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -16,13 +17,22 @@ from jetspark.jetstream import (
     AckPolicy,
     ConsumerConfig,
     ConsumerInfo,
+    DeliverPolicy,
+    DiscardPolicy,
     Duration,
+    PersistMode,
     Placement,
+    PriorityPolicy,
+    ReplayPolicy,
     RetentionPolicy,
+    StorageType,
+    StoreCompression,
     StreamConfig,
     StreamInfo,
     StreamState,
     Timestamp,
+    account,
+    info,
 )
 from jetspark.jetstream.api import (
     ConsumerAction,
@@ -32,8 +42,8 @@ from jetspark.jetstream.api import (
     StreamInfoRequest,
     StreamNamesRequest,
 )
-from jetspark.jetstream.codec import decode, encode, to_builtins
-from jetspark.jetstream.info import DesiredCluster, StreamSourceInfo
+from jetspark.jetstream.codec import JsonEnum, JsonStruct, decode, encode, to_builtins
+from jetspark.jetstream.info import DesiredCluster, MigrationStatus, StreamSourceInfo
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(),
@@ -116,6 +126,40 @@ def test_numbers_survive_whole(sequence: int, nanoseconds: int) -> None:
 
 
 @pytest.mark.conformance("WIR-09")
+@pytest.mark.parametrize(
+    ("enumeration", "words"),
+    [
+        (RetentionPolicy, "limits interest workqueue"),
+        (DiscardPolicy, "old new"),
+        (StorageType, "file memory"),
+        (StoreCompression, "none s2"),
+        (PersistMode, "default async"),
+        (DeliverPolicy, "all last new by_start_sequence by_start_time last_per_subject"),
+        (AckPolicy, "none all explicit flow_control"),
+        (ReplayPolicy, "instant original"),
+        (PriorityPolicy, "none overflow pinned_client prioritized"),
+        (MigrationStatus, "meta membership snapshot catchup quorum blocked unavailable"),
+    ],
+)
+def test_an_enumeration_has_the_server_s_words(enumeration: type[JsonEnum], words: str) -> None:
+    # A word with a fault would read as an unknown one, and nobody would be told.
+    assert [str(member) for member in enumeration] == words.split()
+
+
+@pytest.mark.parametrize("module", [account, info])
+def test_what_a_server_leaves_out_reads_as_nothing(module: ModuleType) -> None:
+    answers = [getattr(module, name) for name in module.__all__]
+    defaults = {
+        f"{answer.__name__}.{field.name}": field.default
+        for answer in answers
+        if issubclass(answer, JsonStruct)
+        for field in msgspec.structs.fields(answer)
+        if field.default is not msgspec.NODEFAULT
+    }
+    assert {name: default for name, default in defaults.items() if default} == {}
+    assert len(defaults) > 20
+
+
 def test_words_that_no_enumeration_lists_are_kept() -> None:
     config = decode(ConsumerConfig, b'{"ack_policy":"telepathy"}')
     assert config.ack_policy is not None

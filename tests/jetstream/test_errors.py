@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import jetspark.errors
-from jetspark.errors import APIError, Error, StatusError, api_error
+from jetspark.errors import APIError, Error, PermissionsViolationError, SlowConsumerError, StatusError, api_error
 from jetspark.jetstream.errors.hints import HINTS
 
 CLASSES = [
@@ -18,6 +18,58 @@ CLASSES = [
     for name in jetspark.errors.__all__
     if inspect.isclass(value := getattr(jetspark.errors, name)) and issubclass(value, Error)
 ]
+
+NUMBERS = {
+    "AtomicPublishDisabledError": "10174",
+    "BadRequestError": "10003 10025",
+    "BatchError": "10175 10177 10179 10200 10205-10208",
+    "BatchTooLargeError": "10199",
+    "ConsumerConfigError": (
+        "10016-10020 10078-10083 10085-10095 10102-10103 10106-10108 10112 10114-10116 10121 10125-10127 "
+        "10131-10132 10134-10139 10153 10159 10161-10162 10178 10181-10184 10196-10197 10218-10222 10225"
+    ),
+    "ConsumerCreateError": "10012",
+    "ConsumerDoesNotExistError": "10149",
+    "ConsumerExistsError": "10105 10148",
+    "ConsumerNameInUseError": "10013",
+    "ConsumerNotFoundError": "10014",
+    "ConsumerOfflineError": "10119 10195",
+    "CounterError": "10168-10172",
+    "DuplicateInBatchError": "10201",
+    "DuplicateInProcessError": "10158",
+    "IncompleteBatchError": "10176",
+    "InsufficientResourcesError": "10002 10023 10028 10047",
+    "InvalidPriorityGroupError": "10160",
+    "JetStreamNotEnabledError": "10076",
+    "JetStreamNotEnabledForAccountError": "10035 10039",
+    "JetStreamUnavailableError": "10004 10007-10009 10163",
+    "MaximumConsumersError": "10026",
+    "MaximumStreamsError": "10027",
+    "MessageNotFoundError": "10037 10043",
+    "MessageSizeExceedsMaximumError": "10054 10097",
+    "MessageTTLDisabledError": "10166",
+    "MessageTTLInvalidError": "10165",
+    "PublishExpectationError": "10193",
+    "RequiredAPILevelError": "10185",
+    "RollupError": "10111",
+    "ScheduleError": "10188-10192 10203 10212 10223",
+    "StreamConfigError": (
+        "10021-10022 10024 10030-10034 10046 10049 10052-10053 10055-10056 10061 10069 10074 10113 10120 "
+        "10122-10124 10128 10133 10140-10147 10150-10152 10154-10156 10173 10186-10187 10198 10209 10213-10217"
+    ),
+    "StreamNameInUseError": "10058",
+    "StreamNotFoundError": "10059",
+    "StreamOfflineError": "10118 10194",
+    "StreamSealedError": "10109",
+    "StreamStoreFailedError": "10077",
+    "SubjectOverlapError": "10065",
+    "TooManyRequestsError": "10167 10210-10211",
+    "WorkQueueConsumerError": "10084 10098-10101",
+    "WrongLastMsgIdError": "10070",
+    "WrongLastSequenceError": "10071 10164",
+    "WrongStreamError": "10060",
+}
+"""The numbers of each class."""
 
 
 def make(cls: type[Error]) -> Error:
@@ -128,6 +180,16 @@ def test_the_error_number_decides_the_class(code: int, err_code: int, name: str)
     assert (error.code, error.err_code, error.description) == (code, err_code, "the description does not matter")
 
 
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_class_has_these_numbers_and_no_other(name: str) -> None:
+    numbers: set[int] = set()
+    for run in NUMBERS[name].split():
+        first, _, last = run.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    # 499 has no class, so the number alone decides.
+    assert {number for number in range(10000, 10300) if type(api_error(499, number)).__name__ == name} == numbers
+
+
 @pytest.mark.parametrize(
     ("code", "name"),
     [
@@ -143,12 +205,22 @@ def test_for_numbers_of_newer_servers_the_code_decides(code: int, name: str) -> 
     assert type(api_error(code, 0, "an old server")).__name__ == name
 
 
+@pytest.mark.parametrize("cls", [PermissionsViolationError, SlowConsumerError])
+def test_an_error_has_the_text_that_it_was_given(cls: type[PermissionsViolationError | SlowConsumerError]) -> None:
+    assert (str(cls()), str(cls("a text")), str(cls(message="a text"))) == ("", "a text", "a text")
+
+
 def test_the_text_says_where_what_the_numbers_and_what_mends_it() -> None:
     error = api_error(404, 10059, "stream not found", where="STREAM.INFO.FLIGHTS")
     assert str(error) == (
         "STREAM.INFO.FLIGHTS: stream not found (10059/404); create the stream first, or check its name and the domain"
     )
     assert str(api_error(500, 0, "")) == "no description (500)"
+
+
+def test_these_numbers_have_a_hint() -> None:
+    older = {10014, 10023, 10026, 10039, 10047, 10054, 10058, 10059, 10065, 10076, 10077, 10098, 10099, 10100, 10109}
+    assert set(HINTS) == older | {10148, 10158, 10166, 10174, 10188, 10201}
 
 
 @pytest.mark.parametrize("err_code", HINTS)

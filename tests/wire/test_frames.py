@@ -23,6 +23,7 @@ from jetspark.wire.frames import (
     sub,
     unsub,
 )
+from jetspark.wire.session import parse_info
 
 
 def parse(data: bytes, limits: Limits | None = None) -> list[Frame]:
@@ -236,3 +237,10 @@ def test_a_line_feed_without_a_carriage_return_is_refused_at_once(data: bytes) -
 )
 def test_commands_are_written_as_the_protocol_says(made: bytes, expected: bytes) -> None:
     assert made == expected
+
+
+def test_what_a_server_does_not_say_of_itself_is_nothing() -> None:
+    info = parse_info(Info(b'{"max_payload":7,"news":1}'))
+    known = {name: getattr(info, name) for name in info.__struct_fields__}
+    assert {name: value for name, value in known.items() if value} == {"max_payload": 7}
+    assert parse_info(Info(b"{}")).max_payload == 1 << 20

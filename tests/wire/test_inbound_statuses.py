@@ -1,9 +1,11 @@
-"""Statuses are picked out by the read loop, each in its place among the messages."""
+"""The read loop picks out statuses, each in its place among the messages; and what else it does with a route."""
 
 from __future__ import annotations
 
 import pytest
 
+from jetspark.wire.errors import ProtocolError
+from jetspark.wire.frames import Control, Info, Limits
 from jetspark.wire.inbound import Inbound
 from jetspark.wire.messages import Message
 from jetspark.wire.routes import Route
@@ -55,3 +57,30 @@ def test_a_status_ends_its_route_without_a_trace() -> None:
     route.on_status = lambda _: routes.pop(b"1") is route
     Inbound(routes, on_control=print, on_full=lambda _: True, on_last=print).feed(DATA % b"1" + STATUS + DATA % b"2")
     assert [message.payload for message in route.pending] == [b"1"]
+
+
+def test_a_line_feed_at_the_very_begin_is_refused_at_once() -> None:
+    with pytest.raises(ProtocolError, match="a line feed without a carriage return"):
+        reading(Route(1, b"s.*")).feed(b"\nPING\r\n")
+
+
+def test_what_is_discarded_counts_as_taken() -> None:
+    woken: list[str] = []
+    route = Route(1, b"s.*", limit_msgs=2, limit_bytes=2)
+    reading(route).feed(DATA % b"1" + DATA % b"2")
+    assert (route.pending_bytes, route.full, route.relaxed) == (2, True, False)
+    route.wake = lambda: woken.append("woken")
+    route.discard()
+    assert (route.pending_bytes, route.full, route.relaxed, woken) == (0, False, True, ["woken"])
+
+
+def test_a_control_line_of_the_limit_is_read_and_a_longer_one_refused() -> None:
+    def reader() -> Inbound:
+        limits, routes = Limits(line=20), dict[bytes, Route]()
+        return Inbound(routes, on_control=seen.append, on_full=lambda _: True, on_last=print, limits=limits)
+
+    seen: list[Control] = []
+    reader().feed(b"INFO " + b"x" * 15 + b"\r\n")
+    assert seen == [Info(b"x" * 15)]
+    with pytest.raises(ProtocolError, match="longer than 20 bytes"):
+        reader().feed(b"INFO " + b"x" * 16 + b"\r\n")

@@ -100,12 +100,12 @@ class Inbound(Tail):
     def _read(self, data: bytes, woken: list[Route]) -> int:
         """Deliver the complete frames in `data`; return where the first incomplete frame begins."""
         routes, sizes, message_type = self._routes, self._sizes, self._message_type
-        line_limit = self._limits.line
+        line_limit = self._limits.line + 1  # with the carriage return
         find = data.find
         at, length = 0, len(data)
         while (feed := find(b"\n", at)) >= 0:
             if feed == at or data[feed - 1] != _CR or feed - at > line_limit:
-                raise ProtocolError(_broken_line(data[at:feed], line_limit))
+                raise ProtocolError(_broken_line(data[at:feed], self._limits.line))
             words = data[at : feed - 1].split(b" ")
             count = len(words)
             if (
