@@ -149,7 +149,7 @@ class Subscription(Received):
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """End the subscription without losing a message: messages that the server has sent can still be taken (R44).
 
-        Without a callback, another task must take them.
+        Without a callback, another part of the program must take them.
 
         Parameters
         ----------

@@ -269,7 +269,7 @@ class Connection(ConnectionCore):
         """Close at once: queued messages are sent, messages that wait in subscriptions are dropped. May be repeated.
 
         Waits until the server has answered a last PING, for two seconds at most. May be called from a callback or from
-        the event handler; it does not wait for the thread that calls it.
+        the event handler; it does not wait for its caller.
         """
         self._close()
 

@@ -144,7 +144,7 @@ class Subscription(Received):
     def drain(self, timeout: float | None = None) -> None:
         """End the subscription without losing a message: messages that the server has sent can still be taken (R44).
 
-        Without a callback, another thread must take them.
+        Without a callback, another part of the program must take them.
 
         Parameters
         ----------
