@@ -252,6 +252,18 @@ def test_the_option_is_warned_of_where_the_rows_depend_on_the_query(
     assert not caplog.messages
 
 
+def test_a_harmless_warning_before_does_not_hide_that_of_the_option(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
+    for wanted in (None, True, False, True):
+        takes_filters(wanted, True)
+    left, taken = caplog.messages
+    assert "leaves filters to Spark" in left
+    assert "option pushDownPredicate" in taken
+
+
 def test_a_warning_comes_also_where_nothing_can_be_noted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:

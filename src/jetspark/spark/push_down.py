@@ -16,7 +16,7 @@ from typing import Final
 import pyspark
 from pyspark.sql.datasource import DataSourceReader
 
-__all__ = ["SCANS_SHARE_A_PLAN", "is_filtering_planner", "takes_filters"]
+__all__ = ["SCANS_SHARE_A_PLAN", "takes_filters"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -43,16 +43,16 @@ def takes_filters(wanted: bool | None, scans_share_a_plan: bool = SCANS_SHARE_A_
     bool
         False where Spark hands no filters over: it refuses a reader that could take them. Else the option, which by
         default is true where the rows are right in every case. A Spark with the fault whose switch is on gets one
-        warning for each application.
+        warning for each application, and one more where the option is on.
     """
-    if not is_filtering_planner():
+    if not _is_filtering_planner():
         return False
-    if scans_share_a_plan and _is_first_time("jetspark-push-down"):
+    if scans_share_a_plan and _is_first_time(f"jetspark-push-down-{'taken' if wanted else 'left'}"):
         _warn(wanted)
     return not scans_share_a_plan if wanted is None else wanted
 
 
-def is_filtering_planner() -> bool:
+def _is_filtering_planner() -> bool:
     """Whether Spark hands filters over in this process.
 
     Spark's switch cannot be read from here. But where it is on, Spark plans a read with conditions in a process of its
