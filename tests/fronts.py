@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests import layers
 from tests.carried import FrontName, connect
 from tests.connection.support import Recorder, eventually
 
@@ -76,6 +77,7 @@ PROFILES = {
         ),
     )
 }
+assert tuple(PROFILES) == layers.PROFILES
 
 
 class Spy:

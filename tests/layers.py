@@ -24,7 +24,9 @@ FRONTS: Final = ("aio", "sync")
 PROFILES: Final = ("default", "v2_domain", "private_inbox")
 """Names of the server profiles; `tests.fronts` says what they are."""
 MOST_RERUNS: Final = 2
-_WITHOUT_IO: Final = frozenset({"driver", "flow", "tools", "wire"})
+_WITHOUT_IO: Final = frozenset({"driver", "flow", "jetstream", "tools", "wire"})
+_SERVERS: Final = frozenset({"jetstream_server"})
+"""Fixtures that start a server in these folders, for a few tests."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.get_closest_marker("matrix") is None]
     for item in items:
-        if room_of(item) not in _WITHOUT_IO:
+        if room_of(item) not in _WITHOUT_IO or _SERVERS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

@@ -112,8 +112,16 @@ def test_a_run_with_more_than_two_such_cases_fails(tmp_path: Path, workers: tupl
     assert "3 cases ran twice; 2 may. The run has failed." in done.stdout
 
 
-def test_a_case_without_io_never_runs_twice(tmp_path: Path) -> None:
-    done = run_pytest(tmp_path, "driver", FAILING.format(count=1))
+@pytest.mark.parametrize("room", ["driver", "jetstream"])
+def test_a_case_without_io_never_runs_twice(tmp_path: Path, room: str) -> None:
+    done = run_pytest(tmp_path, room, FAILING.format(count=1))
     assert done.returncode == 1, done.stdout
     assert "1 failed" in done.stdout
     assert "rerun" not in done.stdout
+
+
+def test_a_case_that_starts_a_server_in_a_folder_without_io_may(tmp_path: Path) -> None:
+    server = "\n@pytest.fixture(autouse=True)\ndef jetstream_server(): pass\n"
+    done = run_pytest(tmp_path, "jetstream", FAILING.format(count=1) + server)
+    assert done.returncode == 0, done.stdout
+    assert "1 rerun" in done.stdout
