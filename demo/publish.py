@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from jetspark import bulk
-from jetspark.bulk.acks import StreamAcks
+from jetspark.bulk.publish_acks import StreamAcks
 from jetspark.jetstream import StorageType, StreamConfig
 from jetspark.jetstream.api import StreamCreateRequest
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Literal, cast
 
 from jetspark import aio, sync
-from jetspark.flow.pull import Batch
+from jetspark.engine.pull import MessageBatch
 
 __all__ = ["FrontName", "carry", "connect"]
 
@@ -38,9 +38,9 @@ def carry(value: Any) -> Any:
     """Return the value as the asyncio front would have given it."""
     if isinstance(value, list):
         items = [carry(each) for each in list.__iter__(value)]
-        if not isinstance(value, Batch):
+        if not isinstance(value, MessageBatch):
             return items
-        batch: Batch[Any] = Batch(items)
+        batch: MessageBatch[Any] = MessageBatch(items)
         batch.error = value.error
         return batch
     if isinstance(value, concurrent.futures.Future):
@@ -57,7 +57,11 @@ class Carried:
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
-        module = importlib.import_module(type(inner).__module__.replace("jetspark.sync", "jetspark.aio", 1))
+        module = importlib.import_module(
+            type(inner)
+            .__module__.replace("jetspark.sync._handwritten", "jetspark.aio.jetstream", 1)
+            .replace("jetspark.sync", "jetspark.aio", 1)
+        )
         self._twin = getattr(module, type(inner).__qualname__)
 
     @property  # type: ignore[misc]  # so that isinstance() takes it for its twin

@@ -24,25 +24,22 @@ ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src/jetspark/aio/jetstream"
 TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
 
-WRITTEN_BY_HAND: Final = frozenset({"columns", "consume_context", "publisher", "results"})
-"""Modules whose blocking form is written by hand, under the same name in the target package."""
+HANDWRITTEN: Final = frozenset({"arrow", "async_publisher", "consume_context", "pager"})
+"""Modules whose blocking form is written by hand, under the same name in `jetspark.sync._handwritten`."""
 
-INTERNAL: Final = frozenset(
-    {"asking", "driving", "feed", "fetching", "leftovers", "ordered_feed", "ordered_puller", "publish_request"}
-    | {"puller", "silence"}
-)
-"""Modules without classes of the front; what the others take from them is the same on both fronts."""
+INTERNAL: Final = frozenset({"_drivers", "requests"})
+"""Modules and packages without classes of the front; what the others take from them is the same on both fronts."""
 
 BY_HAND: Final[dict[str, ByHand]] = {
-    "OrderedConsumer": ByHand("jetspark.sync.jetstream.consume_context:StartOrderedConsume", frozenset({"consume"})),
-    "Consuming": ByHand("jetspark.sync.jetstream.consume_context:StartConsume", frozenset({"consume"})),
-    "PullSubscription": ByHand("jetspark.sync.push:PullDraining", frozenset()),
+    "OrderedConsumer": ByHand("jetspark.sync._handwritten.consume_context:OrderedConsumeMixin", frozenset({"consume"})),
+    "Consuming": ByHand("jetspark.sync._handwritten.consume_context:ConsumeMixin", frozenset({"consume"})),
+    "PullSubscription": ByHand("jetspark.sync._handwritten.push:PullDrainMixin", frozenset()),
     "PushSubscription": ByHand(
-        "jetspark.sync.push:PushReading",
+        "jetspark.sync._handwritten.push:PushReadMixin",
         frozenset({"drain", "next_msg", "__iter__", "__next__"}),
     ),
-    "BatchPublisher": ByHand("jetspark.sync.jetstream.publisher:BatchAdd", frozenset({"add"})),
-    "Publishing": ByHand("jetspark.sync.jetstream.publisher:PublishAsync", frozenset({"publish_async"})),
+    "BatchPublisher": ByHand("jetspark.sync._handwritten.async_publisher:BatchAddMixin", frozenset({"add"})),
+    "Publishing": ByHand("jetspark.sync._handwritten.async_publisher:PublishAsyncMixin", frozenset({"publish_async"})),
 }
 """Classes with some methods written by hand: the methods that are left out, and the class of `jetspark.sync` that has
 them, which becomes the first base."""
@@ -55,12 +52,12 @@ def make() -> tuple[dict[Path, str], list[str]]:
         for path in sorted(SOURCE.glob("*.py"))
         if path.stem not in INTERNAL
     }
-    package = Package(modules, INTERNAL, BY_HAND)
+    package = Package(modules, INTERNAL, HANDWRITTEN, BY_HAND)
     made: dict[Path, str] = {}
     refused: list[str] = []
     for name, module in modules.items():
         try:
-            if name not in WRITTEN_BY_HAND and (text := translate(module, package)):
+            if name not in HANDWRITTEN and (text := translate(module, package)):
                 made[TARGET / f"{name}.py"] = tidy(text)
         except ValueError as problem:
             refused.append(f"{name}: {problem}")
@@ -82,7 +79,7 @@ def tidy(text: str) -> str:
 
 def stale(made: dict[Path, str]) -> list[Path]:
     """Return the files that are missing, differ, or should not be there."""
-    there = {path for path in TARGET.glob("*.py") if path.stem not in WRITTEN_BY_HAND}
+    there = set(TARGET.glob("*.py"))
     differ = {path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text}
     return sorted(differ | (there - made.keys()))
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from jetspark.jetstream.status import TABLE, ConsumeEffect, FetchEffect, StatusClass, StatusRule
+from jetspark.jetstream.status import STATUS_RULES, ConsumeEffect, FetchEffect, StatusRule, StatusSeverity
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "consuming.md"
 _PLACE: Final = re.compile(r"(?<=<!-- statuses: tools/status_table.py -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -39,19 +39,19 @@ def table() -> str:
         "| Status | Text contains | Kind | fetch, next | consume | Error or warning | |",
         "|---|---|---|---|---|---|---|",
     ]
-    lines += [_line(rule) for rule in TABLE]
+    lines += [_line(rule) for rule in STATUS_RULES]
     return "\n".join(lines) + "\n"
 
 
 def _line(rule: StatusRule) -> str:
     code = "any other" if rule.code is None else str(rule.code)
     consume = _CONSUME[rule.consume]
-    if rule.paced:
+    if rule.delays_next_pull:
         consume += ", paced"
     if rule.clears_pin:
         consume += " without the id"
-    shown = rule.kind in {StatusClass.WARNING, StatusClass.ERROR} or rule.by_size
-    cells = [code, rule.contains or "anything", rule.kind.value, _FETCH[rule.fetch], consume]
+    shown = rule.severity in {StatusSeverity.WARNING, StatusSeverity.ERROR} or rule.message_too_large
+    cells = [code, rule.contains or "anything", rule.severity.value, _FETCH[rule.fetch], consume]
     cells += [f"`{rule.error.__name__}`" if shown else "", rule.id]
     return f"| {' | '.join(cells)} |"
 

@@ -15,6 +15,7 @@ __all__ = ["ByHand", "Module", "Package", "translate"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
+_SOURCE: Final = "jetspark.aio.jetstream."
 _PASSED_ON: Final = frozenset({"__len__", "__bool__", "__contains__", "__getitem__"})
 """Special methods that only look, as properties do."""
 _LEFT_OUT: Final = frozenset({"__init__", "__repr__", "__await__", "__del__"})
@@ -58,6 +59,7 @@ class Package:
 
     modules: dict[str, Module]
     internal: frozenset[str]
+    handwritten: frozenset[str]
     by_hand: dict[str, ByHand]
     types: Types = field(init=False)
 
@@ -80,6 +82,7 @@ class _Translation:
         self._module = module
         self._types = package.types
         self._internal = package.internal
+        self._handwritten = package.handwritten
         self._by_hand = package.by_hand
         self._made_here: set[str] = set()  # wrapped classes that are needed when the code runs
 
@@ -109,8 +112,8 @@ class _Translation:
             yield "from collections.abc import Callable, Iterator"
             yield "from typing import TYPE_CHECKING, Any, Self, cast"
             yield f"from jetspark.aio.jetstream import {self._module.name} as aio"
-            yield "from jetspark.sync.blocking import Blocking, blocking_iterator"
-            yield "from jetspark.sync.callbacks import on_thread"
+            yield "from jetspark.sync.loop_proxy import LoopProxy, blocking_iterator"
+            yield "from jetspark.sync.callback_thread import in_callback_thread"
             own = self._module.public - self._module.classes.keys() - self._module.callbacks.keys()
             if own:
                 yield f"from jetspark.aio.jetstream.{self._module.name} import {', '.join(sorted(own))}"
@@ -134,15 +137,19 @@ class _Translation:
         if isinstance(node, ast.Import):
             return "import "
         module = node.module or ""
-        parent, _, name = module.rpartition(".")
-        if module.startswith("jetspark.aio.") and not (parent == "jetspark.aio.jetstream" and name in self._internal):
+        if module.startswith(_SOURCE):
+            name = module.removeprefix(_SOURCE).partition(".")[0]
+            if name not in self._internal:
+                room = "_handwritten" if name in self._handwritten else "jetstream"
+                module = f"jetspark.sync.{room}.{module.removeprefix(_SOURCE)}"
+        elif module.startswith("jetspark.aio."):
             module = module.replace("jetspark.aio.", "jetspark.sync.", 1)
         return f"from {module} import "
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         bases = [_text(base) for base in node.bases if parts(base)[0] in self._types.wrapped | {"Generic"}]
         if not any(base.partition("[")[0] in self._types.wrapped for base in bases):
-            bases.insert(0, "Blocking")
+            bases.insert(0, "LoopProxy")
         left_out = frozenset[str]()
         if (by_hand := self._by_hand.get(node.name)) is not None:
             bases.insert(0, by_hand.base.partition(":")[2])
@@ -225,7 +232,7 @@ class _Translation:
             return argument.arg
         if not self._types.is_callback(argument.annotation):
             return f"cast(Any, {argument.arg})" if self._types.is_of_the_front(argument.annotation) else argument.arg
-        threaded = f"on_thread(self._connection, {argument.arg})"
+        threaded = f"in_callback_thread(self._connection, {argument.arg})"
         optional = "None" in parts(argument.annotation, depth=1)
         return f"None if {argument.arg} is None else {threaded}" if optional else threaded
 

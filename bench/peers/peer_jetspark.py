@@ -6,7 +6,7 @@ import time
 from common import ACK_PENDING, WINDOW, arrived, check, main, median, payload
 
 from jetspark import aio, sync
-from jetspark.aio.jetstream import Consumer, PublishSettings
+from jetspark.aio.jetstream import AsyncPublishOptions, Consumer
 
 BATCH = 500
 """Messages of an atomic batch."""
@@ -14,7 +14,7 @@ BATCH = 500
 FETCH = 5_000
 """Messages of a fetch, and in the buffer of consume."""
 
-SETTINGS = PublishSettings(max_pending=WINDOW, stall_wait=30)
+SETTINGS = AsyncPublishOptions(max_pending=WINDOW, stall_wait=30)
 
 
 async def publish_async(url: str, subject: str, count: int) -> float:
@@ -60,7 +60,7 @@ async def batch(url: str, subject: str, count: int) -> float:
     stream = connection.jetstream()
     begin = time.perf_counter()
     for first in range(0, count, BATCH):
-        async with stream.batch() as messages:
+        async with stream.atomic_batch() as messages:
             for number in range(first, min(first + BATCH, count)):
                 await messages.add(subject, payload(number))
     seconds = time.perf_counter() - begin

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from jetspark.aio.jetstream import Stream as Stream
     from jetspark.jetstream.config import ConsumerConfig as ConsumerConfig
     from jetspark.jetstream.config import StreamConfig as StreamConfig
-    from jetspark.wire.context import load_context as load_context
-    from jetspark.wire.context import options_from_environment as options_from_environment
+    from jetspark.wire.cli_context import load_context as load_context
+    from jetspark.wire.cli_context import options_from_environment as options_from_environment
     from jetspark.wire.headers import Headers as Headers
     from jetspark.wire.options import ConnectOptions as ConnectOptions
     from jetspark.wire.options import TLSOptions as TLSOptions
@@ -47,8 +47,8 @@ _NAMES = {
     "Subscription": "jetspark.aio",
     "TLSOptions": "jetspark.wire.options",
     "connect": "jetspark.aio",
-    "load_context": "jetspark.wire.context",
-    "options_from_environment": "jetspark.wire.context",
+    "load_context": "jetspark.wire.cli_context",
+    "options_from_environment": "jetspark.wire.cli_context",
 }
 _MODULES = {
     "aio": "jetspark.aio",

@@ -26,13 +26,15 @@ SURFACE: Final[dict[str, str]] = {
     "Connection": "address buffered close closed connected drain flush jetstream new_inbox options publish request "
     "server_info servers status subscribe",
     "Subscription": "closed drain dropped error next_msg pending queue received sid subject unsubscribe",
-    "Msg": "ack ack_sync headers in_progress metadata nak owner payload raw_header raw_reply raw_subject reply respond "
+    "Msg": "ack ack_sync headers in_progress metadata nak payload raw_header raw_reply raw_subject reply respond "
     "settled status subject term",
-    "JetStream": _CONSUMERS + "account_info batch connection create_or_update_stream create_stream delete_stream "
-    "direct_get listing prefix publish publish_async publish_async_completed publish_async_pending publish_async_stats "
-    "pull_subscribe pull_subscribe_bind request stream stream_name_by_subject stream_names streams subscribe "
-    "subscribe_bind timeout update_stream",
-    "Stream": _CONSUMERS + "cached_info delete delete_msg get_batch get_last_many get_last_msg get_msg info name purge "
+    "JetStream": _CONSUMERS
+    + "account_info atomic_batch connection create_or_update_stream create_stream delete_stream "
+    "direct_get paginate prefix publish publish_async publish_async_completed publish_async_pending "
+    "publish_async_stats pull_subscribe pull_subscribe_bind request stream stream_name_by_subject stream_names "
+    "streams subscribe subscribe_bind timeout update_stream",
+    "Stream": _CONSUMERS
+    + "cached_info delete delete_msg get_batch get_last_msgs_for get_last_msg get_msg info name purge "
     "scan secure_delete_msg update",
     "Consumer": "ack_all cached_info consume delete fetch fetch_arrow fetch_bytes fetch_no_wait info name next pause "
     "reset resume stream_name unpin",
@@ -42,8 +44,8 @@ SURFACE: Final[dict[str, str]] = {
     "PullSubscription": _SUBSCRIBED + "fetch pending_bytes pending_msgs",
     "BatchPublisher": "ack add commit count discard id",
     "PubAckFuture": "done exception result subject",
-    "Results": "all pages",
-    "Listing": "all missing offline pages",
+    "Pager": "all pages",
+    "ListPager": "all missing offline pages",
 }
 """The public names of each class, those of its objects included."""
 
@@ -115,7 +117,7 @@ async def test_objects_show_no_more_than_their_classes(url: str) -> None:
             message = await anext(context)
             pushed = await js.subscribe("surface.a")
             pulled = await js.pull_subscribe("surface.a", durable="p")
-            batch, ordered, plain = js.batch(), stream.ordered_consumer(), await connection.subscribe("x")
+            batch, ordered, plain = js.atomic_batch(), stream.ordered_consumer(), await connection.subscribe("x")
             for each in (connection, js, stream, consumer, context, message, pushed, pulled, batch, ordered, plain):
                 assert public(each) == set(SURFACE[type(each).__name__].split()), each
             await context.stop()
@@ -135,7 +137,7 @@ def test_objects_of_the_blocking_front_show_no_more_than_their_classes(url: str)
             message = next(context)
             pushed = js.subscribe("surface.a")
             pulled = js.pull_subscribe("surface.a", durable="p")
-            batch, ordered, plain = js.batch(), stream.ordered_consumer(), connection.subscribe("x")
+            batch, ordered, plain = js.atomic_batch(), stream.ordered_consumer(), connection.subscribe("x")
             for each in (connection, js, stream, consumer, context, message, pushed, pulled, batch, ordered, plain):
                 assert public(each) == set(SURFACE[type(each).__name__].split()), each
             context.stop()

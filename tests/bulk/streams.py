@@ -10,7 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from jetspark import bulk
-from jetspark.bulk import Connection, PublishReport, ReadBy, ScanReport
+from jetspark.bulk import Connection, PublishReport, ReadMethod, ScanReport
 from jetspark.errors import NotFoundError, RequestTimeoutError
 from jetspark.jetstream import RetentionPolicy, StoredMessage, StreamConfig, StreamInfo
 from jetspark.jetstream.api import (
@@ -78,7 +78,7 @@ def read(
     timeout: float = 5.0,
     retry_timeout: float = 30.0,
     prefix: str = API_PREFIX,
-    read_by: ReadBy | str = ReadBy.AUTO,
+    read_method: ReadMethod | str = ReadMethod.AUTO,
 ) -> tuple[pa.Table, ScanReport]:
     """Scan to the end of the range."""
     with bulk.scan(
@@ -94,7 +94,7 @@ def read(
         timeout=timeout,
         retry_timeout=retry_timeout,
         prefix=prefix,
-        read_by=read_by,
+        read_method=read_method,
     ) as batches:
         return pa.Table.from_batches(list(batches), batches.schema), batches.report
 

@@ -19,7 +19,7 @@ LONG = 30.0
 def payloads(connection: Connection, sid: int, count: int) -> list[bytes]:
     found: list[bytes] = []
     while len(found) < count:
-        table = connection.read(time.monotonic() + LONG, enough=MUCH)
+        table = connection.read(time.monotonic() + LONG, target_bytes=MUCH)
         assert table is not None
         assert set(table.lines.sid.tolist()) == {sid}
         found.extend(table.message(row).payload for row in range(len(table)))
@@ -50,10 +50,10 @@ def test_a_trickle_is_handed_out_while_it_goes_on(server: NatsServer, monkeypatc
             other.publish("trickle", b"drop")
             return receive(time.monotonic() + LONG)
 
-        connection._wake_at(1)
-        monkeypatch.setattr(connection, "_wake_at", lambda size: None)  # for every message
+        connection._set_low_watermark(1)
+        monkeypatch.setattr(connection, "_set_low_watermark", lambda size: None)  # for every message
         monkeypatch.setattr(connection, "_receive", something)
-        table = connection.read(time.monotonic() + LONG, enough=MUCH)
+        table = connection.read(time.monotonic() + LONG, target_bytes=MUCH)
         assert table is not None
         assert len(table) < MUCH // 100  # as many as 20 ms bring; with no bound in time it is `enough` of them
 
@@ -62,8 +62,8 @@ def test_a_moment_without_a_byte_ends_in_time(server: NatsServer) -> None:
     with bulk.connect(server.url) as connection:
         connection.subscribe("none")
         begin = time.monotonic()
-        assert connection.read(begin + 0.05, enough=MUCH) is None
-        assert connection.read(begin, enough=MUCH) is None
+        assert connection.read(begin + 0.05, target_bytes=MUCH) is None
+        assert connection.read(begin, target_bytes=MUCH) is None
         assert time.monotonic() - begin < LONG / 2
 
 
@@ -89,5 +89,5 @@ def test_a_connection_that_is_cut_while_it_collects_says_so_at_once(server: Nats
         proxy.cut()
         begin = time.monotonic()
         with pytest.raises(DisconnectedError):
-            connection.read(time.monotonic() + LONG, enough=MUCH)
+            connection.read(time.monotonic() + LONG, target_bytes=MUCH)
         assert time.monotonic() - begin < LONG / 2

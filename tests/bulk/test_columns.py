@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from tests.wire.streams import Piece, joined, message
-from tests.wire.test_runs import deliveries
+from tests.wire.test_frame_runs import deliveries
 
-from jetspark.bulk.columns import build_batch, read_acks, scan_schema
+from jetspark.bulk.columns import build_batch, parse_ack_subjects, scan_schema
 from jetspark.errors import InvalidAckError
 from jetspark.wire.vector import FrameTable, decode
 
@@ -17,7 +17,7 @@ steady = settings(derandomize=True, max_examples=60)
 
 
 def batch(table: FrameTable) -> pa.RecordBatch:
-    return build_batch(table, read_acks(table.lines), scan_schema(), "ORDERS")
+    return build_batch(table, parse_ack_subjects(table.lines), scan_schema(), "ORDERS")
 
 
 @steady
@@ -26,7 +26,7 @@ def test_a_run_gives_the_columns_that_a_search_gives(pieces: list[Piece]) -> Non
     table = decode(pa.py_buffer(joined(pieces)))
     searched = table.select(np.ones(len(table), np.bool_))
     assert batch(table).equals(batch(searched))
-    ours, theirs = read_acks(table.lines), read_acks(searched.lines)
+    ours, theirs = parse_ack_subjects(table.lines), parse_ack_subjects(searched.lines)
     assert (ours.consumer_sequence == theirs.consumer_sequence).all()
     assert ours.row(len(table) - 1) == theirs.row(len(table) - 1)
     assert (ours.head(3).sequence == theirs.sequence[:3]).all()
@@ -38,7 +38,7 @@ def test_a_number_of_a_run_that_cannot_be_is_refused(number: bytes) -> None:
     table = decode(pa.py_buffer(joined([message(b"x", reply=reply)] * 100)))
     assert table.run is not None
     with pytest.raises(InvalidAckError):
-        _ = read_acks(table.lines).sequence
+        _ = parse_ack_subjects(table.lines).sequence
 
 
 @pytest.mark.parametrize("count", [1, 255, 256, 4096, 4097])

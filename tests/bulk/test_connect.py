@@ -390,8 +390,8 @@ def test_a_store_that_could_not_be_made_is_asked_for_again_and_not_for_ever(
     obstacle = unmakeable_store(server, request.config.name)
     with bulk.connect(server.url) as connection:
         with monkeypatch.context() as patch:
-            again = before(StreamCreateRequest.retry_pause, obstacle.touch)
-            patch.setattr(StreamCreateRequest, "retry_pause", again)
+            again = before(StreamCreateRequest.retry_delay, obstacle.touch)
+            patch.setattr(StreamCreateRequest, "retry_delay", again)
             with pytest.raises(StreamConfigError, match="error creating store for stream"):
                 connection.request(request, timeout=30)
         log = server.log_path.read_text()

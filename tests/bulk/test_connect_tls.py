@@ -54,8 +54,8 @@ def test_a_stream_is_written_and_read_over_tls(tls_server: NatsServer, files: Fi
         streams = Streams(own)
         name = streams.filled(20_000, size=300)
         assert bulk.publish(own, rows(f"{name}.x", [b"y" * 100_000] * 20)).count == 20
-        for read_by in ("consumer", "direct"):
-            table, report = read(own, name, read_by=read_by)
+        for read_method in ("consumer", "direct"):
+            table, report = read(own, name, read_method=read_method)
             assert sequences(table) == list(range(1, 20_021))
             assert report.restarts == 0
         assert table.column("data")[-1].as_py() == b"y" * 100_000

@@ -6,14 +6,14 @@ from tests.bulk.proxy import Proxy
 from tests.bulk.streams import HEADERS, Streams, read, rows, sequences, until
 
 from jetspark import bulk
-from jetspark.bulk import Connection, ReadBy
+from jetspark.bulk import Connection, ReadMethod
 from jetspark.bulk.columns import COLUMNS
-from jetspark.bulk.direct_replies import read_replies
+from jetspark.bulk.direct_get_replies import read_replies
+from jetspark.engine.ranges import InterruptedReadError
 from jetspark.errors import ConfigError, ConsumerConfigError, DirectGetRequestError, InvalidReplyError
-from jetspark.flow.ranges import InterruptedReadError
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, RetentionPolicy, StreamConfig
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerInfoRequest, PullRequest
-from jetspark.jetstream.direct import DirectEnd
+from jetspark.jetstream.direct_get import DirectBatchEnd
 from jetspark.server import NatsServer
 from jetspark.wire import headers as header_block
 from jetspark.wire.vector import FrameTable, decode
@@ -38,7 +38,7 @@ def test_what_waits_for_a_worker_is_read_and_left_as_it_is(
     table, report = read(connection, name)
     assert table.schema == pa.schema(list(COLUMNS.items()))
     assert sequences(table) == list(range(1, 5001))
-    assert (report.read_by, report.expected, report.missing, report.complete) == (ReadBy.DIRECT, 5000, 0, True)
+    assert (report.read_method, report.expected, report.missing, report.complete) == (ReadMethod.DIRECT, 5000, 0, True)
     assert streams.consumers(name) == ["worker"]
     assert streams.info(name).state.messages == 5000
 
@@ -88,11 +88,11 @@ def test_a_stream_of_limits_is_read_by_a_consumer_unless_asked_otherwise(
     connection: Connection, streams: Streams
 ) -> None:
     name = streams.filled(10)
-    assert read(connection, name)[1].read_by is ReadBy.CONSUMER
-    assert read(connection, name, read_by=ReadBy.DIRECT)[1].read_by is ReadBy.DIRECT
+    assert read(connection, name)[1].read_method is ReadMethod.CONSUMER
+    assert read(connection, name, read_method=ReadMethod.DIRECT)[1].read_method is ReadMethod.DIRECT
     indirect = streams.make_as(StreamConfig(name=streams.new_name(), allow_direct=False))
     with pytest.raises(ConfigError, match="allow_direct"):
-        read(connection, indirect, read_by="direct")
+        read(connection, indirect, read_method="direct")
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,15 @@ def test_filters_that_overlap_are_refused_on_both_ways(
     name = streams.filled(1)
     subjects = [f"{name}.{one}", f"{name}.{other}"]
     with pytest.raises(ConfigError, match="overlap"):
-        read(connection, name, subjects=subjects, read_by="direct")
+        read(connection, name, subjects=subjects, read_method="direct")
     with pytest.raises(ConsumerConfigError, match=r"1013[68]"):
-        read(connection, name, subjects=subjects, read_by="consumer")
+        read(connection, name, subjects=subjects, read_method="consumer")
 
 
 def test_filters_that_do_not_overlap_are_taken(connection: Connection, streams: Streams) -> None:
     name = streams.filled(9)
     subjects = [f"{name}.0", f"{name}.1.z.>", f"{name}.1", f"{name}.*.x.y"]
-    table, report = read(connection, name, subjects=subjects, read_by="direct")
+    table, report = read(connection, name, subjects=subjects, read_method="direct")
     assert sequences(table) == [1, 2, 4, 5, 7, 8]
     assert (report.expected, report.missing) == (6, 0)
 
@@ -122,8 +122,8 @@ def test_filters_that_meet_are_taken_and_each_message_comes_once(connection: Con
     tails = ["a.b.c", "a.x.c", "x.b.c", "x.x.c", "a.b.x"]
     subjects = pa.array([f"{name}.{tail}" for tail in tails])
     bulk.publish(connection, pa.record_batch({"subject": subjects, "data": pa.array([b""] * len(tails))}))
-    for read_by in ("consumer", "direct"):
-        table, report = read(connection, name, subjects=[f"{name}.a.*.c", f"{name}.*.b.c"], read_by=read_by)
+    for read_method in ("consumer", "direct"):
+        table, report = read(connection, name, subjects=[f"{name}.a.*.c", f"{name}.*.b.c"], read_method=read_method)
         assert sequences(table) == [1, 2, 3]
         assert (report.missing, report.complete) == (0, True)
 
@@ -160,7 +160,7 @@ def test_no_more_bytes_are_asked_for_than_may_be_in_flight(server: NatsServer, s
     with (
         Proxy(server, note) as proxy,
         bulk.connect(proxy.url) as own,
-        bulk.scan(own, name, max_bytes_in_flight=100_000, read_by="direct") as batches,
+        bulk.scan(own, name, max_bytes_in_flight=100_000, read_method="direct") as batches,
     ):
         assert sum(map(len, batches)) == 3000
     ends = b"".join(requests).count(b"NATS/1.0 204")
@@ -177,7 +177,7 @@ def replies(*messages: tuple[bytes, bytes]) -> FrameTable:
 
 
 def block(*pairs: tuple[str, str]) -> bytes:
-    return header_block.encode(list(pairs))
+    return header_block.encode_header_block(list(pairs))
 
 
 PLACE = {
@@ -196,11 +196,11 @@ def test_server_headers_in_another_order_are_read_as_well() -> None:
     end = b"NATS/1.0 204 EOB\r\nNats-Num-Pending: 3\r\nNats-Last-Sequence: 7\r\n\r\n"
     run, ended = read_replies(replies((straight, b"a"), (turned, b"b"), (end, b"")), "S", "here")
     assert run.sequence.tolist() == [7, 7]
-    assert run.before.tolist() == [5, 5]
+    assert run.previous_sequence.tolist() == [5, 5]
     assert run.timestamp_ns.tolist() == [1_767_323_045_000_000_006] * 2
     assert run.pending == 3
-    assert ended == DirectEnd(3, 7)
-    batch = run.batch(pa.schema(list(COLUMNS.items())))
+    assert ended == DirectBatchEnd(3, 7)
+    batch = run.to_record_batch(pa.schema(list(COLUMNS.items())))
     assert batch.column("subject").to_pylist() == ["s.x", "s.x"]
     assert batch.column("data").to_pylist() == [b"a", b"b"]
     assert [sorted(row or []) for row in batch.column("headers").to_pylist()] == [
@@ -225,7 +225,7 @@ def test_an_answer_that_makes_no_sense_is_refused() -> None:
 
 
 def test_what_ends_a_batch_is_told_apart() -> None:
-    assert read_replies(replies((b"NATS/1.0 404 Message Not Found\r\n\r\n", b"")), "S", "here")[1] == DirectEnd(
+    assert read_replies(replies((b"NATS/1.0 404 Message Not Found\r\n\r\n", b"")), "S", "here")[1] == DirectBatchEnd(
         found=False
     )
     for status in (b"503", b"429 Too Many Requests"):

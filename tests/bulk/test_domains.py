@@ -34,7 +34,7 @@ def test_every_request_goes_to_the_domain_or_prefix_that_was_asked_for() -> None
             assert domain == "$JS.hub.API."
             name = Streams(owner, domain).filled(30)
             for way in ("consumer", "direct"):  # MSG.NEXT and DIRECT.GET
-                assert sequences(read(owner, name, prefix=domain, read_by=way)[0]) == list(range(1, 31))
+                assert sequences(read(owner, name, prefix=domain, read_method=way)[0]) == list(range(1, 31))
             with pytest.raises(JetStreamNotEnabledError) as caught:
                 owner.request(StreamInfoRequest(name), prefix=api_prefix(domain="elsewhere"))
             assert caught.value.code == 503

@@ -10,7 +10,7 @@ from tests.bulk.proxy import Proxy, cut_after
 from tests.bulk.streams import Streams, until
 
 from jetspark import ConnectOptions, bulk
-from jetspark.bulk import Connection, FetchedBatches, ScannedBatches
+from jetspark.bulk import Connection, FetchReader, ScanReader
 from jetspark.errors import ConfigError, DisconnectedError, NoRespondersError, StatusError
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
@@ -168,11 +168,11 @@ def test_batches_of_their_own_connection_leave_nothing_behind(server: NatsServer
     made(streams, stream)
     own_options = ConnectOptions(servers=(server.url,))
     before = connections(server)
-    with FetchedBatches(own_options, lambda own: bulk.fetch(own, stream, "c", max_messages=10)) as fetched:
+    with FetchReader(own_options, lambda own: bulk.fetch(own, stream, "c", max_messages=10)) as fetched:
         assert pa.table(fetched).num_rows == 10
         fetched.ack()
         assert fetched.received == 10
-    scanned = ScannedBatches(own_options, lambda own: bulk.scan(own, stream))
+    scanned = ScanReader(own_options, lambda own: bulk.scan(own, stream))
     assert scanned.read_all().num_rows == 1000
     assert scanned.report.complete
     assert until(lambda: connections(server) <= before)

@@ -14,13 +14,13 @@ from tests.bulk.streams import HEADERS, Streams, read, rows
 from jetspark import bulk
 from jetspark.bulk import Connection, Snapshot
 from jetspark.bulk.columns import COLUMNS
+from jetspark.engine.ranges import InterruptedReadError
 from jetspark.errors import BadSubjectError, ConfigError, StreamNotFoundError
-from jetspark.flow.ranges import InterruptedReadError
 from jetspark.jetstream import RetentionPolicy, StreamConfig
 from jetspark.jetstream.api import StreamPurgeRequest
 from jetspark.server import NatsServer
 
-WAYS = pytest.mark.parametrize("read_by", ["consumer", "direct"])
+WAYS = pytest.mark.parametrize("read_method", ["consumer", "direct"])
 
 
 def kept(streams: Streams, **config: object) -> str:
@@ -41,12 +41,12 @@ def values(snapshot: Snapshot) -> dict[str, bytes]:
 
 @WAYS
 def test_there_is_one_row_for_each_subject_in_the_order_of_the_stream(
-    connection: Connection, streams: Streams, read_by: str
+    connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = kept(streams)
     fill(connection, name, 10, rounds=3)
     bulk.publish(connection, rows(f"{name}.4", [b"newest"]))
-    snapshot = bulk.last_per_subject(connection, name, read_by=read_by)
+    snapshot = bulk.last_per_subject(connection, name, read_method=read_method)
     assert snapshot.table.schema == pa.schema(list(COLUMNS.items()))
     assert snapshot.table.column("sequence").to_pylist() == [21, 22, 23, 24, 26, 27, 28, 29, 30, 31]
     assert values(snapshot) == {f"{name}.{number}": b"newest" if number == 4 else b"2" for number in range(10)}
@@ -55,36 +55,38 @@ def test_there_is_one_row_for_each_subject_in_the_order_of_the_stream(
 
 
 @WAYS
-def test_columns_and_subjects_are_those_asked_for(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_columns_and_subjects_are_those_asked_for(connection: Connection, streams: Streams, read_method: str) -> None:
     name = kept(streams)
     fill(connection, name, 10, rounds=2)
     subjects = [f"{name}.1", f"{name}.2", f"{name}.none"]
-    snapshot = bulk.last_per_subject(connection, name, subjects=subjects, columns=["data", "subject"], read_by=read_by)
+    snapshot = bulk.last_per_subject(
+        connection, name, subjects=subjects, columns=["data", "subject"], read_method=read_method
+    )
     assert snapshot.table.to_pylist() == [
         {"data": b"1", "subject": f"{name}.1"},
         {"data": b"1", "subject": f"{name}.2"},
     ]
-    nothing = bulk.last_per_subject(connection, name, subjects=["other"], columns=["data"], read_by=read_by)
+    nothing = bulk.last_per_subject(connection, name, subjects=["other"], columns=["data"], read_method=read_method)
     assert (nothing.table.num_rows, nothing.table.column_names, nothing.sequence) == (0, ["data"], 20)
 
 
 @WAYS
-def test_an_empty_stream_gives_no_row(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_an_empty_stream_gives_no_row(connection: Connection, streams: Streams, read_method: str) -> None:
     name = kept(streams)
-    assert bulk.last_per_subject(connection, name, read_by=read_by).table.num_rows == 0
+    assert bulk.last_per_subject(connection, name, read_method=read_method).table.num_rows == 0
     fill(connection, name, 3)
     streams.purge(name)
-    assert bulk.last_per_subject(connection, name, read_by=read_by).table.num_rows == 0
+    assert bulk.last_per_subject(connection, name, read_method=read_method).table.num_rows == 0
 
 
 @pytest.mark.conformance("DIR-08", "DIR-09")
 @WAYS
 def test_more_subjects_than_a_request_may_name_are_all_read(
-    connection: Connection, streams: Streams, read_by: str
+    connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = kept(streams)
     fill(connection, name, 3000, rounds=2)
-    snapshot = bulk.last_per_subject(connection, name, read_by=read_by, max_bytes_in_flight=50_000)
+    snapshot = bulk.last_per_subject(connection, name, read_method=read_method, max_bytes_in_flight=50_000)
     assert values(snapshot) == {f"{name}.{number}": b"1" for number in range(3000)}
     assert snapshot.sequence == 6000
 
@@ -142,10 +144,10 @@ class Writer:
 
 @pytest.mark.conformance("DIR-09")
 @pytest.mark.parametrize(
-    ("read_by", "per_subject"), [("consumer", None), ("consumer", 1), ("consumer", 3), ("direct", None)]
+    ("read_method", "per_subject"), [("consumer", None), ("consumer", 1), ("consumer", 3), ("direct", None)]
 )
 def test_it_is_one_moment_of_the_stream_while_others_write(
-    server: NatsServer, streams: Streams, read_by: str, per_subject: int | None
+    server: NatsServer, streams: Streams, read_method: str, per_subject: int | None
 ) -> None:
     name = kept(streams, max_msgs_per_subject=per_subject)
     writer = Writer(server, name, 3000)
@@ -154,7 +156,7 @@ def test_it_is_one_moment_of_the_stream_while_others_write(
         enough = time.monotonic() + 20
         # The writer may be held up; then there are more of them.
         while len(taken) < 8 or (taken[0].sequence == taken[-1].sequence and time.monotonic() < enough):
-            taken.append(bulk.last_per_subject(own, name, read_by=read_by))
+            taken.append(bulk.last_per_subject(own, name, read_method=read_method))
     assert taken[0].sequence < taken[-1].sequence
     for snapshot in taken:
         assert values(snapshot) == writer.state(snapshot.sequence)
@@ -169,7 +171,7 @@ def test_a_direct_get_that_finds_no_such_moment_says_so(server: NatsServer, stre
         enough = time.monotonic() + 20
         while len(taken) + len(said) < 10 or (not said and time.monotonic() < enough):
             try:
-                taken.append(bulk.last_per_subject(own, name, read_by="direct", retry_timeout=0))
+                taken.append(bulk.last_per_subject(own, name, read_method="direct", retry_timeout=0))
             except InterruptedReadError as error:
                 said.append(str(error))
     assert said
@@ -200,22 +202,24 @@ def test_what_cannot_be_read_is_said(connection: Connection, streams: Streams) -
 
 @WAYS
 @pytest.mark.parametrize("cut", [2000, 20_000, 120_000])
-def test_a_connection_that_is_lost_is_made_anew(server: NatsServer, streams: Streams, read_by: str, cut: int) -> None:
+def test_a_connection_that_is_lost_is_made_anew(
+    server: NatsServer, streams: Streams, read_method: str, cut: int
+) -> None:
     name = kept(streams)
     fill(streams.connection, name, 3000)
     with Proxy(server, cut_after(cut)) as proxy, bulk.connect(proxy.url) as own:
-        snapshot = bulk.last_per_subject(own, name, read_by=read_by)
+        snapshot = bulk.last_per_subject(own, name, read_method=read_method)
         assert proxy.connections == 2
     assert values(snapshot) == {f"{name}.{number}": b"0" for number in range(3000)}
 
 
 @WAYS
-def test_a_message_that_gets_lost_is_noticed(server: NatsServer, streams: Streams, read_by: str) -> None:
+def test_a_message_that_gets_lost_is_noticed(server: NatsServer, streams: Streams, read_method: str) -> None:
     name = kept(streams)
     fill(streams.connection, name, 3000)
     which = NthOf(8, len(b"0"))
     with Proxy(server, drop_frame(which)) as proxy, bulk.connect(proxy.url) as own:
-        assert len(values(bulk.last_per_subject(own, name, read_by=read_by))) == 3000
+        assert len(values(bulk.last_per_subject(own, name, read_method=read_method))) == 3000
     assert which.left == 0  # it was dropped
 
 

@@ -40,7 +40,7 @@ def test_a_stream_is_asked_for_again_until_a_server_that_it_needs_is_heard_of(
     cluster, tagged = few
     config = StreamConfig(name="S", num_replicas=3, placement=Placement(tags=[_TAG]))
     monkeypatch.setattr("jetspark.jetstream.api.streams._PEER_PAUSES", (0.2,) * 100)
-    monkeypatch.setattr(StreamCreateRequest, "retry_pause", before(StreamCreateRequest.retry_pause, tagged[0].start))
+    monkeypatch.setattr(StreamCreateRequest, "retry_delay", before(StreamCreateRequest.retry_delay, tagged[0].start))
     with bulk.connect(cluster.urls) as connection:
         info = connection.request(StreamCreateRequest(config), timeout=30)
     assert info.config.num_replicas == 3
@@ -52,8 +52,8 @@ def test_a_stream_that_cannot_be_placed_is_refused_after_some_tries(
     cluster, _ = few
     config = StreamConfig(name="S", num_replicas=3, placement=Placement(tags=[_TAG]))
     tries: list[None] = []
-    counted = before(StreamCreateRequest.retry_pause, lambda: tries.append(None))
-    monkeypatch.setattr(StreamCreateRequest, "retry_pause", counted)
+    counted = before(StreamCreateRequest.retry_delay, lambda: tries.append(None))
+    monkeypatch.setattr(StreamCreateRequest, "retry_delay", counted)
     with bulk.connect(cluster.urls) as connection, pytest.raises(BadRequestError, match="peer offline") as refused:
         connection.request(StreamCreateRequest(config), timeout=30)
     assert refused.value.err_code == 10005

@@ -366,8 +366,8 @@ def test_a_cluster_stores_every_row_in_all_replicas(cluster: NatsCluster) -> Non
         report = bulk.publish(own, batch)
         assert (report.count, report.first_sequence, report.last_sequence) == (10_000, 1, 10_000)
         assert bulk.publish(own, batch).duplicates == 10_000
-        for read_by in ("consumer", "direct"):
-            table, scanned = read(own, name, columns=["data"], read_by=read_by)
+        for read_method in ("consumer", "direct"):
+            table, scanned = read(own, name, columns=["data"], read_method=read_method)
             assert table.column("data").to_pylist() == payloads
             assert scanned.missing == 0
 

@@ -15,7 +15,7 @@ from jetspark.bulk import Connection
 from jetspark.errors import MessageSizeExceedsMaximumError, TooManyRequestsError
 from jetspark.jetstream import StreamConfig
 from jetspark.server import NatsCluster, NatsServer
-from jetspark.server.monitor import get
+from jetspark.server.monitor import get_json
 
 COUNT = 5000
 FLOODED = {"jetstream": {"max_buffered_msgs": 100}}
@@ -110,7 +110,7 @@ def is_wanted(hub: NatsServer, subject: str) -> bool:
 def test_a_cluster_that_is_connected_as_a_leaf_node_is_published_to_as_safely() -> None:
     with NatsServer(jetstream=False, config={"leafnodes": {"port": -1}}) as hub:
         port = int(hub.monitor_url.rpartition(":")[2])
-        listening = get(hub.host, port, "/varz", {}, 5)[1]["leaf"]
+        listening = get_json(hub.host, port, "/varz", {}, 5)[1]["leaf"]
         assert isinstance(listening, dict)
         remote = {"url": f"nats-leaf://{hub.host}:{listening['port']}"}
         with (

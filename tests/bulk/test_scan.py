@@ -9,17 +9,17 @@ import pytest
 from tests.bulk.streams import HEADERS, Streams, read, rows, sequences
 
 from jetspark import bulk
-from jetspark.bulk import Connection, ReadBy
+from jetspark.bulk import Connection, ReadMethod
 from jetspark.bulk.columns import COLUMNS
 from jetspark.errors import BadNameError, BadSubjectError, ConfigError, StreamNotFoundError, WorkQueueConsumerError
 from jetspark.jetstream import RetentionPolicy
 from jetspark.server import NatsServer
 
-BY = pytest.mark.parametrize("read_by", ["consumer", "direct"])
+BY = pytest.mark.parametrize("read_method", ["consumer", "direct"])
 
 
 @BY
-def test_a_scan_equals_what_the_server_holds(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_a_scan_equals_what_the_server_holds(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.make()
     subjects = [f"{name}.a", f"{name}.b.c", f"{name}.ä", f"{name}.a", f"{name}.$x"]
     payloads = [b"one", b"", "zwei ü".encode(), b"\r\nMSG a 1 2\r\nxx\r\n", bytes(range(256))]
@@ -34,7 +34,7 @@ def test_a_scan_equals_what_the_server_holds(connection: Connection, streams: St
         {"subject": subjects, "data": pa.array(payloads, pa.binary()), "headers": pa.array(headers, HEADERS)}
     )
     bulk.publish(streams.connection, batch)
-    table, report = read(connection, name, read_by=read_by)
+    table, report = read(connection, name, read_method=read_method)
     assert table.schema == pa.schema(list(COLUMNS.items()))
     assert table.column("subject").to_pylist() == subjects
     assert table.column("data").to_pylist() == payloads
@@ -52,7 +52,7 @@ def test_a_scan_equals_what_the_server_holds(connection: Connection, streams: St
     assert (report.first_sequence, report.last_sequence) == (1, 5)
     assert (report.start_sequence, report.end_sequence) == (1, 6)
     assert (report.stream_first_sequence, report.stream_last_sequence) == (1, 5)
-    assert (report.restarts, report.read_by) == (0, ReadBy(read_by))
+    assert (report.restarts, report.read_method) == (0, ReadMethod(read_method))
     assert report.bytes > sum(map(len, payloads))
     assert report.created == streams.info(name).created
 
@@ -63,35 +63,37 @@ def test_headers_that_are_not_utf8_are_still_read(connection: Connection, stream
     frame = b"HPUB %s.x %d %d\r\n%s\r\n" % (name.encode(), len(block), len(block), block)
     connection.send(frame, time.monotonic() + 5)
     bulk.publish(connection, rows(f"{name}.y", [b""]))
-    for read_by in ("consumer", "direct"):
-        table, _ = read(connection, name, read_by=read_by)
+    for read_method in ("consumer", "direct"):
+        table, _ = read(connection, name, read_method=read_method)
         assert table.column("headers").to_pylist() == [[("A", ["��"])], None]
 
 
 def test_a_scan_has_the_columns_that_were_asked_for_in_that_order(connection: Connection, streams: Streams) -> None:
     name = streams.filled(10)
-    for read_by in ("consumer", "direct"):
-        table, _ = read(connection, name, columns=["sequence", "subject"], read_by=read_by)
+    for read_method in ("consumer", "direct"):
+        table, _ = read(connection, name, columns=["sequence", "subject"], read_method=read_method)
         assert table.column_names == ["sequence", "subject"]
         assert sequences(table) == list(range(1, 11))
 
 
 @BY
-def test_filters_choose_subjects(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_filters_choose_subjects(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.filled(30)
-    one, report = read(connection, name, subjects=[f"{name}.1"], read_by=read_by)
+    one, report = read(connection, name, subjects=[f"{name}.1"], read_method=read_method)
     assert sequences(one) == list(range(2, 31, 3))
     assert (report.expected, report.received, report.missing) == (10, 10, 0)
-    two, report = read(connection, name, subjects=[f"{name}.0", f"{name}.2"], read_by=read_by)
+    two, report = read(connection, name, subjects=[f"{name}.0", f"{name}.2"], read_method=read_method)
     assert sequences(two) == [number for number in range(1, 31) if number % 3 != 2]
     assert (report.expected, report.received) == (20, 20)
-    every, report = read(connection, name, subjects=[f"{name}.*"], read_by=read_by)
+    every, report = read(connection, name, subjects=[f"{name}.*"], read_method=read_method)
     assert (sequences(every), report.expected) == (list(range(1, 31)), 30)
-    every, _ = read(connection, name, subjects=[f"{name}.>"], start_sequence=29, read_by=read_by)
+    every, _ = read(connection, name, subjects=[f"{name}.>"], start_sequence=29, read_method=read_method)
     assert sequences(every) == [29, 30]
-    none, report = read(connection, name, subjects=[f"{name}.none"], read_by=read_by)
+    none, report = read(connection, name, subjects=[f"{name}.none"], read_method=read_method)
     assert (none.num_rows, report.expected, report.complete) == (0, 0, True)
-    part, report = read(connection, name, subjects=[f"{name}.1"], start_sequence=3, end_sequence=11, read_by=read_by)
+    part, report = read(
+        connection, name, subjects=[f"{name}.1"], start_sequence=3, end_sequence=11, read_method=read_method
+    )
     assert (sequences(part), report.expected) == ([5, 8], 2)
 
 
@@ -116,12 +118,12 @@ def test_filters_choose_subjects(connection: Connection, streams: Streams, read_
 def test_a_range_by_sequence(
     connection: Connection,
     eight: str,
-    read_by: str,
+    read_method: str,
     start: int | None,
     end: int | None,
     wanted: range,
 ) -> None:
-    table, report = read(connection, eight, start_sequence=start, end_sequence=end, read_by=read_by)
+    table, report = read(connection, eight, start_sequence=start, end_sequence=end, read_method=read_method)
     assert sequences(table) == list(wanted)
     assert (report.expected, report.received, report.missing, report.complete) == (len(wanted), len(wanted), 0, True)
     assert report.first_sequence == (wanted[0] if wanted else None)
@@ -138,7 +140,7 @@ def eight(server: NatsServer) -> str:
 
 
 @BY
-def test_a_range_by_time_is_exact_to_the_nanosecond(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_a_range_by_time_is_exact_to_the_nanosecond(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.make()
     for number in range(6):
         streams.fill(name, 1, first=number)
@@ -146,7 +148,7 @@ def test_a_range_by_time_is_exact_to_the_nanosecond(connection: Connection, stre
     assert times == sorted(set(times))
 
     def between(start: datetime | int | None, end: datetime | int | None) -> list[int]:
-        return sequences(read(connection, name, start_time=start, end_time=end, read_by=read_by)[0])
+        return sequences(read(connection, name, start_time=start, end_time=end, read_method=read_method)[0])
 
     assert between(times[2], None) == [3, 4, 5, 6]
     assert between(times[2] + 1, None) == [4, 5, 6]
@@ -168,7 +170,7 @@ def test_a_range_by_time_is_exact_to_the_nanosecond(connection: Connection, stre
     streams.drop(name, 3)
     assert between(times[2], None) == [4, 5, 6]
     assert between(None, times[3]) == [1, 2]
-    assert bulk.first_sequence_at(connection, name, times[5] + 1, read_by=read_by) == 7
+    assert bulk.first_sequence_at(connection, name, times[5] + 1, read_method=read_method) == 7
 
 
 def test_a_scan_to_now_does_not_wait_for_what_comes_later(
@@ -188,9 +190,9 @@ def test_a_scan_to_now_does_not_wait_for_what_comes_later(
     writer.start()
     try:
         written.wait(10)
-        for read_by in ("consumer", "direct"):
+        for read_method in ("consumer", "direct"):
             for _ in range(5):
-                table, report = read(connection, name, read_by=read_by)
+                table, report = read(connection, name, read_method=read_method)
                 assert sequences(table) == list(range(1, report.end_sequence))
                 assert report.received == report.stream_last_sequence
                 assert (report.missing, report.complete) == (0, True)
@@ -201,9 +203,9 @@ def test_a_scan_to_now_does_not_wait_for_what_comes_later(
 
 def test_a_scan_of_an_empty_stream_gives_nothing(connection: Connection, streams: Streams) -> None:
     name = streams.make()
-    for read_by in ("consumer", "direct"):
+    for read_method in ("consumer", "direct"):
         for start in (None, 5):
-            table, report = read(connection, name, start_sequence=start, read_by=read_by)
+            table, report = read(connection, name, start_sequence=start, read_method=read_method)
             assert (table.num_rows, report.expected, report.missing, report.complete) == (0, 0, 0, True)
             assert (report.first_sequence, report.last_sequence) == (None, None)
 
@@ -213,31 +215,35 @@ def test_large_and_empty_payloads_come_whole(connection: Connection, streams: St
     limit = connection.server_info.max_payload
     payloads = [b"", b"a" * limit, b"", b"\r\n" * (limit // 2), b"z" * (limit - 1), b""]
     bulk.publish(streams.connection, rows(f"{name}.big", payloads))
-    for read_by in ("consumer", "direct"):
-        table, report = read(connection, name, read_by=read_by)
+    for read_method in ("consumer", "direct"):
+        table, report = read(connection, name, read_method=read_method)
         assert table.column("data").to_pylist() == payloads
         assert report.restarts == 0
 
 
 @BY
-def test_record_batches_stay_within_rows_and_bytes(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_record_batches_stay_within_rows_and_bytes(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.filled(5000, size=100)
-    with bulk.scan(connection, name, max_batch_rows=300, read_by=read_by) as batches:
+    with bulk.scan(connection, name, max_batch_rows=300, read_method=read_method) as batches:
         sizes = [len(batch) for batch in batches]
     assert (sum(sizes), max(sizes)) == (5000, 300)
-    with bulk.scan(connection, name, max_batch_bytes=10_000, read_by=read_by) as batches:
+    with bulk.scan(connection, name, max_batch_bytes=10_000, read_method=read_method) as batches:
         got = list(batches)
     assert sum(map(len, got)) == 5000
     assert max(len(batch) for batch in got) * 100 <= 10_000
-    with bulk.scan(connection, name, max_batch_bytes=1, max_bytes_in_flight=1, end_sequence=51, read_by=read_by) as one:
+    with bulk.scan(
+        connection, name, max_batch_bytes=1, max_bytes_in_flight=1, end_sequence=51, read_method=read_method
+    ) as one:
         assert [len(batch) for batch in one] == [1] * 50
 
 
 @BY
-def test_the_receive_buffer_does_not_grow_with_the_stream(server: NatsServer, streams: Streams, read_by: str) -> None:
+def test_the_receive_buffer_does_not_grow_with_the_stream(
+    server: NatsServer, streams: Streams, read_method: str
+) -> None:
     name = streams.filled(40_000, size=1000)
     with bulk.connect(server.url) as own:
-        table, report = read(own, name, columns=["sequence"], read_by=read_by)
+        table, report = read(own, name, columns=["sequence"], read_method=read_method)
         assert (table.num_rows, report.restarts) == (40_000, 0)
         assert len(own._buffer) <= 2 << 20
 
@@ -245,9 +251,11 @@ def test_the_receive_buffer_does_not_grow_with_the_stream(server: NatsServer, st
 def test_messages_that_suddenly_become_a_thousand_times_larger(server: NatsServer, streams: Streams) -> None:
     name = streams.filled(20_000, size=10)
     streams.fill(name, 4000, size=10_000, first=20_000)
-    for read_by in ("consumer", "direct"):
+    for read_method in ("consumer", "direct"):
         with bulk.connect(server.url) as own:
-            with bulk.scan(own, name, columns=["sequence"], max_bytes_in_flight=1 << 20, read_by=read_by) as batches:
+            with bulk.scan(
+                own, name, columns=["sequence"], max_bytes_in_flight=1 << 20, read_method=read_method
+            ) as batches:
                 got = sequences(pa.Table.from_batches(list(batches)))
             assert got == list(range(1, 24_001))
             assert len(own._buffer) <= 4 << 20
@@ -263,8 +271,8 @@ def test_a_scan_goes_into_a_reader(connection: Connection, streams: Streams) -> 
 
 def test_several_scans_and_publishes_take_turns_on_one_connection(connection: Connection, streams: Streams) -> None:
     name = streams.filled(20_000, size=200)
-    for read_by in ("consumer", "direct", "consumer"):
-        with bulk.scan(connection, name, read_by=read_by) as early:
+    for read_method in ("consumer", "direct", "consumer"):
+        with bulk.scan(connection, name, read_method=read_method) as early:
             next(early)
         report = bulk.publish(connection, rows(f"{name}.x", [b"x"] * 10))
         assert report.count == 10
@@ -304,8 +312,8 @@ def test_options_that_make_no_sense_are_refused_at_once(connection: Connection) 
         bulk.scan(connection, "S", columns=["time"])
     with pytest.raises(ConfigError, match="columns is empty"):
         bulk.scan(connection, "S", columns=[])
-    with pytest.raises(ConfigError, match="read_by must be one of auto, consumer, direct, not 'magic'"):
-        bulk.scan(connection, "S", read_by="magic")
+    with pytest.raises(ConfigError, match="read_method must be one of auto, consumer, direct, not 'magic'"):
+        bulk.scan(connection, "S", read_method="magic")
     with pytest.raises(BadNameError):
         bulk.scan(connection, "a.b")
     with pytest.raises(BadSubjectError):
@@ -322,5 +330,5 @@ def test_a_work_queue_read_by_a_consumer_is_refused_by_the_server(connection: Co
     name = streams.make(retention=RetentionPolicy.WORK_QUEUE)
     streams.fill(name, 3)
     with pytest.raises(WorkQueueConsumerError, match="10084"):
-        read(connection, name, read_by="consumer")
+        read(connection, name, read_method="consumer")
     assert streams.no_consumers(name)

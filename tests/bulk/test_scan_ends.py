@@ -10,56 +10,56 @@ from tests.bulk.streams import Streams, read, rows, sequences, until
 from jetspark import bulk
 from jetspark.bulk import Connection
 from jetspark.bulk import connection as connection_module
-from jetspark.bulk import consumer as consumer_module
+from jetspark.bulk import consumer_source as consumer_module
 from jetspark.errors import DataLossError, StreamNotFoundError
 from jetspark.jetstream import StreamConfig
 from jetspark.jetstream.api import ConsumerDeleteRequest, StreamUpdateRequest
 from jetspark.server import NatsServer
 
-BY = pytest.mark.parametrize("read_by", ["consumer", "direct"])
+BY = pytest.mark.parametrize("read_method", ["consumer", "direct"])
 
 
 @BY
-def test_where_messages_were_deleted_before(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_where_messages_were_deleted_before(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.filled(20)
     streams.drop(name, 1, 5, 9, 10, 18, 19, 20)
     left = [number for number in range(2, 18) if number not in {5, 9, 10}]
-    table, report = read(connection, name, read_by=read_by)
+    table, report = read(connection, name, read_method=read_method)
     assert sequences(table) == left
     assert (report.expected, report.missing, report.complete) == (13, 0, True)
-    table, report = read(connection, name, end_sequence=11, read_by=read_by)
+    table, report = read(connection, name, end_sequence=11, read_method=read_method)
     assert sequences(table) == [2, 3, 4, 6, 7, 8]
     assert (report.expected, report.missing) == (6, 0)
-    table, report = read(connection, name, start_sequence=9, end_sequence=11, read_by=read_by)
+    table, report = read(connection, name, start_sequence=9, end_sequence=11, read_method=read_method)
     assert (sequences(table), report.expected, report.complete) == ([], 0, True)
 
 
 @BY
-def test_where_the_last_messages_are_filtered_away(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_where_the_last_messages_are_filtered_away(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.filled(10)
     bulk.publish(connection, rows(f"{name}.other", [b"x"] * 50))
-    table, report = read(connection, name, subjects=[f"{name}.0", f"{name}.1"], read_by=read_by)
+    table, report = read(connection, name, subjects=[f"{name}.0", f"{name}.1"], read_method=read_method)
     assert sequences(table) == [1, 2, 4, 5, 7, 8, 10]
     assert (report.expected, report.missing, report.complete) == (7, 0, True)
 
 
 @BY
-def test_where_everything_was_purged_before(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_where_everything_was_purged_before(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.filled(10)
     streams.purge(name)
-    table, report = read(connection, name, read_by=read_by)
+    table, report = read(connection, name, read_method=read_method)
     assert (table.num_rows, report.expected, report.missing, report.complete) == (0, 0, 0, True)
     assert (report.stream_first_sequence, report.stream_last_sequence) == (11, 10)
-    table, _ = read(connection, name, start_sequence=3, end_sequence=8, read_by=read_by)
+    table, _ = read(connection, name, start_sequence=3, end_sequence=8, read_method=read_method)
     assert table.num_rows == 0
 
 
 def gone_while_read(
-    connection: Connection, name: str, action: Callable[[], None], read_by: str, rows_read: int = 1
+    connection: Connection, name: str, action: Callable[[], None], read_method: str, rows_read: int = 1
 ) -> tuple[list[int], bulk.ScanReport]:
     """Read with little in flight, and do something after the first batch."""
     with bulk.scan(
-        connection, name, max_batch_rows=rows_read, max_bytes_in_flight=4000, timeout=2, read_by=read_by
+        connection, name, max_batch_rows=rows_read, max_bytes_in_flight=4000, timeout=2, read_method=read_method
     ) as batches:
         got = sequences(next(batches))
         assert batches.report.expected
@@ -70,28 +70,32 @@ def gone_while_read(
 
 
 @BY
-def test_where_the_tail_is_deleted_while_it_is_read(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_where_the_tail_is_deleted_while_it_is_read(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.filled(3000, size=100)
     doomed = range(2990, 3001)
-    got, report = gone_while_read(connection, name, lambda: streams.drop(name, *doomed), read_by)
+    got, report = gone_while_read(connection, name, lambda: streams.drop(name, *doomed), read_method)
     assert got == list(range(1, 2990))
     assert (report.expected, report.received, report.missing, report.complete) == (3000, 2989, 11, True)
     assert report.restarts == 0
 
 
 @BY
-def test_where_the_stream_is_purged_while_it_is_read(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_where_the_stream_is_purged_while_it_is_read(
+    connection: Connection, streams: Streams, read_method: str
+) -> None:
     name = streams.filled(3000, size=100)
-    got, report = gone_while_read(connection, name, lambda: streams.purge(name), read_by)
+    got, report = gone_while_read(connection, name, lambda: streams.purge(name), read_method)
     assert got == list(range(1, len(got) + 1))
     assert report.complete
     assert report.missing == 3000 - len(got) > 0
 
 
 @BY
-def test_where_the_beginning_is_purged_while_it_is_read(connection: Connection, streams: Streams, read_by: str) -> None:
+def test_where_the_beginning_is_purged_while_it_is_read(
+    connection: Connection, streams: Streams, read_method: str
+) -> None:
     name = streams.filled(3000, size=100)
-    got, report = gone_while_read(connection, name, lambda: streams.purge(name, up_to=2001), read_by)
+    got, report = gone_while_read(connection, name, lambda: streams.purge(name, up_to=2001), read_method)
     assert got[-1000:] == list(range(2001, 3001))
     assert got == sorted(set(got))
     assert report.missing == 3000 - len(got) > 0
@@ -99,7 +103,7 @@ def test_where_the_beginning_is_purged_while_it_is_read(connection: Connection, 
 
 @BY
 def test_where_the_messages_behind_the_range_are_all_that_is_left(
-    connection: Connection, streams: Streams, read_by: str
+    connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.filled(3000, size=100)
 
@@ -107,14 +111,14 @@ def test_where_the_messages_behind_the_range_are_all_that_is_left(
         streams.purge(name)
         streams.fill(name, 10, first=3000)
 
-    got, report = gone_while_read(connection, name, action, read_by)
+    got, report = gone_while_read(connection, name, action, read_method)
     assert max(got) <= 3000
     assert (report.complete, report.missing) == (True, 3000 - len(got))
 
 
 @BY
 def test_where_the_last_messages_expire_while_they_are_awaited(
-    connection: Connection, streams: Streams, read_by: str
+    connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.new_name()
     config = StreamConfig(name=name, allow_direct=True, duplicate_window=timedelta(milliseconds=100))
@@ -126,7 +130,7 @@ def test_where_the_last_messages_expire_while_they_are_awaited(
         streams.connection.request(StreamUpdateRequest(config))
         assert until(lambda: not streams.info(name).state.messages)
 
-    got, report = gone_while_read(connection, name, let_all_expire, read_by)
+    got, report = gone_while_read(connection, name, let_all_expire, read_method)
     assert got == list(range(1, len(got) + 1))
     assert (report.complete, report.missing) == (True, 2000 - len(got))
 
@@ -153,7 +157,7 @@ def test_the_time_that_rows_take_where_they_go_is_no_silence_of_the_server(
     with (
         bulk.connect(server.url) as own,
         bulk.scan(
-            own, name, max_batch_rows=100, max_bytes_in_flight=4000, retry_timeout=0, read_by="consumer"
+            own, name, max_batch_rows=100, max_bytes_in_flight=4000, retry_timeout=0, read_method="consumer"
         ) as batches,
     ):
         got = sequences(next(batches))
@@ -169,17 +173,17 @@ def test_the_time_that_rows_take_where_they_go_is_no_silence_of_the_server(
 
 @BY
 def test_a_stream_that_is_deleted_while_it_is_read_is_missing(
-    connection: Connection, streams: Streams, read_by: str
+    connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.filled(3000, size=100)
     with pytest.raises(StreamNotFoundError) as caught:
-        gone_while_read(connection, name, lambda: streams.delete(name), read_by)
+        gone_while_read(connection, name, lambda: streams.delete(name), read_method)
     assert caught.value.err_code == 10059
 
 
 @BY
 def test_a_stream_that_is_made_again_while_it_is_read_is_not_taken_for_the_old_one(
-    connection: Connection, streams: Streams, read_by: str
+    connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.filled(3000, size=100)
 
@@ -189,7 +193,7 @@ def test_a_stream_that_is_made_again_while_it_is_read_is_not_taken_for_the_old_o
         streams.fill(name, 3000, size=100)
 
     with pytest.raises(DataLossError, match="deleted and made again") as caught:
-        gone_while_read(connection, name, action, read_by)
+        gone_while_read(connection, name, action, read_method)
     assert caught.value.stream == name
     assert streams.no_consumers(name)
 

@@ -18,7 +18,7 @@ from jetspark.jetstream.names import api_prefix
 from jetspark.server import NatsCluster, NatsServer
 from jetspark.wire.vector import FrameTable
 
-BY = pytest.mark.parametrize("read_by", ["consumer", "direct"])
+BY = pytest.mark.parametrize("read_method", ["consumer", "direct"])
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def stored(server: NatsServer) -> Iterator[str]:
 
 
 @BY
-def test_a_connection_that_is_cut_at_any_byte_costs_nothing(server: NatsServer, stored: str, read_by: str) -> None:
+def test_a_connection_that_is_cut_at_any_byte_costs_nothing(server: NatsServer, stored: str, read_method: str) -> None:
     rng = random.Random(7)
     for count in (2000, *(rng.randrange(100, 800_000) for _ in range(4))):
         with Proxy(server, cut_after(count), cut_after(count // 2 + 700)) as proxy:
@@ -39,7 +39,7 @@ def test_a_connection_that_is_cut_at_any_byte_costs_nothing(server: NatsServer, 
                 assert count < 2000  # not even the server's INFO came through
                 continue
             with own:
-                table, report = read(own, stored, columns=["sequence"], end_sequence=5001, read_by=read_by)
+                table, report = read(own, stored, columns=["sequence"], end_sequence=5001, read_method=read_method)
             assert sequences(table) == list(range(1, 5001))
             assert (report.received, report.missing, report.complete) == (5000, 0, True)
             assert proxy.connections == report.restarts + 1
@@ -47,12 +47,12 @@ def test_a_connection_that_is_cut_at_any_byte_costs_nothing(server: NatsServer, 
 
 @BY
 def test_without_time_to_try_again_a_lost_connection_is_an_error(
-    server: NatsServer, stored: str, read_by: str, monkeypatch: pytest.MonkeyPatch
+    server: NatsServer, stored: str, read_method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Else it might be lost under a question to a server that stands still, and with it what has come by then.
-    monkeypatch.setattr("jetspark.bulk.consumer._QUIET_FIRST", 30.0)
+    monkeypatch.setattr("jetspark.bulk.consumer_source._FIRST_CHECK_AFTER", 30.0)
     with Proxy(server, cut_after(500_000)) as proxy, bulk.connect(proxy.url) as own:
-        with bulk.scan(own, stored, retry_timeout=0, max_batch_rows=100, read_by=read_by) as batches:
+        with bulk.scan(own, stored, retry_timeout=0, max_batch_rows=100, read_method=read_method) as batches:
             got = sequences(next(batches))
             with pytest.raises(DisconnectedError, match=proxy.url):
                 got.extend(number for batch in batches for number in sequences(batch))
@@ -76,10 +76,10 @@ def test_a_server_that_stays_away_ends_the_scan_when_the_time_is_up(stored: str,
 @pytest.mark.parametrize("number", [1, 2, 5000, 19_999, 20_000])
 @BY
 def test_a_message_that_gets_lost_is_noticed_and_read_again(
-    server: NatsServer, stored: str, number: int, read_by: str
+    server: NatsServer, stored: str, number: int, read_method: str
 ) -> None:
     with Proxy(server, drop_frame(NthOf(number, 100))) as proxy, bulk.connect(proxy.url) as own:
-        table, report = read(own, stored, columns=["sequence"], timeout=2, read_by=read_by)
+        table, report = read(own, stored, columns=["sequence"], timeout=2, read_method=read_method)
     assert sequences(table) == list(range(1, 20_001))
     assert report.restarts == 1
 
@@ -89,18 +89,20 @@ def test_a_batch_whose_end_gets_lost_is_asked_for_again(server: NatsServer, stor
         return table.message(row).header.startswith(b"NATS/1.0 204")
 
     with Proxy(server, drop_frame(is_end)) as proxy, bulk.connect(proxy.url) as own:
-        with bulk.scan(own, stored, read_by="direct", max_bytes_in_flight=1 << 20, timeout=2) as batches:
+        with bulk.scan(own, stored, read_method="direct", max_bytes_in_flight=1 << 20, timeout=2) as batches:
             got = [number for batch in batches for number in sequences(batch)]
         assert got == list(range(1, 20_001))
         assert batches.report.restarts == 1
 
 
 @BY
-def test_a_server_that_is_killed_and_comes_back_is_read_on(read_by: str) -> None:
+def test_a_server_that_is_killed_and_comes_back_is_read_on(read_method: str) -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         streams = Streams(own)
         name = streams.filled(20_000, size=100)
-        with bulk.scan(own, name, max_bytes_in_flight=100_000, columns=["sequence"], read_by=read_by) as batches:
+        with bulk.scan(
+            own, name, max_bytes_in_flight=100_000, columns=["sequence"], read_method=read_method
+        ) as batches:
             got = sequences(next(batches))
             server.kill()
             restarting = threading.Thread(target=server.restart)
@@ -115,13 +117,13 @@ def test_a_server_that_is_killed_and_comes_back_is_read_on(read_by: str) -> None
 
 
 @BY
-def test_a_server_that_halts_for_a_while_is_read_on(read_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_halts_for_a_while_is_read_on(read_method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         monkeypatch.setattr(own, "reconnect", before(own.reconnect, server.resume))  # when the scan has had enough
         streams = Streams(own)
         name = streams.filled(20_000, size=100)
         with bulk.scan(
-            own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=1.5, read_by=read_by
+            own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=1.5, read_method=read_method
         ) as batches:
             got = sequences(next(batches))
             server.pause()
@@ -147,7 +149,7 @@ def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
                 got += sequences(batch)
         assert got == list(range(1, 20_001))
         assert (batches.report.missing, batches.report.complete) == (0, True)
-        table, report = read(own, name, columns=["sequence"], read_by="direct")
+        table, report = read(own, name, columns=["sequence"], read_method="direct")
         assert sequences(table) == got
         assert (report.missing, report.complete) == (0, True)
 
@@ -210,8 +212,8 @@ def test_a_user_with_a_private_inbox_prefix_can_do_everything() -> None:
         with bulk.connect(server.url, user="u", password="p", inbox_prefix="private.u") as own:
             streams = Streams(own)
             name = streams.filled(1000)
-            for read_by in ("consumer", "direct"):
-                assert sequences(read(own, name, read_by=read_by)[0]) == list(range(1, 1001))
+            for read_method in ("consumer", "direct"):
+                assert sequences(read(own, name, read_method=read_method)[0]) == list(range(1, 1001))
         with bulk.connect(server.url, user="u", password="p") as own:
             with pytest.raises(PermissionsViolationError, match="_INBOX") as caught:
                 read(own, name)

@@ -81,7 +81,7 @@ def writer(spark: SparkSession, leg: Leg) -> DataStreamWriter:
 
 def tell(progress: QueryProgress) -> None:
     """Print how far a query is."""
-    print_line({"leg": progress.name, "batch": progress.batch, "rows": progress.rows, "lag": progress.lag})
+    print_line({"leg": progress.name, "batch": progress.batch_id, "rows": progress.rows, "lag": progress.lag})
 
 
 def print_line(line: dict[str, object]) -> None:

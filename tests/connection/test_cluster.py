@@ -33,7 +33,7 @@ async def test_the_servers_of_the_cluster_are_discovered(front: Front, cluster: 
 
 
 async def test_discovered_servers_can_be_left_out(front: Front, cluster: NatsCluster) -> None:
-    connection = await front.connect(cluster[0].url, discover=False)
+    connection = await front.connect(cluster[0].url, discover_servers=False)
     assert len(connection.servers) == 1
 
 

@@ -125,7 +125,7 @@ async def test_a_draining_connection_takes_no_new_subscription(front: Front, url
 async def test_a_full_subscription_drops_and_says_so_once(front: Front, url: str) -> None:
     recorder = Recorder()
     connection = await front.connect(url, on_event=recorder)
-    subscription = await connection.subscribe("full", pending_messages=10)
+    subscription = await connection.subscribe("full", pending_msgs_limit=10)
     for _ in range(100):
         await connection.publish("full", b"x")
     await connection.flush()
@@ -145,7 +145,7 @@ async def test_a_full_subscription_drops_and_says_so_once(front: Front, url: str
 
 async def test_bytes_are_a_limit_too(front: Front, url: str) -> None:
     connection = await front.connect(url)
-    subscription = await connection.subscribe("full", pending_bytes=1000)
+    subscription = await connection.subscribe("full", pending_bytes_limit=1000)
     for _ in range(10):
         await connection.publish("full", bytes(400))
     await connection.flush()
@@ -158,7 +158,7 @@ async def test_bytes_are_a_limit_too(front: Front, url: str) -> None:
 
 async def test_r43_a_subscription_that_pauses_loses_nothing(front: Front, url: str) -> None:
     sender, receiver = await front.connect(url), await front.connect(url, ping_interval=0.5)
-    subscription = await receiver.subscribe("all", pending_messages=100, overflow="pause")
+    subscription = await receiver.subscribe("all", pending_msgs_limit=100, overflow="pause")
     await receiver.flush()
 
     async def send() -> None:

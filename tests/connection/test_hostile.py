@@ -18,10 +18,10 @@ from tests.connection.support import Front, Recorder
 
 from jetspark.errors import ConnectError, ProtocolError
 from jetspark.wire.events import Disconnected, Reconnected
-from jetspark.wire.frames import Control, Limits, Msg, Parser
+from jetspark.wire.frames import Control, FrameLimits, MsgFrame, Parser
 from jetspark.wire.inbound import Inbound
 from jetspark.wire.messages import Message
-from jetspark.wire.routes import Route
+from jetspark.wire.subscriptions import SubscriptionState
 
 INFO = b'INFO {"server_id":"X","version":"2.15.0","headers":true,"max_payload":1048576}\r\n'
 
@@ -134,27 +134,27 @@ async def test_a_server_that_says_nothing_is_given_up_in_time(front: Front) -> N
 class Collector:
     """What an Inbound delivers, in its order."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.seen: list[Msg | Control] = []
+    def __init__(self, limits: FrameLimits) -> None:
+        self.seen: list[MsgFrame | Control] = []
         self.routes = {}
         for sid in range(10):
-            route = Route(sid, b">")
-            route.handler = lambda message, sid=sid: self.seen.append(_plain(message, sid))
-            self.routes[b"%d" % sid] = route
+            sub = SubscriptionState(sid, b">")
+            sub.handler = lambda message, sid=sid: self.seen.append(_plain(message, sid))
+            self.routes[b"%d" % sid] = sub
         self.inbound = Inbound(
             self.routes,
             on_control=self.seen.append,
-            on_full=lambda route: True,
-            on_last=lambda route: None,
+            on_full=lambda sub: True,
+            on_last_message=lambda sub: None,
             limits=limits,
         )
 
 
-def _plain(message: Message, sid: int) -> Msg:
-    return Msg(message.raw_subject, sid, message.raw_reply, message.raw_header, message.payload)
+def _plain(message: Message, sid: int) -> MsgFrame:
+    return MsgFrame(message.raw_subject, sid, message.raw_reply, message.raw_header, message.payload)
 
 
-LIMITS = Limits(line=200, size=400)
+LIMITS = FrameLimits(line=200, size=400)
 
 valid = st.one_of(
     st.sampled_from([b"PING\r\n", b"PONG\r\n", b"+OK\r\n", b"-ERR 'x'\r\n", b"INFO {}\r\n"]),
@@ -176,7 +176,7 @@ valid = st.one_of(
 )
 
 
-def _fed(feed: list[bytes], limits: Limits) -> tuple[list[Msg | Control], bool]:
+def _fed(feed: list[bytes], limits: FrameLimits) -> tuple[list[MsgFrame | Control], bool]:
     collector = Collector(limits)
     try:
         for piece in feed:
@@ -186,9 +186,9 @@ def _fed(feed: list[bytes], limits: Limits) -> tuple[list[Msg | Control], bool]:
     return collector.seen, False
 
 
-def _parsed(data: bytes, limits: Limits) -> tuple[list[Msg | Control], bool]:
+def _parsed(data: bytes, limits: FrameLimits) -> tuple[list[MsgFrame | Control], bool]:
     parser = Parser(limits)
-    seen: list[Msg | Control] = []
+    seen: list[MsgFrame | Control] = []
     try:
         seen.extend(parser.feed(data))
     except ProtocolError:
@@ -244,30 +244,30 @@ def test_fuzzed_streams_never_do_more_than_raise_a_protocol_error(
     seen, failed = _fed(_pieces(bytes(data), cuts), LIMITS)
     expected, expected_failure = _parsed(bytes(data), LIMITS)
     assert failed == expected_failure
-    assert seen == [frame for frame in expected if not isinstance(frame, Msg) or frame.sid < 10]
+    assert seen == [frame for frame in expected if not isinstance(frame, MsgFrame) or frame.sid < 10]
 
 
 class Queues:
     """Subscriptions without limits, which the read loop fills run by run."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: FrameLimits) -> None:
         self.controls: list[Control] = []
         self.woken: list[int] = []
-        self.routes = {b"%d" % sid: Route(sid, b">") for sid in range(4)}
-        for route in self.routes.values():
-            route.unlimited = True
-            route.wake = lambda sid=route.sid: self.woken.append(sid)
+        self.routes = {b"%d" % sid: SubscriptionState(sid, b">") for sid in range(4)}
+        for sub in self.routes.values():
+            sub.unlimited = True
+            sub.wake = lambda sid=sub.sid: self.woken.append(sid)
         self.inbound = Inbound(
             self.routes,
             on_control=self.controls.append,
-            on_full=lambda route: False,
-            on_last=lambda route: None,
+            on_full=lambda sub: False,
+            on_last_message=lambda sub: None,
             limits=limits,
         )
 
     def feed(self, piece: bytes) -> None:
-        for route in self.routes.values():
-            route.waiting = True
+        for sub in self.routes.values():
+            sub.waiting = True
         self.inbound.feed(piece)
 
 
@@ -313,17 +313,17 @@ def test_runs_of_messages_give_what_the_parser_gives(
     expected, expected_failure = _parsed(bytes(data), LIMITS)
     assert failed == expected_failure
     assert queues.controls == [frame for frame in expected if isinstance(frame, Control)]
-    for route in queues.routes.values():
-        theirs = [frame for frame in expected if isinstance(frame, Msg) and frame.sid == route.sid]
-        assert [_plain(message, route.sid) for message in route.pending] == theirs
-        assert route.received == len(theirs)
-        assert route.received_bytes == sum(len(frame.header) + len(frame.payload) for frame in theirs)
-        assert (route.sid in queues.woken) == bool(theirs)
+    for sub in queues.routes.values():
+        theirs = [frame for frame in expected if isinstance(frame, MsgFrame) and frame.sid == sub.sid]
+        assert [_plain(message, sub.sid) for message in sub.pending] == theirs
+        assert sub.received == len(theirs)
+        assert sub.received_bytes == sum(len(frame.header) + len(frame.payload) for frame in theirs)
+        assert (sub.sid in queues.woken) == bool(theirs)
 
 
 def test_a_message_in_small_pieces_is_copied_once() -> None:
     """Linear time: a quadratic read loop would take minutes for this."""
-    collector = Collector(Limits())
+    collector = Collector(FrameLimits())
     size = 8 << 20
     collector.inbound.feed(b"MSG a 1 %d\r\n" % size)
     for _ in range(size // 1024):

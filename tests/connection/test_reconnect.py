@@ -111,7 +111,7 @@ async def test_subscriptions_are_restored_before_buffered_publishes(front: Front
 @pytest.mark.blocking
 async def test_publishes_without_a_session_wait_up_to_a_limit(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
-    connection = await front.connect(server.url, on_event=recorder, buffer_limit=10_000)
+    connection = await front.connect(server.url, on_event=recorder, reconnect_buffer_size=10_000)
     subscription = await connection.subscribe("kept")
     await connection.flush()
     await asyncio.to_thread(server.kill)
@@ -120,7 +120,7 @@ async def test_publishes_without_a_session_wait_up_to_a_limit(front: Front, serv
     while connection.buffered < 9_900:
         await connection.publish("kept", bytes(100))
         kept += 1
-    with pytest.raises(OutboundBufferLimitError, match="buffer_limit is 10000"):
+    with pytest.raises(OutboundBufferLimitError, match="reconnect_buffer_size is 10000"):
         await connection.publish("kept", bytes(100))
     assert kept > 80
     assert connection.buffered <= 10_000

@@ -59,7 +59,7 @@ async def test_an_empty_answer_is_an_answer(front: Front, url: str) -> None:
 
 
 async def test_r41_a_thousand_requests_at_once_are_all_answered(front: Front, url: str) -> None:
-    connection = await front.connect(url, pending_messages=1)
+    connection = await front.connect(url, pending_msgs_limit=1)
     server = await front.connect(url)
     await front.answer(server, "echo", lambda payload: payload)
     answers = await asyncio.gather(*(connection.request("echo", b"%d" % number, timeout=20) for number in range(1000)))

@@ -16,16 +16,16 @@ from jetspark.errors import (
     Error,
     OutboundBufferLimitError,
 )
-from jetspark.wire.client import Client, Status
+from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
 from jetspark.wire.events import Closed, Connected, Disconnected, ErrorOccurred, Event, EventQueue, Reconnected
 from jetspark.wire.headers import Headers
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions
 from jetspark.wire.outbound import Outbound
-from jetspark.wire.pings import Pings
-from jetspark.wire.routes import Routes
-from jetspark.wire.servers import Server, ServerPool
+from jetspark.wire.pings import PingTracker
+from jetspark.wire.server_pool import Server, ServerPool
 from jetspark.wire.session import ServerInfo
+from jetspark.wire.subscriptions import SubscriptionTable
 
 THREE = ("nats://a:1", "nats://b:2", "nats://c:3")
 FAILURE = ConnectError("no")
@@ -57,7 +57,7 @@ def test_servers_are_tried_in_random_order_unless_it_is_kept() -> None:
 @pytest.mark.conformance("REC-01")
 def test_the_first_round_comes_at_once_and_then_the_wait_grows_with_jitter() -> None:
     pool = _pool(reconnect_wait=0.1, reconnect_wait_max=1.0)
-    pool.begin()
+    pool.restart_rounds()
     delays = [_next(pool)[1] for _ in range(3 * 12)]
     assert delays[:3] == [0, 0, 0]
     waits = delays[3::3]
@@ -66,7 +66,7 @@ def test_the_first_round_comes_at_once_and_then_the_wait_grows_with_jitter() -> 
         full = min(0.1 * 1.5**number, 1.0)
         assert full / 2 <= wait <= full
     assert len(set(waits)) == len(waits)
-    pool.begin()
+    pool.restart_rounds()
     assert _next(pool)[1] == 0
 
 
@@ -78,7 +78,7 @@ def test_waits_stay_finite_however_long_it_takes() -> None:
 def test_a_server_is_given_up_after_as_many_failures_as_asked() -> None:
     pool = _pool(max_reconnects=2, randomize=False)
     for _ in range(6):
-        pool.failed(_next(pool)[0], FAILURE)
+        pool.count_failure(_next(pool)[0], FAILURE)
     assert pool.next() is None
 
 
@@ -86,24 +86,24 @@ def test_only_failures_in_a_row_count() -> None:
     pool = _pool(max_auth_failures=2, randomize=False)
     server, _ = _next(pool)
     for error in (AuthenticationError("no"), FAILURE, AuthenticationError("no")):
-        pool.failed(server, error)
+        pool.count_failure(server, error)
     assert server in pool.servers
-    pool.succeeded(server)
+    pool.reset_failures(server)
     assert server.auth_failures == server.failures == 0
-    pool.failed(server, AuthenticationError("no"))
-    pool.failed(server, AuthenticationError("no"))
+    pool.count_failure(server, AuthenticationError("no"))
+    pool.count_failure(server, AuthenticationError("no"))
     assert server not in pool.servers
 
 
 def test_discovered_servers_join_and_leave_but_configured_ones_stay() -> None:
     pool = ServerPool(ConnectOptions(servers=("tls://user:word@start:1",)), Random(1))
     current, _ = _next(pool)
-    fresh = pool.discovered(["10.0.0.2:4222", "named:4222", "bad port:x", "start:1"], current)
+    fresh = pool.update_discovered(["10.0.0.2:4222", "named:4222", "bad port:x", "start:1"], current)
     assert sorted(address.host for address in fresh) == ["10.0.0.2", "named"]
     assert all(address.tls and address.user == "user" for address in fresh)
     assert {address.host: address.tls_name for address in fresh} == {"10.0.0.2": "start", "named": None}
-    assert pool.discovered(["10.0.0.2:4222", "named:4222"], current) == []
-    pool.discovered(["named:4222"], current)
+    assert pool.update_discovered(["10.0.0.2:4222", "named:4222"], current) == []
+    pool.update_discovered(["named:4222"], current)
     assert sorted(server.address.host for server in pool.servers) == ["named", "start"]
     assert not any("word" in str(server) for server in pool.servers)
 
@@ -112,33 +112,33 @@ def test_discovered_servers_join_and_leave_but_configured_ones_stay() -> None:
 
 
 def test_silence_for_as_many_pings_as_allowed_is_death() -> None:
-    pings = Pings(2)
+    pings = PingTracker(2)
     assert [pings.tick(0) for _ in range(3)] == [True, True, False]
 
 
 def test_an_answer_or_anything_else_is_a_sign_of_life() -> None:
-    pings = Pings(2)
+    pings = PingTracker(2)
     for _ in range(10):
         assert pings.tick(0)
-        pings.pong()
+        pings.on_pong()
     for _ in range(10):
         assert pings.tick(0)
         pings.alive = True
 
 
 def test_answers_belong_to_pings_in_order() -> None:
-    pings, seen = Pings(2), list[tuple[str, Error | None]]()
-    pings.sent(5, lambda error: seen.append(("first", error)))
+    pings, seen = PingTracker(2), list[tuple[str, Error | None]]()
+    pings.add_ping(5, lambda error: seen.append(("first", error)))
     pings.tick(7)
-    pings.sent(9, lambda error: seen.append(("second", error)))
-    pings.pong()
-    assert (seen, pings.confirmed) == ([("first", None)], 5)
-    pings.pong()
-    assert pings.confirmed == 7
+    pings.add_ping(9, lambda error: seen.append(("second", error)))
+    pings.on_pong()
+    assert (seen, pings.confirmed_publishes) == ([("first", None)], 5)
+    pings.on_pong()
+    assert pings.confirmed_publishes == 7
     lost = DisconnectedError("lost")
-    pings.lost(lost)
+    pings.on_session_lost(lost)
     assert seen == [("first", None), ("second", lost)]
-    pings.pong()  # one too many
+    pings.on_pong()  # one too many
 
 
 # -- what waits to be sent ---------------------------------------------------------------------------------------
@@ -154,24 +154,24 @@ def test_frames_are_what_the_protocol_wants() -> None:
 
 def test_a_new_session_restores_first_and_leaves_out_old_commands() -> None:
     outbound = Outbound(1000)
-    outbound.begin(b"")
-    outbound.publish(b"PUB a 0\r\n\r\n")
-    outbound.command(b"SUB b 1\r\n")
-    outbound.command(b"PING\r\n")
-    outbound.offline()
-    outbound.command(b"UNSUB 1\r\n")
-    outbound.publish(b"PUB c 0\r\n\r\n")
-    outbound.begin(b"SUB b 1\r\n")
-    assert outbound.take() == b"SUB b 1\r\nPUB a 0\r\n\r\nPUB c 0\r\n\r\n"
-    assert (outbound.size, outbound.handed) == (0, 2)
+    outbound.begin_session(b"")
+    outbound.queue_publish(b"PUB a 0\r\n\r\n")
+    outbound.queue_command(b"SUB b 1\r\n")
+    outbound.queue_command(b"PING\r\n")
+    outbound.end_session()
+    outbound.queue_command(b"UNSUB 1\r\n")
+    outbound.queue_publish(b"PUB c 0\r\n\r\n")
+    outbound.begin_session(b"SUB b 1\r\n")
+    assert outbound.take_all() == b"SUB b 1\r\nPUB a 0\r\n\r\nPUB c 0\r\n\r\n"
+    assert (outbound.size, outbound.taken_publishes) == (0, 2)
 
 
 def test_the_limit_holds_without_a_session_only() -> None:
     outbound = Outbound(10)
     with pytest.raises(OutboundBufferLimitError):
-        outbound.publish(b"x" * 11)
-    outbound.begin(b"")
-    assert outbound.publish(b"x" * 11) == 11
+        outbound.queue_publish(b"x" * 11)
+    outbound.begin_session(b"")
+    assert outbound.queue_publish(b"x" * 11) == 11
 
 
 def test_subjects_that_were_checked_are_remembered_within_bounds() -> None:
@@ -187,45 +187,50 @@ def test_subjects_that_were_checked_are_remembered_within_bounds() -> None:
 
 
 def test_what_is_restored_is_what_is_left() -> None:
-    client = Client(ConnectOptions(), lambda event: None)
+    client = ConnectionState(ConnectOptions(), lambda event: None)
     plain = client.subscribe("a", "q")
     few = client.subscribe("b", max_msgs=5)
     few.received = 2
-    client.retire(client.subscribe("c"))
+    client.stop_delivery(client.subscribe("c"))
     client.unsubscribe(client.subscribe("d"))
-    assert client.routes.restore() == b"SUB a q %d\r\nSUB b %d\r\nUNSUB %d 3\r\n" % (plain.sid, few.sid, few.sid)
+    assert client.subscriptions.restore() == b"SUB a q %d\r\nSUB b %d\r\nUNSUB %d 3\r\n" % (plain.sid, few.sid, few.sid)
 
 
 def test_ids_are_never_used_twice() -> None:
-    routes = Routes()
+    routes = SubscriptionTable()
     assert [routes.next_sid() for _ in range(3)] == [1, 2, 3]
 
 
 # -- a whole life ------------------------------------------------------------------------------------------------
 
 
-def _opened(client: Client) -> Server:
+def _opened(client: ConnectionState) -> Server:
     server, _ = _next(client.servers)
-    client.greet()
-    client.opened(server, ServerInfo(server_id="X", headers=True))
+    client.begin_handshake()
+    client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
     return server
 
 
 def test_states_and_events_of_a_life() -> None:
     seen: list[Event] = []
-    client = Client(ConnectOptions(), seen.append)
+    client = ConnectionState(ConnectOptions(), seen.append)
     states = [client.status]
     server = _opened(client)
     states.append(client.status)
     error = DisconnectedError("gone")
-    client.lost(error)
+    client.on_session_lost(error)
     states.append(client.status)
-    client.refused(server, FAILURE)
+    client.on_session_refused(server, FAILURE)
     _opened(client)
     client.close()
     client.close()
     states.append(client.status)
-    assert states == [Status.CONNECTING, Status.CONNECTED, Status.RECONNECTING, Status.CLOSED]
+    assert states == [
+        ConnectionStatus.CONNECTING,
+        ConnectionStatus.CONNECTED,
+        ConnectionStatus.RECONNECTING,
+        ConnectionStatus.CLOSED,
+    ]
     address = server.address
     tries = [Disconnected(error), ErrorOccurred(FAILURE), Reconnected(address)]
     assert seen == [Connected(address), *tries, Disconnected(None), Closed(None)]
@@ -235,66 +240,66 @@ def test_states_and_events_of_a_life() -> None:
 
 def test_the_servers_complaint_is_the_reason_of_the_loss() -> None:
     seen: list[Event] = []
-    client = Client(ConnectOptions(), seen.append)
+    client = ConnectionState(ConnectOptions(), seen.append)
     server, _ = _next(client.servers)
-    inbound = client.greet()
-    client.opened(server, ServerInfo(server_id="X", headers=True))
+    inbound = client.begin_handshake()
+    client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
     inbound.feed(b"-ERR 'Stale Connection'\r\n")
-    client.lost(DisconnectedError("the server closed the connection"))
+    client.on_session_lost(DisconnectedError("the server closed the connection"))
     assert isinstance(seen[-1], Disconnected)
     assert "Stale Connection" in str(seen[-1].error)
 
 
 def test_frames_that_come_with_the_consent_are_not_lost() -> None:
-    client = Client(ConnectOptions(), lambda event: None)
+    client = ConnectionState(ConnectOptions(), lambda event: None)
     server, _ = _next(client.servers)
-    inbound = client.greet()
+    inbound = client.begin_handshake()
     inbound.feed(b"PING\r\n")
     assert not client.outbound.chunks
-    client.opened(server, ServerInfo(server_id="X", headers=True))
-    assert client.outbound.take() == b"PONG\r\n"
+    client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
+    assert client.outbound.take_all() == b"PONG\r\n"
 
 
 def test_a_loss_with_unconfirmed_publishes_is_remembered() -> None:
-    client = Client(ConnectOptions(), lambda event: None)
+    client = ConnectionState(ConnectOptions(), lambda event: None)
     _opened(client)
-    client.outbound.publish(b"PUB a 0\r\n\r\n")
+    client.outbound.queue_publish(b"PUB a 0\r\n\r\n")
     client.ping(lambda error: None)
-    client.outbound.take()
-    client.pings.pong()
-    client.lost(FAILURE)
-    assert not client.unconfirmed
+    client.outbound.take_all()
+    client.pings.on_pong()
+    client.on_session_lost(FAILURE)
+    assert not client.has_unconfirmed_publishes
     _opened(client)
-    client.outbound.publish(b"PUB a 0\r\n\r\n")
-    client.outbound.take()
-    client.lost(FAILURE)
-    assert client.unconfirmed
+    client.outbound.queue_publish(b"PUB a 0\r\n\r\n")
+    client.outbound.take_all()
+    client.on_session_lost(FAILURE)
+    assert client.has_unconfirmed_publishes
 
 
 def test_the_farewell_is_answered_behind_the_pings_that_were_open_and_whoever_waited_for_those_is_told_at_once() -> (
     None
 ):
     told: list[Error | None] = []
-    client = Client(ConnectOptions(), lambda event: None)
+    client = ConnectionState(ConnectOptions(), lambda event: None)
     _opened(client)
     client.ping(told.append)
     client.close()
     assert [type(error) for error in told] == [ConnectionClosedError]
-    assert client.farewell() == b"PING\r\n"
+    assert client.final_ping() == b"PING\r\n"
     left = []
     for _ in range(2):
-        client.pings.pong()
+        client.pings.on_pong()
         left.append(len(client.pings))
     assert left == [1, 0]
     assert len(told) == 1
 
 
 def test_a_connection_that_is_closed_does_not_drain() -> None:
-    client = Client(ConnectOptions(), lambda event: None)
+    client = ConnectionState(ConnectOptions(), lambda event: None)
     client.close()
     with pytest.raises(ConnectionClosedError):
         client.drain()
-    assert client.status is Status.CLOSED
+    assert client.status is ConnectionStatus.CLOSED
 
 
 # -- events and messages -----------------------------------------------------------------------------------------
@@ -334,8 +339,8 @@ def test_messages_show_no_content() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"ping_interval": 0}, {"max_pings": 0}, {"reconnect_wait": -1}, {"buffer_limit": -1},
-        {"pending_messages": 0}, {"inbox_prefix": "a b"}, {"inbox_prefix": ">"},
+        {"ping_interval": 0}, {"max_outstanding_pings": 0}, {"reconnect_wait": -1}, {"reconnect_buffer_size": -1},
+        {"pending_msgs_limit": 0}, {"inbox_prefix": "a b"}, {"inbox_prefix": ">"},
     ],
     ids=str,
 )  # fmt: skip

@@ -39,7 +39,7 @@ async def test_r54_a_fault_in_the_read_loop_is_a_lost_session_and_a_reconnect(ur
 
     broken = connection._client.subscribe("fault")
     broken.handler = fault
-    connection._send_soon()
+    connection._flush_soon()
     await connection.publish("fault")
     event = await recorder.wait(Disconnected)
     assert isinstance(event.error, ProtocolError)
@@ -220,7 +220,7 @@ async def test_a_message_that_is_dropped_while_a_thread_takes_it_was_not_there(u
         ending = threading.Thread(target=subscription.unsubscribe)
         connection.publish("a")
         connection.flush()
-        subscription._route.pending = Overtaken(subscription._route.pending)
+        subscription._sub.pending = Overtaken(subscription._sub.pending)
         with pytest.raises(SubscriptionClosedError):
             await asyncio.to_thread(subscription.next_msg, 10)
         ending.join(10)
@@ -257,7 +257,7 @@ async def test_the_last_message_is_taken_when_it_comes_with_the_end_right_behind
 
     with await asyncio.to_thread(sync.connect, url) as connection:
         subscription = connection.subscribe("a", max_msgs=1)
-        subscription._route.pending = Late()
+        subscription._sub.pending = Late()
         assert (await asyncio.to_thread(subscription.next_msg, 10)).payload == b"last"
         with pytest.raises(SubscriptionClosedError):
             await asyncio.to_thread(subscription.next_msg, 10)
@@ -275,7 +275,7 @@ async def test_a_blocking_connection_drains_while_another_thread_adds_what_has_t
             for each in super().__iter__():
                 if not grown:
                     grown = True
-                    thread = threading.Thread(target=connection._enlist, args=(later,))
+                    thread = threading.Thread(target=connection._register_drainable, args=(later,))
                     thread.start()
                     thread.join()
                 yield each
@@ -283,7 +283,7 @@ async def test_a_blocking_connection_drains_while_another_thread_adds_what_has_t
     connection = await asyncio.to_thread(sync.connect, url)
     first = await asyncio.to_thread(connection.subscribe, "a")
     later = await asyncio.to_thread(connection.subscribe, "b")
-    connection._subscriptions = Growing([first])
+    connection._drainables = Growing([first])
     await asyncio.to_thread(connection.drain)
     assert connection.closed
     assert first.closed

@@ -17,7 +17,7 @@ from jetspark.errors import (
     RequestTimeoutError,
 )
 from jetspark.server import NatsServer
-from jetspark.wire.client import Client
+from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.events import Disconnected, Reconnected
 from jetspark.wire.frames import Err
 from jetspark.wire.options import ConnectOptions
@@ -29,16 +29,16 @@ def test_withdrawn_frames_are_the_very_ones_and_marks_stay_true() -> None:
     outbound = Outbound(1000)
     frames = [outbound.encode("a", b"same", "", None) for _ in range(4)]
     for frame in frames:
-        outbound.publish(frame)
-    size, mark = outbound.size, outbound.published
+        outbound.queue_publish(frame)
+    size, mark = outbound.size, outbound.publish_count
     outbound.withdraw(frames[1:3])
     assert outbound.size == size - len(frames[1]) - len(frames[2])
-    assert outbound.published == mark == 4
+    assert outbound.publish_count == mark == 4
     outbound.withdraw([bytes(bytearray(frames[0]))])  # equal, but another one
-    outbound.begin(b"")
-    assert outbound.take() == frames[0] + frames[3]
+    outbound.begin_session(b"")
+    assert outbound.take_all() == frames[0] + frames[3]
     outbound.withdraw(frames)
-    assert (outbound.size, outbound.handed) == (0, 4)
+    assert (outbound.size, outbound.taken_publishes) == (0, 4)
 
 
 class _Dependent:
@@ -49,19 +49,19 @@ class _Dependent:
         self.told.append((type(error), subject))
 
 
-def _client() -> Client:
-    client = Client(ConnectOptions(), lambda event: None)
-    client.greet()
-    client.opened(client.servers.servers[0], ServerInfo())
+def _client() -> ConnectionState:
+    client = ConnectionState(ConnectOptions(), lambda event: None)
+    client.begin_handshake()
+    client.on_session_opened(client.servers.servers[0], ServerInfo())
     return client
 
 
 def test_dependents_are_told_of_losses_of_refusals_and_of_the_end() -> None:
     client = _client()
     dependent = _Dependent()
-    client.dependents.add(dependent)
-    client._control(Err('Permissions Violation for Publish to "secret"'))
-    client.lost(DisconnectedError("gone"))
+    client.reply_listeners.add(dependent)
+    client._on_control(Err('Permissions Violation for Publish to "secret"'))
+    client.on_session_lost(DisconnectedError("gone"))
     client.close()
     assert [subject for _, subject in dependent.told] == ["secret", None, None]
     assert [kind.__name__ for kind, _ in dependent.told] == [
@@ -73,19 +73,19 @@ def test_dependents_are_told_of_losses_of_refusals_and_of_the_end() -> None:
 
 def test_dependents_are_not_kept_alive() -> None:
     client = _client()
-    client.dependents.add(_Dependent())
+    client.reply_listeners.add(_Dependent())
     gc.collect()
-    assert not client.dependents
-    client.lost(DisconnectedError("gone"))
+    assert not client.reply_listeners
+    client.on_session_lost(DisconnectedError("gone"))
 
 
 class _Watcher:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ConnectionState) -> None:
         self.sent: list[bytes] = []
         self._client = client
 
-    def session_restored(self) -> None:
-        self._client.outbound.command(b"PUB again 0\r\n\r\n")
+    def on_session_restored(self) -> None:
+        self._client.outbound.queue_command(b"PUB again 0\r\n\r\n")
         self.sent = list(self._client.outbound.chunks)
 
 
@@ -93,32 +93,32 @@ def test_watchers_send_behind_the_restored_subscriptions_and_are_not_kept_alive(
     client = _client()
     client.subscribe("a")
     watcher = _Watcher(client)
-    client.watchers.add(watcher)
-    client.lost(DisconnectedError("gone"))
+    client.session_listeners.add(watcher)
+    client.on_session_lost(DisconnectedError("gone"))
     assert watcher.sent == []
-    client.opened(client.servers.servers[0], ServerInfo())
+    client.on_session_opened(client.servers.servers[0], ServerInfo())
     assert watcher.sent == [b"SUB a 1\r\n", b"PUB again 0\r\n\r\n"]
     del watcher
     gc.collect()
-    assert not client.watchers
+    assert not client.session_listeners
 
 
 def test_an_answer_goes_to_the_reply_subject_as_it_came() -> None:
     outbound = Outbound(40)
     frame = b"PUB $JS.ACK.x 4\r\n+ACK\r\n"
-    assert outbound.encode_answer(b"$JS.ACK.x", b"+ACK") == frame
-    assert outbound.answer(b"$JS.ACK.x", b"+ACK") == len(frame)
+    assert outbound.encode_ack(b"$JS.ACK.x", b"+ACK") == frame
+    assert outbound.queue_ack(b"$JS.ACK.x", b"+ACK") == len(frame)
     with pytest.raises(OutboundBufferLimitError):
-        outbound.answer(b"$JS.ACK.y", b"+ACK")  # there is no session
+        outbound.queue_ack(b"$JS.ACK.y", b"+ACK")  # there is no session
     outbound.online = True
-    assert outbound.answer(b"$JS.ACK.z", b"+ACK") == 2 * len(frame)
-    assert outbound.take() == frame + frame.replace(b"x", b"z")
+    assert outbound.queue_ack(b"$JS.ACK.z", b"+ACK") == 2 * len(frame)
+    assert outbound.take_all() == frame + frame.replace(b"x", b"z")
     outbound.max_payload = 3
-    for answer in (outbound.encode_answer, outbound.answer):
+    for answer in (outbound.encode_ack, outbound.queue_ack):
         with pytest.raises(MaxPayloadError):
             answer(b"$JS.ACK.x", b"+ACK")
     outbound.close(DisconnectedError("gone"))
-    for answer in (outbound.encode_answer, outbound.answer):
+    for answer in (outbound.encode_ack, outbound.queue_ack):
         with pytest.raises(ConnectionClosedError):
             answer(b"$JS.ACK.x", b"+ACK")
     assert not outbound.chunks

@@ -17,7 +17,7 @@ from demo.report import end_of_log, show_checks, show_stages
 from rich.console import Console
 
 from jetspark.bulk import PublishReport
-from jetspark.bulk.acks import StreamAcks
+from jetspark.bulk.publish_acks import StreamAcks
 
 ROOT = Path(__file__).parents[2]
 

@@ -32,6 +32,6 @@ def test_what_is_missing_is_told_with_what_to_install(missing: list[str], use: s
 
 
 def test_an_error_within_is_not_taken_for_a_missing_extra() -> None:
-    told = run(WITHOUT.format(missing=["jetspark.flow.ranges"], use="import jetspark.bulk"))
-    assert "jetspark.flow.ranges" in told
+    told = run(WITHOUT.format(missing=["jetspark.engine.ranges"], use="import jetspark.bulk"))
+    assert "jetspark.engine.ranges" in told
     assert "pip install" not in told

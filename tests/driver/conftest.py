@@ -13,7 +13,7 @@ from tests.driver.server import MemoryNetwork, MemoryServer
 from tests.driver.virtual_time import Clock, VirtualTimeLoop
 from tests.driver.world import World
 
-from jetspark.flow.push.resetting import ResetBackoff
+from jetspark.engine.reset_retry import ResetBackoff
 
 
 def pytest_asyncio_loop_factories(
@@ -29,7 +29,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     numbers = random.Random(7)
-    monkeypatch.setattr("jetspark.wire.client.SystemRandom", lambda: numbers)
+    monkeypatch.setattr("jetspark.wire.connection_state.SystemRandom", lambda: numbers)
     monkeypatch.setattr(ResetBackoff.__init__, "__defaults__", (None, lambda: 0.0))  # its waits are not cut
     world = World(loop)
     faults: list[dict[str, Any]] = []

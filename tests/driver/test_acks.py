@@ -150,7 +150,7 @@ async def test_one_without_a_session_is_sent_in_the_next(
 async def test_one_that_cannot_be_sent_leaves_the_message_as_it_was(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
-    [message] = await fetched(world.clock, await handle(world, reconnect_wait=1, buffer_limit=0), worker)
+    [message] = await fetched(world.clock, await handle(world, reconnect_wait=1, reconnect_buffer_size=0), worker)
     server.down()
     await clock.settle()
     with pytest.raises(OutboundBufferLimitError):

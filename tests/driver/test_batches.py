@@ -15,7 +15,7 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark.aio.jetstream import Stream
-from jetspark.aio.jetstream.asking import Replies
+from jetspark.aio.jetstream.requests import ReplyStream
 from jetspark.errors import (
     BatchClosedError,
     DisconnectedError,
@@ -61,7 +61,7 @@ def batches(server: MemoryServer) -> Batches:
 
 async def test_a_batch_is_stored_at_its_commit(world: World, batches: Batches, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
-    async with js.batch() as batch:
+    async with js.atomic_batch() as batch:
         for number in range(3):
             await batch.add("orders.new", b"%d" % number)
         assert batches.stored == []
@@ -72,7 +72,7 @@ async def test_a_batch_is_stored_at_its_commit(world: World, batches: Batches, c
 
 async def test_a_last_message_may_commit(world: World, batches: Batches) -> None:
     js = (await world.connect()).jetstream()
-    batch = js.batch()
+    batch = js.atomic_batch()
     await batch.add("orders.new", b"1")
     assert (await batch.commit("orders.new", b"2")).count == 2
     assert batches.stored == [b"1", b"2"]
@@ -80,7 +80,7 @@ async def test_a_last_message_may_commit(world: World, batches: Batches) -> None
 
 async def test_an_exception_discards_the_batch(world: World, batches: Batches, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
-    batch = js.batch()
+    batch = js.atomic_batch()
     await batch.add("orders.new", b"1")
     with pytest.raises(ZeroDivisionError):
         async with batch:
@@ -93,7 +93,7 @@ async def test_an_exception_discards_the_batch(world: World, batches: Batches, c
 
 async def test_a_commit_without_an_answer_is_not_tried_again(world: World, batches: Batches, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
-    batch = js.batch(timeout=3)
+    batch = js.atomic_batch(timeout=3)
     await batch.add("orders.new", b"1")
     batches.answers = False
     with pytest.raises(PublishTimeoutError):
@@ -108,7 +108,7 @@ async def test_a_lost_session_fails_the_commit(
     world: World, server: MemoryServer, batches: Batches, clock: Clock
 ) -> None:
     js = (await world.connect()).jetstream()
-    batch = js.batch()
+    batch = js.atomic_batch()
     await batch.add("orders.new", b"1")
     batches.answers = False
     committing = asyncio.create_task(batch.commit())
@@ -123,7 +123,7 @@ async def test_a_batch_waits_while_the_transport_takes_no_more(
     world: World, server: MemoryServer, batches: Batches, clock: Clock
 ) -> None:
     js = (await world.connect()).jetstream()
-    batch = js.batch()
+    batch = js.atomic_batch()
     await batch.add("orders.new", b"1")
     server.session.transport.stop_taking()
 
@@ -142,7 +142,7 @@ async def test_a_batch_waits_while_the_transport_takes_no_more(
 async def test_a_refusal_fails_the_batch(world: World, stream: StreamScript, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
     stream.answers = "hold"
-    batch = js.batch()
+    batch = js.atomic_batch()
     adding = asyncio.create_task(batch.add("orders.new", b"1"))
     await clock.settle()
     stream.refuse(0, 400, 10176, "batch publish is incomplete and was abandoned")
@@ -157,7 +157,7 @@ async def test_the_first_message_is_tried_again_where_no_stream_answers(
 ) -> None:
     js = (await world.connect()).jetstream()
     stream.answers = "503"
-    adding = asyncio.create_task(js.batch().add("orders.new", b"1"))
+    adding = asyncio.create_task(js.atomic_batch().add("orders.new", b"1"))
     await clock.until(0.3)
     stream.answers = "hold"
     await clock.until(0.5)
@@ -174,7 +174,7 @@ async def test_a_batch_that_is_cancelled_anywhere_is_stored_whole_or_not_at_all(
     js = connection.jetstream()
 
     async def store() -> None:
-        async with js.batch() as batch:
+        async with js.atomic_batch() as batch:
             await batch.add("orders.new", b"1")
             await batch.add("orders.new", b"2", confirm=True)
             await batch.add("orders.new", b"3")
@@ -184,7 +184,7 @@ async def test_a_batch_that_is_cancelled_anywhere_is_stored_whole_or_not_at_all(
         assert batches.stored in ([], [b"1", b"2", b"3"])
         batches.stored.clear()
         batches.added.clear()
-        assert len(connection._client.requests) == 0
+        assert len(connection._client.reply_mux) == 0
 
     assert await cancel_everywhere(store, check, moment) >= 3
 
@@ -371,7 +371,7 @@ async def test_the_last_messages_of_subjects_are_read(
         session.deliver(pub.reply, status="204 EOB", headers=end)
 
     server.on("$JS.API.DIRECT.GET.ORDERS", answer)
-    messages = await (await opened(world)).get_last_many(subjects, up_to_seq=9).all()
+    messages = await (await opened(world)).get_last_msgs_for(subjects, up_to_seq=9).all()
     assert [message.sequence for message in messages] == [7]
     wanted = [subjects] if isinstance(subjects, str) else subjects
     assert [(pub.json["multi_last"], pub.json["up_to_seq"]) for pub in pubs] == [(wanted, 9)]
@@ -383,10 +383,10 @@ async def test_answers_to_a_former_question_do_not_count(world: World, server: M
         session.deliver(pub.reply, pub.payload)
 
     server.on("question", answer)
-    replies = Replies(await world.connect())
+    replies = ReplyStream(await world.connect())
     for number in (b"1", b"2"):
-        replies.ask("question", number)
-        assert replies.waiting == 0
+        replies.request("question", number)
+        assert replies.available == 0
         assert (await replies.next(1)).payload == number
-        assert replies.waiting == 1
+        assert replies.available == 1
     replies.close()

@@ -197,7 +197,7 @@ async def test_bytes_that_the_transport_did_not_take_are_sent_before_the_close(
 
 async def test_close_reads_again_where_reading_was_paused(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
-    subscription = await connection.subscribe("a", pending_messages=2, overflow="pause")
+    subscription = await connection.subscribe("a", pending_msgs_limit=2, overflow="pause")
     await clock.settle()
     for _ in range(4):
         server.session.deliver("a")

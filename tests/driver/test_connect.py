@@ -12,7 +12,7 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark.errors import AuthenticationError, ConnectError, NoServersError, ProtocolError, TLSError
-from jetspark.wire.client import Client, Status
+from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
 from jetspark.wire.events import Connected
 from jetspark.wire.options import ConnectOptions, TLSOptions
 
@@ -226,6 +226,11 @@ async def test_a_retry_that_is_cancelled_anywhere_leaves_nothing(
 
 
 async def test_a_client_has_no_server_and_no_failure_before_its_first_session() -> None:
-    client = Client(ConnectOptions(), print)
-    assert (client.server, client.failure, client.greeting, client.status) == (None, None, None, Status.CONNECTING)
+    client = ConnectionState(ConnectOptions(), print)
+    assert (client.server, client.fatal_error, client.handshake_frames, client.status) == (
+        None,
+        None,
+        None,
+        ConnectionStatus.CONNECTING,
+    )
     assert not client.closed

@@ -275,7 +275,7 @@ async def test_a_subscription_that_drains_hands_out_what_was_on_its_way(world: W
 
 
 async def test_a_full_subscription_drops_and_tells_once(world: World, server: MemoryServer, clock: Clock) -> None:
-    subscription = await (await world.connect()).subscribe("a", pending_messages=3)
+    subscription = await (await world.connect()).subscribe("a", pending_msgs_limit=3)
     await clock.settle()
     for number in range(10):
         server.session.deliver("a", b"%d" % number)
@@ -288,7 +288,7 @@ async def test_a_full_subscription_drops_and_tells_once(world: World, server: Me
 
 async def test_a_full_subscription_may_pause_reading_instead(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
-    subscription = await connection.subscribe("a", pending_messages=4, overflow="pause")
+    subscription = await connection.subscribe("a", pending_msgs_limit=4, overflow="pause")
     await clock.settle()
     for number in range(20):
         server.session.deliver("a", b"%d" % number)
@@ -368,7 +368,7 @@ async def test_an_operation_may_be_cancelled_anywhere(
         await connection.flush(1)
         assert (await connection.request("echo")).payload == b"echo"
         assert len(connection._client.pings) == 0
-        assert len(connection._client.requests) == 0
+        assert len(connection._client.reply_mux) == 0
         assert len(server.sessions) == 1
 
     await cancel_everywhere(operations[operation], usable, moment)

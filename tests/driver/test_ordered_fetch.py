@@ -20,12 +20,12 @@ pytestmark = pytest.mark.usefixtures("stream")
 UNAVAILABLE = refusal(503, 10008, "JetStream system temporarily unavailable")
 
 
-async def test_until_drained_ends_where_the_leader_has_nothing_more(
+async def test_until_caught_up_ends_where_the_leader_has_nothing_more(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     message = {"message": {"subject": "orders.a", "seq": 2, "time": "2026-01-02T03:04:05Z"}}
     script.answer("STREAM.MSG.GET.>", message)
-    read = await reading(world, until_drained=True)
+    read = await reading(world, until_caught_up=True)
     pull = script.created[0].pull
     pull.deliver(b"1", pending=1)
     pull.deliver(b"2", pending=0)
@@ -35,21 +35,21 @@ async def test_until_drained_ends_where_the_leader_has_nothing_more(
     assert clock.now == 0.0
 
 
-async def test_until_drained_of_an_empty_stream_ends_at_once(
+async def test_until_caught_up_of_an_empty_stream_ends_at_once(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     script.answer("STREAM.MSG.GET.>", refusal(404, 10037, "no message found"))
-    read = await reading(world, until_drained=True)
+    read = await reading(world, until_caught_up=True)
     assert [found.payload async for found in read.context] == []
     assert clock.now == 0.0
 
 
-async def test_until_drained_goes_on_where_the_leader_has_more(
+async def test_until_caught_up_goes_on_where_the_leader_has_more(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     message = {"message": {"subject": "orders.a", "seq": 3, "time": "2026-01-02T03:04:05Z"}}
     script.answer("STREAM.MSG.GET.>", message)
-    read = await reading(world, until_drained=True)
+    read = await reading(world, until_caught_up=True)
     pull = script.created[0].pull
     pull.deliver(b"1", b"2", pending=0)
     assert await read.take(2) == [b"1", b"2"]

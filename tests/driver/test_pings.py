@@ -33,7 +33,7 @@ async def test_a_server_that_answers_is_kept_for_hours(world: World, server: Mem
 async def test_a_silent_server_is_given_up_after_so_many_pings(
     world: World, server: MemoryServer, clock: Clock, most: int
 ) -> None:
-    connection = await world.connect(ping_interval=10, max_pings=most)
+    connection = await world.connect(ping_interval=10, max_outstanding_pings=most)
     server.answers_pings = False
     await clock.until(10 * most + 9.999)
     assert connection.connected
@@ -48,7 +48,7 @@ async def test_a_silent_server_is_given_up_after_so_many_pings(
 async def test_a_server_that_sends_is_alive_though_it_answers_no_ping(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
-    connection = await world.connect(ping_interval=10, max_pings=1)
+    connection = await world.connect(ping_interval=10, max_outstanding_pings=1)
     server.answers_pings = False
     for second in range(5, 100, 10):
         await clock.until(second)
@@ -59,7 +59,7 @@ async def test_a_server_that_sends_is_alive_though_it_answers_no_ping(
 
 
 async def test_one_answer_begins_the_count_again(world: World, server: MemoryServer, clock: Clock) -> None:
-    await world.connect(ping_interval=10, max_pings=2)
+    await world.connect(ping_interval=10, max_outstanding_pings=2)
     server.answers_pings = False
     await clock.until(25)
     server.session.send(b"PONG\r\n")
@@ -85,8 +85,8 @@ async def test_a_ping_of_the_server_is_answered(world: World, server: MemoryServ
 
 
 async def test_no_ping_is_sent_while_reading_is_paused(world: World, server: MemoryServer, clock: Clock) -> None:
-    connection = await world.connect(ping_interval=10, max_pings=2)
-    subscription = await connection.subscribe("full", pending_messages=2, overflow="pause")
+    connection = await world.connect(ping_interval=10, max_outstanding_pings=2)
+    subscription = await connection.subscribe("full", pending_msgs_limit=2, overflow="pause")
     await clock.settle()
     for _ in range(4):
         server.session.deliver("full")

@@ -11,6 +11,7 @@ from tests.driver.server import MemoryServer, Session
 from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
+from jetspark.engine.publish_window import RetryPolicy
 from jetspark.errors import (
     DisconnectedError,
     NoStreamResponseError,
@@ -19,7 +20,6 @@ from jetspark.errors import (
     PublishTimeoutError,
     StreamStoreFailedError,
 )
-from jetspark.flow.publish_window import RetryPlan
 from jetspark.wire.events import ErrorOccurred
 
 
@@ -79,7 +79,7 @@ async def test_an_acknowledgement_that_comes_too_late_is_a_stray(
     assert not second.done()
     stream.ack(1)
     assert (await second).seq == 2
-    assert js.publish_async_stats.strays == 1
+    assert js.publish_async_stats.unmatched_acks == 1
 
 
 async def test_an_acknowledgement_that_comes_twice_is_a_stray(world: World, stream: StreamScript, clock: Clock) -> None:
@@ -91,7 +91,7 @@ async def test_an_acknowledgement_that_comes_twice_is_a_stray(world: World, stre
     stream.ack(0)
     assert (await future).seq == 1
     await clock.settle()
-    assert js.publish_async_stats.strays == 1
+    assert js.publish_async_stats.unmatched_acks == 1
 
 
 async def test_without_an_ack_timeout_a_publish_waits_for_as_long_as_it_takes(
@@ -109,7 +109,7 @@ async def test_without_an_ack_timeout_a_publish_waits_for_as_long_as_it_takes(
 async def test_a_publish_that_no_stream_takes_is_sent_again_after_each_wait(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
-    js = await world.jetstream(retry=RetryPlan(3, 0.5))
+    js = await world.jetstream(retry=RetryPolicy(3, 0.5))
     stream.answers = "503"
     future = await js.publish_async("orders.new", b"again")
     await clock.until(10)
@@ -120,7 +120,7 @@ async def test_a_publish_that_no_stream_takes_is_sent_again_after_each_wait(
 
 @pytest.mark.conformance("PUB-03")
 async def test_a_retry_that_a_stream_takes_is_a_success(world: World, stream: StreamScript, clock: Clock) -> None:
-    js = await world.jetstream(retry=RetryPlan(3, 0.5))
+    js = await world.jetstream(retry=RetryPolicy(3, 0.5))
     stream.answers = "503"
     future = await js.publish_async("orders.new")
     await clock.until(0.6)
@@ -132,7 +132,7 @@ async def test_a_retry_that_a_stream_takes_is_a_success(world: World, stream: St
 async def test_no_retry_is_begun_that_would_come_after_the_ack_timeout(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
-    js = await world.jetstream(ack_timeout=1.2, retry=RetryPlan(10, 0.5))
+    js = await world.jetstream(ack_timeout=1.2, retry=RetryPolicy(10, 0.5))
     stream.answers = "503"
     future = await js.publish_async("orders.new")
     with pytest.raises(NoStreamResponseError):
@@ -228,7 +228,7 @@ async def test_a_publish_whose_time_ended_while_the_loop_was_busy_is_never_sent(
 async def test_a_full_buffer_refuses_a_publish_and_counts_nothing(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock
 ) -> None:
-    js = await world.jetstream(options={"buffer_limit": 10})
+    js = await world.jetstream(options={"reconnect_buffer_size": 10})
     server.down()
     await clock.settle()
     with pytest.raises(OutboundBufferLimitError):

@@ -216,7 +216,7 @@ async def test_an_operation_may_be_cancelled_anywhere(
         assert js.publish_async_pending == 0
         assert (await (await js.publish_async("orders.new"))).seq == len(stream.published)
         stats = js.publish_async_stats
-        assert (stats.failed, stats.strays) == (0, 0)
+        assert (stats.failed, stats.unmatched_acks) == (0, 0)
         assert stats.published == len(stream.published)
 
     await cancel_everywhere(run, usable, moment)

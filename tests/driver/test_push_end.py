@@ -187,7 +187,7 @@ async def test_a_subscription_that_is_cancelled_anywhere_leaves_nothing(
         opened.clear()
         await clock.settle()
         assert [subject for subject in server.session.subjects if not subject.endswith(".*")] == []
-        assert len(connection._client.requests) == 0
+        assert len(connection._client.reply_mux) == 0
 
     assert await cancel_everywhere(subscribe, check, moment) >= 3
 

@@ -87,7 +87,7 @@ async def test_a_fault_on_the_read_path_ends_the_session_and_the_next_one_works(
         raise ZeroDivisionError("a fault of ours")
 
     connection._client.subscribe("fault").handler = fault
-    connection._send_soon()
+    connection._flush_soon()
     await clock.settle()
     server.session.deliver("fault")
     await clock.settle()

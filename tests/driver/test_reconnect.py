@@ -238,7 +238,7 @@ async def test_servers_of_a_later_info_are_tried_and_reported_once(
 async def test_discovery_may_be_switched_off(world: World, net: MemoryNetwork, clock: Clock) -> None:
     first = net.server(1)
     first.info["connect_urls"] = ["localhost:2"]
-    connection = await world.connect(first.url, discover=False)
+    connection = await world.connect(first.url, discover_servers=False)
     assert [address.port for address in connection.servers] == [1]
 
 

@@ -61,13 +61,13 @@ async def test_publishes_without_a_session_are_sent_in_their_order_after_the_rec
 @pytest.mark.conformance("REC-02")
 async def test_the_buffer_takes_its_limit_and_not_a_byte_more(world: World, server: MemoryServer, clock: Clock) -> None:
     frame = len(b"PUB kept 100\r\n") + 100 + 2
-    connection = await world.connect(buffer_limit=3 * frame)
+    connection = await world.connect(reconnect_buffer_size=3 * frame)
     server.down()
     await clock.settle()
     for _ in range(3):
         await connection.publish("kept", bytes(100))
     assert connection.buffered == 3 * frame
-    with pytest.raises(OutboundBufferLimitError, match=f"buffer_limit is {3 * frame}"):
+    with pytest.raises(OutboundBufferLimitError, match=f"reconnect_buffer_size is {3 * frame}"):
         await connection.publish("kept")
     server.up()
     await clock.advance(1)
@@ -77,7 +77,7 @@ async def test_the_buffer_takes_its_limit_and_not_a_byte_more(world: World, serv
 async def test_a_buffer_of_nothing_refuses_to_publish_without_a_session(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
-    connection = await world.connect(buffer_limit=0)
+    connection = await world.connect(reconnect_buffer_size=0)
     server.down()
     await clock.settle()
     with pytest.raises(OutboundBufferLimitError):

@@ -13,14 +13,14 @@ from tests.driver.virtual_time import Clock, VirtualTimeLoop
 
 from jetspark import aio
 from jetspark.aio.jetstream import JetStream
-from jetspark.flow.publish_window import PublishSettings
+from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.wire.events import Event
 
 __all__ = ["Recorder", "World", "fix_jitter"]
 
 E = TypeVar("E", bound=Event)
 
-_WEAK: Final = {"_weakly.<locals>.call", "_again"}
+_WEAK: Final = {"_weakly.<locals>.call", "_call_if_alive"}
 
 
 class Recorder:
@@ -76,7 +76,7 @@ class World:
     async def jetstream(self, *, options: dict[str, Any] | None = None, **settings: Any) -> JetStream:
         """Open a connection with these options; returns a context that publishes with these settings."""
         connection = await self.connect(**(options or {}))
-        return connection.jetstream(publishing=PublishSettings(**settings))
+        return connection.jetstream(publishing=AsyncPublishOptions(**settings))
 
     async def close(self) -> None:
         """Close the connections that the test left open."""

@@ -58,7 +58,7 @@ class RawClient:
             self._socket.sendall(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
             return
         assert isinstance(headers, (list, Headers))
-        block = header_block.encode(headers)
+        block = header_block.encode_header_block(headers)
         sizes = f"{len(block)} {len(block) + len(payload)}"
         self._socket.sendall(f"HPUB {subject} {reply} {sizes}\r\n".encode() + block + payload + b"\r\n")
 
@@ -78,7 +78,7 @@ class RawClient:
         content = self._file.read(size + 2)[:-2]
         block = content[:block_size]
         status = header_block.parse_status(block) if block else None
-        headers = header_block.parse(block) if block else Headers()
+        headers = header_block.parse_header_block(block) if block else Headers()
         return Reply(int(words[2]), words[1], reply, status, headers, content[block_size:])
 
     def ask(self, subject: str, payload: bytes = b"", headers: object = None) -> Reply:
@@ -99,7 +99,7 @@ class RawClient:
             try:
                 return request.read(reply.payload)
             except APIError as error:
-                if (pause := request.retry_pause(error, tries)) is None:
+                if (pause := request.retry_delay(error, tries)) is None:
                     raise
                 time.sleep(pause)
         raise AssertionError

@@ -35,9 +35,9 @@ from jetspark.jetstream.api import MessageGetRequest, StreamCreateRequest, Strea
 from jetspark.jetstream.publish import (
     PublishFields,
     batch_headers,
-    before_sequence,
     check_commit,
-    no_stream,
+    no_stream_error,
+    plain_ack_prefix,
     publish_headers,
     read_pub_ack,
 )
@@ -55,7 +55,7 @@ class Publisher:
         client.request(StreamCreateRequest(config))
 
     def __call__(self, options: PublishOptions | None = None, *, token: str = "a", data: bytes = b"x") -> PubAck:
-        return self.raw([] if options is None else options.pairs(), token=token, data=data)
+        return self.raw([] if options is None else options.to_headers(), token=token, data=data)
 
     def raw(self, headers: Pairs, *, token: str = "a", data: bytes = b"x") -> PubAck:
         subject = f"{self.stream}.{token}"
@@ -200,12 +200,12 @@ def test_what_belongs_to_a_schedule_needs_one(make: Callable[[], object]) -> Non
 
 
 def test_options_give_only_the_headers_that_are_set() -> None:
-    assert PublishOptions().pairs() == []
-    assert PublishOptions(msg_id="", expected_last_sequence=0).pairs() == [
+    assert PublishOptions().to_headers() == []
+    assert PublishOptions(msg_id="", expected_last_sequence=0).to_headers() == [
         ("Nats-Msg-Id", ""),
         ("Nats-Expected-Last-Sequence", "0"),
     ]
-    assert PublishOptions(increment=0).pairs() == [("Nats-Incr", "+0")]
+    assert PublishOptions(increment=0).to_headers() == [("Nats-Incr", "+0")]
     assert repr(PublishOptions(msg_id="x")) == "PublishOptions(msg_id='x')"
 
 
@@ -249,7 +249,7 @@ def test_refusals_of_a_batch_are_told_apart(into: Callable[..., Publisher]) -> N
         atomic.raw(batch_headers("b", 2))
     atomic(PublishOptions(msg_id="m"))
     with pytest.raises(DuplicateInBatchError):
-        atomic.raw([*batch_headers("b", 1, "1"), *PublishOptions(msg_id="m").pairs()])
+        atomic.raw([*batch_headers("b", 1, "1"), *PublishOptions(msg_id="m").to_headers()])
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_acknowledgements_are_read_whole(seq: int, stream: str, duplicate: bool)
     ],
 )
 def test_what_stands_before_a_sequence_that_ends_an_acknowledgement(payload: bytes, prefix: bytes | None) -> None:
-    assert before_sequence(payload) == prefix
+    assert plain_ack_prefix(payload) == prefix
 
 
 def test_the_answer_to_a_commit_is_for_the_whole_batch() -> None:
@@ -342,6 +342,6 @@ def test_the_answer_to_a_commit_is_for_the_whole_batch() -> None:
 
 def test_no_stream_is_told_with_the_subject_and_the_retries_where_they_are_known() -> None:
     hint = "create one, or check the subject and the domain"
-    assert str(no_stream()) == f"no stream takes the subject (503); {hint}"
-    assert str(no_stream("a.b", 1)) == f"a.b: no stream takes the subject (503), also not after 1 retry; {hint}"
-    assert str(no_stream("a.b", 2)) == f"a.b: no stream takes the subject (503), also not after 2 retries; {hint}"
+    assert str(no_stream_error()) == f"no stream takes the subject (503); {hint}"
+    assert str(no_stream_error("a.b", 1)) == f"a.b: no stream takes the subject (503), also not after 1 retry; {hint}"
+    assert str(no_stream_error("a.b", 2)) == f"a.b: no stream takes the subject (503), also not after 2 retries; {hint}"

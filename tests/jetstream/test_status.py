@@ -3,9 +3,9 @@
 import pytest
 
 from jetspark.errors import NoRespondersError, StatusError
-from jetspark.jetstream.status import TABLE, ConsumeEffect, FetchEffect, StatusClass, classify
+from jetspark.jetstream.status import STATUS_RULES, ConsumeEffect, FetchEffect, StatusSeverity, classify
 
-C, F, K = ConsumeEffect, FetchEffect, StatusClass
+C, F, K = ConsumeEffect, FetchEffect, StatusSeverity
 
 LINES = [
     ("STA-01", 100, "Idle Heartbeat", K.CONTROL, F.TIMER, C.TIMER, False),
@@ -42,7 +42,7 @@ def test_every_line_of_the_table(
     number: str,
     code: int,
     description: str,
-    kind: StatusClass,
+    kind: StatusSeverity,
     fetch: FetchEffect,
     consume: ConsumeEffect,
     pending: bool,
@@ -50,16 +50,16 @@ def test_every_line_of_the_table(
 ) -> None:
     assert callable(spell)
     rule = classify(code, spell(description))
-    assert (rule.id, rule.kind, rule.fetch, rule.consume) == (number, kind, fetch, consume)
+    assert (rule.id, rule.severity, rule.fetch, rule.consume) == (number, kind, fetch, consume)
     assert rule.has_pending is pending
-    assert rule.paced is (number in PACED)
+    assert rule.delays_next_pull is (number in PACED)
     assert rule.clears_pin is (code == 423)
-    assert rule.by_size is (number == "STA-08")
+    assert rule.message_too_large is (number == "STA-08")
     assert rule.ends_all_pulls is (number in {"STA-13", "STA-20"})
 
 
 def test_every_line_is_reached() -> None:
-    assert {classify(line[1], line[2]) for line in LINES} == set(TABLE)
+    assert {classify(line[1], line[2]) for line in LINES} == set(STATUS_RULES)
 
 
 def test_the_code_comes_before_the_description() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jetspark.server.cluster import claimed_leader
+from jetspark.server.cluster import reported_leader
 
 OLD = {"name": "c", "raft_group": "S-R3M-x"}
 GROUP = {**OLD, "traffic_account": "$SYS"}
@@ -21,5 +21,5 @@ SINCE = "2031-01-01T00:00:00Z"
     ],
 )
 def test_a_node_leads_when_it_says_since_when(cluster: dict[str, str], leader: str) -> None:
-    assert claimed_leader("a", {"name": "S", "cluster": cluster}) == leader
-    assert claimed_leader("a", {"name": "S"}) == ""
+    assert reported_leader("a", {"name": "S", "cluster": cluster}) == leader
+    assert reported_leader("a", {"name": "S"}) == ""

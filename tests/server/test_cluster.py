@@ -35,9 +35,9 @@ def test_a_started_cluster_has_a_leader_and_three_healthy_nodes(cluster: NatsClu
     for node in cluster:
         assert node.healthy()
         assert node.monitor("/varz")["max_payload"] == 4096
-        assert cluster.node_named(node.name) is node
+        assert cluster.get_node(node.name) is node
     with pytest.raises(LookupError, match="jetspark-1"):
-        cluster.node_named("nobody")
+        cluster.get_node("nobody")
 
 
 def test_replicas_have_leaders_and_survive_the_kill_of_a_node(cluster: NatsCluster) -> None:
@@ -125,7 +125,7 @@ def test_nodes_that_have_no_routes_to_each_other_are_not_ready() -> None:
             assert set(told) == everybody
         cluster.stop()
         for node in cluster:
-            node.routing = {**node.routing, "routes": []}
+            node.cluster_section = {**node.cluster_section, "routes": []}
             node.start()
         assert all(node.healthy() for node in cluster)
         with pytest.raises(ServerTimeoutError, match="plain-1 has 0 of 3 routes to plain-2; plain-2 has 0 of 3"):

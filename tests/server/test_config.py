@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jetspark.server import NatsServer, find_binary
-from jetspark.server.config import dumps, merge
-from jetspark.server.settings import redact
+from jetspark.server.config_format import dumps, merge
+from jetspark.server.user_settings import redact
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 KEYS = TEXT.filter(lambda key: "\0" not in key and not ('"' in key and "'" in key))

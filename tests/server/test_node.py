@@ -339,7 +339,7 @@ def test_a_crash_is_noticed(server: NatsServer) -> None:
     os.kill(server.pid, signal.SIGKILL)
     assert server.wait_exit(timeout=10) == -signal.SIGKILL
     assert server.crashed
-    assert "exit code -9" in str(server.failure())
+    assert "exit code -9" in str(server.process_error())
     with pytest.raises(ServerError, match="no process"):
         server.pause()
     with pytest.raises(ServerStartError, match="exit code -9"):

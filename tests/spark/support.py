@@ -53,7 +53,7 @@ class Requests:
         """What has come, up to a message of our own: the server hands it out behind all that came before."""
         for asked in (self._other, *(each for each, _ in connections._idle.values())):
             with contextlib.suppress(Error):  # it is to another server, which is gone
-                asked.exchange("nobody", b"", 30.0)  # a request may be answered before it is handed out to us
+                asked.request_message("nobody", b"", 30.0)  # a request may be answered before it is handed out to us
         mark = self._connection.new_inbox()
         own = self._connection.subscribe(mark)
         self._connection.publish(mark, b"")

@@ -99,23 +99,23 @@ def test_every_stream_gets_something_and_none_more_than_it_has(
 
 def test_a_micro_batch_waits_for_enough_or_for_long_enough() -> None:
     pacer, limits = TriggerPacer(), TriggerLimits(min_offsets=10, max_delay=60.0)
-    assert not pacer.due(0, limits, 0.0)
-    assert pacer.due(1, limits, 0.0)  # the first one
-    pacer.made(0.0)
-    assert not pacer.due(9, limits, 59.9)
-    assert pacer.due(10, limits, 1.0)
-    assert pacer.due(1, limits, 60.0)
-    assert not pacer.due(0, limits, 60.0)
-    assert pacer.due(1, TriggerLimits(), 0.1)
+    assert not pacer.is_due(0, limits, 0.0)
+    assert pacer.is_due(1, limits, 0.0)  # the first one
+    pacer.mark_batch(0.0)
+    assert not pacer.is_due(9, limits, 59.9)
+    assert pacer.is_due(10, limits, 1.0)
+    assert pacer.is_due(1, limits, 60.0)
+    assert not pacer.is_due(0, limits, 60.0)
+    assert pacer.is_due(1, TriggerLimits(), 0.1)
 
 
 def asked_at(poll: IdlePoll, until: float, pause: float = 0.011) -> list[float]:
     """When a server is asked in which nothing comes, by a Spark that comes back after a pause."""
     now, asked = 0.0, []
     while now < until:
-        now += poll.wait(now)
+        now += poll.delay(now)
         asked.append(now)
-        poll.asked(now, found=False)
+        poll.mark_poll(now, found=False)
         now += pause
     return asked
 
@@ -135,18 +135,18 @@ def test_an_idle_server_is_asked_less_and_less_often() -> None:
 def test_something_new_is_followed_by_a_question_at_once() -> None:
     poll = IdlePoll(1.0)
     last = asked_at(poll, 30.0)[-1]
-    assert poll.wait(last) == pytest.approx(1.0)
-    assert poll.wait(last + 0.09) == pytest.approx(0.91)
-    poll.asked(last, found=True)
-    assert poll.wait(last) == 0.0
-    poll.asked(last, found=False)
-    assert poll.wait(last) == pytest.approx(0.01)
+    assert poll.delay(last) == pytest.approx(1.0)
+    assert poll.delay(last + 0.09) == pytest.approx(0.91)
+    poll.mark_poll(last, found=True)
+    assert poll.delay(last) == 0.0
+    poll.mark_poll(last, found=False)
+    assert poll.delay(last) == pytest.approx(0.01)
 
 
 def test_spark_is_not_held_up_when_it_had_something_else_to_do() -> None:
     poll = IdlePoll(1.0)
     last = asked_at(poll, 30.0)[-1]
-    assert poll.wait(last + 0.11) == 0.0
+    assert poll.delay(last + 0.11) == 0.0
     assert len(asked_at(IdlePoll(1.0), 10.0, pause=0.2)) == pytest.approx(50, abs=1)  # a trigger with its own pace
 
 
@@ -160,14 +160,14 @@ def turn(polls: list[IdlePoll], now: float, due: float, length: float = 0.1) -> 
     """
     found = None
     for poll in polls:
-        now += 0.002 + poll.wait(now + 0.002)
+        now += 0.002 + poll.delay(now + 0.002)
         if poll is polls[0] and due <= now:
             found = now
-        poll.asked(now, found=found is not None and poll is polls[0])
+        poll.mark_poll(now, found=found is not None and poll is polls[0])
     if found is None:
         return now + 0.01, None
     for poll in polls:  # Spark commits the last micro-batch to all sources, and then this one runs
-        poll.made()
+        poll.mark_batch()
     return now + length, found
 
 
@@ -208,5 +208,5 @@ def test_the_time_that_a_micro_batch_takes_is_no_silence(gap: float, length: flo
 
 def test_an_interval_below_the_first_wait_holds() -> None:
     poll = IdlePoll(0.005)
-    poll.asked(0.0, found=False)
-    assert poll.wait(0.0) == pytest.approx(0.005)
+    poll.mark_poll(0.0, found=False)
+    assert poll.delay(0.0) == pytest.approx(0.005)

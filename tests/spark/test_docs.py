@@ -15,7 +15,7 @@ from tests.spark.support import running
 
 from jetspark.jetstream import RetentionPolicy
 from jetspark.spark.options.table import OPTIONS, markdown_table
-from jetspark.spark.streams.offsets import read_offset, write_offset
+from jetspark.spark.streams.offsets import decode_offsets, encode_offsets
 
 PAGE = DOCS / "spark.md"
 PAGES = (PAGE, DOCS / "reading.md", DOCS / "writing.md")
@@ -54,7 +54,7 @@ def test_the_offset_that_is_shown_is_one_that_is_written() -> None:
     shown = re.search(r"```json\n(.*?)```", (DOCS / "reading.md").read_text(), re.DOTALL)
     assert shown is not None
     document = json.loads(shown[1])
-    assert json.dumps(write_offset(read_offset(document, ["ORDERS"]))) == json.dumps(document)
+    assert json.dumps(encode_offsets(decode_offsets(document, ["ORDERS"]))) == json.dumps(document)
 
 
 @pytest.mark.spark

@@ -16,7 +16,7 @@ from jetspark.errors import DataLossError, RequestTimeoutError
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.names import api_prefix
 from jetspark.spark.options.stream_read import stream_read_options
-from jetspark.spark.streams.offsets import read_offset
+from jetspark.spark.streams.offsets import decode_offsets
 from jetspark.spark.streams.state import StreamStates
 
 PREFIX = "JS.API"
@@ -123,7 +123,7 @@ def test_a_server_that_falls_silent_during_the_last_question_is_not_taken_for_on
 ) -> None:
     with exported(*READING) as nats, listening(nats) as ear:
         stream = nats.filled(10)
-        reached = read_offset(of_another_time(nats, stream), [stream])[stream]
+        reached = decode_offsets(of_another_time(nats, stream), [stream])[stream]
         states = StreamStates(stream_read_options({"servers": nats.url, "stream": stream, **SILENT}))
         extent = states.refresh()[stream]
 

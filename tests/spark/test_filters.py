@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from jetspark.spark.read.filters import MAX_SUBJECTS, Pushdown, push_filters
+from jetspark.spark.read.filters import MAX_SUBJECTS, PushedFilters, push_filters
 
 ALL = frozenset({"subject", "data", "headers", "stream", "sequence", "timestamp", "timestamp_ns"})
 SUBJECT, STREAM, SEQUENCE, TIMESTAMP, NS = ("subject",), ("stream",), ("sequence",), ("timestamp",), ("timestamp_ns",)
@@ -32,7 +32,9 @@ MICRO = datetime(2026, 1, 1, 0, 0, 0, 123456, tzinfo=UTC)
 MICRO_NS = 1_767_225_600_123_456_000
 
 
-def push(*filters: Filter, subjects: tuple[str, ...] = (), natural: frozenset[str] = ALL) -> tuple[Pushdown, list[int]]:
+def push(
+    *filters: Filter, subjects: tuple[str, ...] = (), natural: frozenset[str] = ALL
+) -> tuple[PushedFilters, list[int]]:
     """What goes to the server, and the numbers of the filters that stay with Spark."""
     pushed, rest = push_filters(list(filters), subjects, natural)
     assert all(any(each is given for given in filters) for each in rest)
@@ -89,7 +91,7 @@ def test_a_prefix_within_a_token_is_selected_in_part() -> None:
 )
 def test_what_the_server_would_read_otherwise_stays_with_spark(part: Filter) -> None:
     pushed, kept = push(part, subjects=("x.>",))
-    assert (pushed, kept) == (Pushdown(("x.>",)), [0])
+    assert (pushed, kept) == (PushedFilters(("x.>",)), [0])
 
 
 def test_filters_and_the_option_are_combined() -> None:
@@ -190,7 +192,7 @@ def test_streams_are_chosen() -> None:
 )
 def test_literals_of_other_types_stay_with_spark(part: Filter) -> None:
     pushed, kept = push(part)
-    assert (pushed, kept) == (Pushdown(), [0])
+    assert (pushed, kept) == (PushedFilters(), [0])
 
 
 def test_columns_that_the_schema_has_in_another_type_stay_with_spark() -> None:

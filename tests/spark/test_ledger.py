@@ -13,7 +13,7 @@ from jetspark.errors import ConfigError, PermissionsViolationError
 from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import StreamPurgeRequest
 from jetspark.jetstream.config import DiscardPolicy, PersistMode, StorageType
-from jetspark.spark.write.ledger import BatchIsOverError, TaskName
+from jetspark.spark.write.ledger import SupersededBatchError, TaskName
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_older_checkpoint_is_told_from_an_attempt_that_was_given_up_and_how_t
         r"If the query's checkpoint was put back to an older state, purge its records: stream SPARK_PROGRESS, subject "
         rf"\$JETSPARK\.SPARK_PROGRESS\.{QUERY}\.>"
     )
-    with pytest.raises(BatchIsOverError, match=told):
+    with pytest.raises(SupersededBatchError, match=told):
         recorded(nats).publish(task(5, partition=20), iter(batches(target, range(10))))
     subject = f"$JETSPARK.SPARK_PROGRESS.{QUERY}.>"
     nats.connection.request(StreamPurgeRequest("SPARK_PROGRESS", filter=subject))

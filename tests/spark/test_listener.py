@@ -19,14 +19,14 @@ from tests.spark.support import Nats
 from jetspark.errors import BadSubjectError, ConfigError
 from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress
 from jetspark.spark.listener import progress_of
-from jetspark.spark.streams.offsets import StreamOffset, write_offset
+from jetspark.spark.streams.offsets import StreamOffset, encode_offsets
 
 QUERY = "5f2d5c1e-0000-4000-8000-000000000001"
 RUN = "5f2d5c1e-0000-4000-8000-000000000002"
 
 
 def offset(**nexts: int) -> dict[str, object]:
-    return write_offset({stream: StreamOffset(7, at) for stream, at in nexts.items()})
+    return encode_offsets({stream: StreamOffset(7, at) for stream, at in nexts.items()})
 
 
 def source(start: object, end: object, latest: object, rows: int = 5) -> dict[str, object]:
@@ -57,10 +57,10 @@ OURS = source(offset(A=3, B=9), offset(A=6, B=11), offset(A=8, B=11))
 def test_lag_and_rate_are_taken_from_the_offsets() -> None:
     found = progress_of(progress(OURS))
     assert found == QueryProgress(
-        query=QUERY,
-        run=RUN,
+        query_id=QUERY,
+        run_id=RUN,
         name="orders",
-        batch=3,
+        batch_id=3,
         rows=5,
         seconds=0.5,
         rows_per_second=10.0,
@@ -95,7 +95,7 @@ def test_a_progress_goes_to_the_log_and_to_the_callable(caplog: pytest.LogCaptur
     told: list[QueryProgress] = []
     JetStreamListener(told.append).onQueryProgress(QueryProgressEvent(progress(OURS)))
     JetStreamListener(told.append, log=False).onQueryProgress(QueryProgressEvent(progress(OURS)))
-    assert [each.batch for each in told] == [3, 3]
+    assert [each.batch_id for each in told] == [3, 3]
     assert caplog.text.count("query orders batch 3: 5 rows") == 1
 
 

@@ -41,7 +41,7 @@ def test_only_the_stream_is_needed_for_a_read() -> None:
     assert options.fail_on_data_loss
     assert options.server.connect.servers == ("nats://localhost:4222",)
     assert options.server.connect.tls is None
-    assert options.server.api == "$JS.API."
+    assert options.server.api_prefix == "$JS.API."
 
 
 def test_a_read_without_stream_names_the_option() -> None:
@@ -282,8 +282,8 @@ def test_everything_that_opens_a_connection_gets_there() -> None:
     assert read(credentials="/c").server.connect.credentials_file == "/c"
     assert read(credentialsText="c").server.connect.credentials == "c"
     assert read(nkeySeed="S").server.connect.nkey_seed == "S"
-    assert read(domain="hub").server.api == "$JS.hub.API."
-    assert read(apiPrefix="imported.api").server.api == "imported.api."
+    assert read(domain="hub").server.api_prefix == "$JS.hub.API."
+    assert read(apiPrefix="imported.api").server.api_prefix == "imported.api."
 
 
 def test_secrets_are_in_no_repr_and_in_no_error() -> None:

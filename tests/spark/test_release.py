@@ -29,10 +29,10 @@ from jetspark.jetstream.api import (
 )
 from jetspark.server import NatsCluster
 from jetspark.spark.commit.checkpoint import committed_offset
-from jetspark.spark.commit.commit_consumer import check_version
-from jetspark.spark.commit.releaser import Releaser, purges
+from jetspark.spark.commit.commit_consumer import check_reset_version
+from jetspark.spark.commit.releaser import Releaser, purge_requests
 from jetspark.spark.options.stream_read import stream_read_options
-from jetspark.spark.streams.offsets import StreamOffset, read_offset, write_offset
+from jetspark.spark.streams.offsets import StreamOffset, decode_offsets, encode_offsets
 from jetspark.spark.streams.state import StreamStates
 
 
@@ -119,8 +119,8 @@ def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_pla
     nats.stream(stream, **WORK_QUEUE)
     nats.publish([f"{stream}.a"] * 9)
     for count, end in enumerate((one, two), 1):
-        (offset,) = read_offset(end, [stream]).values()
-        idle = write_offset({stream: replace(offset, start=offset.next)})  # of a micro-batch that read only others
+        (offset,) = decode_offsets(end, [stream]).values()
+        idle = encode_offsets({stream: replace(offset, start=offset.next)})  # of a micro-batch that read only others
         with nats.watched(f"STREAM.INFO.{stream}") as requests:
             for again in (end, idle, idle):
                 made.commit(again)
@@ -129,7 +129,7 @@ def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_pla
     read = stream_read_options({"servers": nats.url, "stream": stream, **options})
     releaser = Releaser(read, StreamStates(read))
     for _ in range(2):
-        assert releaser.release(read_offset(two, [stream]), strict=True) == {stream}
+        assert releaser.release(decode_offsets(two, [stream]), strict=True) == {stream}
     assert kept(nats, stream) == list(range(1, 10))
     made.commit(made.latestOffset(two, made.getDefaultReadLimit()))
     assert kept(nats, stream) == [5, 6, 7, 8, 9]  # what was read of the new one is released
@@ -277,23 +277,23 @@ def test_nothing_is_told_unless_it_is_asked_for() -> None:
     options = stream_read_options({"servers": "nats://127.0.0.1:1", "stream": "S"})
     releaser = Releaser(options, StreamStates(options))
     releaser.release({"S": StreamOffset(1, 2)})  # asks nobody
-    releaser.start_at({"S": StreamOffset(1, 2)})
+    releaser.set_start({"S": StreamOffset(1, 2)})
 
 
 def test_a_purge_never_means_everything() -> None:
-    assert purges("S", (), StreamOffset(1, 0)) == purges("S", (), StreamOffset(1, 1)) == []
-    assert [request.seq for request in purges("S", (), StreamOffset(1, 2))] == [2]
+    assert purge_requests("S", (), StreamOffset(1, 0)) == purge_requests("S", (), StreamOffset(1, 1)) == []
+    assert [request.seq for request in purge_requests("S", (), StreamOffset(1, 2))] == [2]
 
 
 @pytest.mark.parametrize("version", ["2.14.0", "2.15.1-RC.1", "3.0.0", "2.14"])
 def test_servers_that_can_move_a_consumer(version: str) -> None:
-    check_version(version, "spark")
+    check_reset_version(version, "spark")
 
 
 @pytest.mark.parametrize("version", ["2.13.9", "2.9.0", "1.4.1", ""])
 def test_servers_that_cannot_move_a_consumer(version: str) -> None:
     with pytest.raises(ConfigError, match=r"needs 2\.14 or newer"):
-        check_version(version, "spark")
+        check_reset_version(version, "spark")
 
 
 def test_the_offset_of_a_query_with_several_sources_is_found() -> None:

@@ -18,7 +18,7 @@ from jetspark.errors import DataLossError
 from jetspark.spark.options.stream_write import stream_write_options
 from jetspark.spark.read.partitions import StreamPartition
 from jetspark.spark.read.stream_reader import JetStreamStreamReader
-from jetspark.spark.streams.offsets import read_offset
+from jetspark.spark.streams.offsets import decode_offsets
 from jetspark.spark.write.ledger import TaskName
 from jetspark.spark.write.stream_writer import plan_stream_write
 
@@ -132,8 +132,8 @@ def test_streams_without_anything_new_have_no_part_in_a_batch(nats: Nats) -> Non
     nats.publish([f"{two}.a"])
     second = latest(made, first)
     assert [(part.stream, part.start, part.end) for part in partitions(made, first, second)] == [(two, 4, 5)]
-    offsets = read_offset(second, [one, two])
-    assert offsets[one] == replace(read_offset(first, [one, two])[one], start=4)
+    offsets = decode_offsets(second, [one, two])
+    assert offsets[one] == replace(decode_offsets(first, [one, two])[one], start=4)
 
 
 def test_an_offset_without_a_start_counts_from_the_one_before(nats: Nats) -> None:
@@ -149,7 +149,7 @@ def test_an_offset_without_a_start_counts_from_the_one_before(nats: Nats) -> Non
 def test_what_is_left_of_a_partition_is_what_it_has_between_two_sequences(
     start: int, size: int, first: int, behind: int
 ) -> None:
-    left = StreamPartition("S", 1, start, start + size).within(first, behind)
+    left = StreamPartition("S", 1, start, start + size).clip(first, behind)
     assert list(range(left.start, left.end)) == [n for n in range(start, start + size) if first <= n < behind]
     assert left.start <= left.end
 

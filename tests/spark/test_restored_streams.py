@@ -19,7 +19,7 @@ from jetspark.jetstream.config import StorageType
 from jetspark.server import NatsCluster
 from jetspark.spark.commit.releaser import Releaser
 from jetspark.spark.options.stream_read import stream_read_options
-from jetspark.spark.streams.offsets import read_offset
+from jetspark.spark.streams.offsets import decode_offsets
 from jetspark.spark.streams.state import StreamStates
 
 GONE = "sequences 6 to {} are gone: an older state of the stream was restored and filled again: message {}, which"
@@ -187,7 +187,7 @@ def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before
     assert rows(made, end, back) == new
 
     read = stream_read_options({"servers": own.url, "stream": stream, **options})
-    committed = read_offset(end, [stream])
+    committed = decode_offsets(end, [stream])
     assert Releaser(read, StreamStates(read)).release(committed, strict=True) == {stream}  # of a query that has ended
     assert kept(own, stream) == [1, 2, 3, 4, 5, *new]
     made.commit(back)
@@ -246,7 +246,7 @@ def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was
     stream, end = restored(own, 8)
     short = {"requestTimeout": "2s", "connectTimeout": "2s", "retryTimeout": "1ms"}  # long enough for one that is there
     options = stream_read_options({"servers": own.url, "stream": stream, **short})
-    states, reached = StreamStates(options), read_offset(end, [stream])[stream]
+    states, reached = StreamStates(options), decode_offsets(end, [stream])[stream]
     extent = states.refresh()[stream]
     own.server.pause()
     try:

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 
 from jetspark.bulk.columns import scan_schema
 from jetspark.errors import ConfigError
-from jetspark.spark.schema import project, read_schema, write_columns
+from jetspark.spark.schema import plan_projection, read_schema, write_columns
 
 HEADERS = MapType(StringType(), ArrayType(StringType()))
 
@@ -47,7 +47,7 @@ def test_spark_finds_the_format_where_numpy_and_pyarrow_are_missing() -> None:
 @pytest.mark.parametrize("include_headers", [True, False])
 def test_the_schema_of_a_read_is_that_of_a_scan(include_headers: bool) -> None:
     schema = read_schema(include_headers)
-    made = project(schema)
+    made = plan_projection(schema)
     assert ("headers" in made.columns) == include_headers
     assert made.schema.equals(scan_schema(made.columns))
     batch = pa.RecordBatch.from_pylist([], schema=made.schema)
@@ -55,9 +55,9 @@ def test_the_schema_of_a_read_is_that_of_a_scan(include_headers: bool) -> None:
 
 
 def test_only_the_columns_of_the_schema_are_asked_for() -> None:
-    made = project(StructType([StructField("Sequence", LongType()), StructField("DATA", StringType())]))
+    made = plan_projection(StructType([StructField("Sequence", LongType()), StructField("DATA", StringType())]))
     assert made.columns == ("sequence", "data")
-    assert made.natural == frozenset({"sequence"})
+    assert made.native_columns == frozenset({"sequence"})
     assert made.schema.names == ["Sequence", "DATA"]
 
 
@@ -76,7 +76,7 @@ def test_batches_are_what_was_declared(
     name: str, kind: DataType, value: object, expected: object, nullable: bool
 ) -> None:
     schema = one(name, kind, nullable)
-    made = project(schema)
+    made = plan_projection(schema)
     source = scan_schema([name])
     batch = pa.RecordBatch.from_arrays([pa.array([value, value], source.field(0).type)], schema=source)
     for part in (batch, batch.slice(1), batch.slice(2)):
@@ -88,8 +88,12 @@ def test_batches_are_what_was_declared(
 def test_a_message_without_headers_has_an_empty_map_where_null_is_not_allowed() -> None:
     source = scan_schema(["headers"])
     batch = pa.RecordBatch.from_arrays([pa.array([None, [("k", ["v"])], []], source.field(0).type)], schema=source)
-    assert project(one("headers", HEADERS)).apply(batch).column(0).to_pylist() == [None, [("k", ["v"])], []]
-    assert project(one("headers", HEADERS, False)).apply(batch).column(0).to_pylist() == [[], [("k", ["v"])], []]
+    assert plan_projection(one("headers", HEADERS)).apply(batch).column(0).to_pylist() == [None, [("k", ["v"])], []]
+    assert plan_projection(one("headers", HEADERS, False)).apply(batch).column(0).to_pylist() == [
+        [],
+        [("k", ["v"])],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +108,7 @@ def test_a_message_without_headers_has_an_empty_map_where_null_is_not_allowed() 
 )
 def test_schemas_that_cannot_be_read(schema: StructType, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        project(schema)
+        plan_projection(schema)
     assert said in str(caught.value)
 
 

@@ -17,7 +17,7 @@ from tests.spark.conftest import PUSH_DOWN
 from tests.spark.support import Nats
 
 from jetspark.spark import recommended_conf
-from jetspark.spark.push_down import SCANS_SHARE_A_PLAN
+from jetspark.spark.filter_pushdown import HAS_SHARED_PLAN_BUG
 
 pytestmark = pytest.mark.spark
 
@@ -166,7 +166,7 @@ def test_this_spark_shares_a_plan_between_scans_as_we_believe(spark: SparkSessio
     session.dataSource.register(ToySource)
     frame = session.read.format("toy_numbers").load()
     assert frame.where("number = 3").count() == 1
-    assert (frame.count() != 10) is SCANS_SHARE_A_PLAN
+    assert (frame.count() != 10) is HAS_SHARED_PLAN_BUG
 
 
 def test_the_settings_that_we_recommend_leave_the_switch_alone() -> None:

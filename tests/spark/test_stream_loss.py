@@ -18,7 +18,7 @@ from jetspark.jetstream import (
     Timestamp,
 )
 from jetspark.spark.streams.offsets import StreamOffset
-from jetspark.spark.streams.state import lags
+from jetspark.spark.streams.state import has_stale_leader
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
@@ -97,9 +97,9 @@ def test_a_new_leader_that_does_not_know_of_everything_yet_is_told_from_a_loss(
     members = ClusterInfo(leader="a", replicas=[PeerInfo(name="b")] * replicas)
     state = StreamState(messages=10, first_seq=1, last_seq=10)
     info = StreamInfo(StreamConfig(name="S"), Timestamp.from_ns(7), state, cluster=members)
-    assert lags(info, StreamOffset(created_ns, reached)) is lagging
+    assert has_stale_leader(info, StreamOffset(created_ns, reached)) is lagging
     info.cluster = None
-    assert not lags(info, StreamOffset(created_ns, reached))
+    assert not has_stale_leader(info, StreamOffset(created_ns, reached))
 
 
 def test_a_stream_that_was_deleted_is_an_error_whatever_the_option_says(nats: Nats) -> None:

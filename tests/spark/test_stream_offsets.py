@@ -14,11 +14,11 @@ from jetspark.spark.streams.offsets import (
     StreamExtent,
     StreamOffset,
     Truncation,
+    decode_offsets,
     drops_single_messages,
-    read_offset,
+    encode_offsets,
     resume,
     start_offset,
-    write_offset,
 )
 
 CREATED = 1_767_225_600_000_000_001
@@ -32,7 +32,7 @@ def extent(
 
 
 def test_an_offset_is_json_with_a_version_whose_keys_are_sorted() -> None:
-    offset = write_offset({"B": StreamOffset(CREATED, 7, start=4), "A": StreamOffset(CREATED, 3)})
+    offset = encode_offsets({"B": StreamOffset(CREATED, 7, start=4), "A": StreamOffset(CREATED, 3)})
     entry = '"A": {"created": "' + TEXT + '", "next": 3}, "B": {"created": "' + TEXT + '", "next": 7, "start": 4}'
     assert json.dumps(offset) == '{"streams": {' + entry + '}, "version": 1}'
     assert json.dumps(offset) == json.dumps(offset, sort_keys=True)
@@ -40,16 +40,16 @@ def test_an_offset_is_json_with_a_version_whose_keys_are_sorted() -> None:
 
 def test_an_offset_is_read_as_it_was_written() -> None:
     offsets = {"A": StreamOffset(CREATED, 3), "B": StreamOffset(CREATED + 1, 2**63, 2**62, CREATED + 2)}
-    assert read_offset(json.loads(json.dumps(write_offset(offsets))), ["B", "A"]) == offsets
+    assert decode_offsets(json.loads(json.dumps(encode_offsets(offsets))), ["B", "A"]) == offsets
 
 
 def test_an_offset_of_an_earlier_version_lacks_the_time_and_one_of_a_later_version_may_have_more() -> None:
     entry: dict[str, object] = {"created": TEXT, "next": 7, "start": 4}
-    (offset,) = read_offset({"streams": {"A": entry}, "version": 1}, ["A"]).values()
+    (offset,) = decode_offsets({"streams": {"A": entry}, "version": 1}, ["A"]).values()
     assert offset == StreamOffset(CREATED, 7, 4)
-    assert write_offset({"A": offset})["streams"] == {"A": entry}
+    assert encode_offsets({"A": offset})["streams"] == {"A": entry}
     entry |= {"time": "2026-01-01T00:00:00.000000002Z", "unheard": "of"}
-    (offset,) = read_offset({"streams": {"A": entry}, "version": 1}, ["A"]).values()
+    (offset,) = decode_offsets({"streams": {"A": entry}, "version": 1}, ["A"]).values()
     assert offset == StreamOffset(CREATED, 7, 4, CREATED + 1)
 
 
@@ -72,7 +72,7 @@ def test_an_offset_of_an_earlier_version_lacks_the_time_and_one_of_a_later_versi
 )
 def test_an_offset_that_is_not_of_this_query_is_refused(document: dict[str, object], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
-        read_offset(document, ["ORDERS"])
+        decode_offsets(document, ["ORDERS"])
 
 
 @pytest.mark.parametrize(

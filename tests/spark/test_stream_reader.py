@@ -249,7 +249,7 @@ def test_a_process_with_the_name_of_sparks_source_process_unwinds_on_sigterm() -
 import signal, sys, types
 import jetspark.spark.read.stream_reader as reader
 sys.modules["__main__"].__spec__ = types.SimpleNamespace(name="pyspark.sql.streaming.python_streaming_source_runner")
-reader._leave_on_sigterm()
+reader._exit_on_sigterm()
 try:
     print("ready", flush=True)
     signal.pause()

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from tests.spark.support import Nats
 
 from jetspark.spark.source import JetStreamDataSource
-from jetspark.spark.write.commit_message import total
+from jetspark.spark.write.commit_message import merge_messages
 from jetspark.spark.write.stream_writer import JetStreamStreamWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -81,9 +81,9 @@ def test_the_tasks_of_each_run_of_a_query_say_which_one_it_is_and_find_a_window_
 
     class Hearing(JetStreamStreamWriter):
         def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-            stored = total(messages)
+            stored = merge_messages(messages)
             with heard.open("a") as file:
-                file.write(json.dumps([batchId, stored.run, stored.warnings]) + "\n")
+                file.write(json.dumps([batchId, stored.run_id, stored.warnings]) + "\n")
             super().commit(messages, batchId)
 
     class HearingSource(JetStreamDataSource):

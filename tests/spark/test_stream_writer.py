@@ -36,7 +36,7 @@ from jetspark.errors import (
     WrongStreamError,
 )
 from jetspark.spark.options.stream_write import stream_write_options
-from jetspark.spark.write.commit_message import PublishedRows, StreamRows
+from jetspark.spark.write.commit_message import StreamRowCounts, TaskCommitMessage
 from jetspark.spark.write.stream_writer import plan_stream_write
 
 
@@ -51,11 +51,11 @@ def without_records(nats: Nats) -> None:
 def test_a_micro_batch_that_is_written_again_is_stored_once(nats: Nats) -> None:
     stream = nats.stream()
     first = writer(nats).publish(task(), iter(batches(stream, range(500))))
-    assert (first.partition, first.skipped, first.retries) == (0, 0, 0)
-    assert first.streams == {stream: StreamRows(500, 0, 1, 500)}
+    assert (first.partition, first.skipped, first.resent) == (0, 0, 0)
+    assert first.streams == {stream: StreamRowCounts(500, 0, 1, 500)}
     assert first.bytes > 500 * 50
     again = writer(nats).publish(task(), iter(batches(stream, range(500), size=70)))  # a restart, with other batches
-    assert again.streams == {stream: StreamRows(500, 500, None, None)}
+    assert again.streams == {stream: StreamRowCounts(500, 500, None, None)}
     other = writer(nats).publish(task(1), iter(batches(stream, range(500))))  # the next micro-batch: as it comes
     assert other.streams[stream].duplicates == 0
     assert data(nats, stream) == [*range(500), *range(500)]
@@ -115,7 +115,7 @@ def test_atomic_batches_are_stored_once_as_well(nats: Nats) -> None:
 def test_a_task_without_rows_does_not_even_connect() -> None:
     options = stream_write_options({"servers": "nats://127.0.0.1:1", "retryTimeout": "1ms"})
     made = plan_stream_write(ROWS, options, overwrite=False)
-    assert made.publish(task(partition=7), iter([])) == PublishedRows(7, 0)
+    assert made.publish(task(partition=7), iter([])) == TaskCommitMessage(7, 0)
     with pytest.raises(ConnectError):
         made.publish(task(), iter(batches("S", range(1))))
 
@@ -212,8 +212,8 @@ def test_a_progress_stream_that_is_something_else_is_refused(nats: Nats) -> None
 def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "jetspark.spark")
     made = writer(nats)
-    one = PublishedRows(0, 10, {"A": StreamRows(5, 1, 3, 6)}, retries=2, skipped=3)
-    made.commit([one, PublishedRows(1, 0)], 17)
+    one = TaskCommitMessage(0, 10, {"A": StreamRowCounts(5, 1, 3, 6)}, resent=2, skipped=3)
+    made.commit([one, TaskCommitMessage(1, 0)], 17)
     made.abort([one, None], 18)
     text = (
         "stream A: 5 rows, stored at sequences 3 to 6, 1 there already; 3 rows left out that an earlier run had "

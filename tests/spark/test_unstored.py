@@ -25,7 +25,7 @@ from tests.spark.sink import (
 from tests.spark.support import Nats
 
 from jetspark.jetstream import RetentionPolicy
-from jetspark.spark.write.ledger import BatchIsOverError
+from jetspark.spark.write.ledger import SupersededBatchError
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -116,14 +116,14 @@ def test_with_a_record_an_attempt_of_a_batch_that_is_over_stores_nothing(nats: N
     stream = nats.stream()
     recorded(nats).publish(task(1, partition=7), iter(batches(stream, range(10))))
     recorded(nats).publish(task(2, partition=7), iter(batches(stream, range(10, 20))))
-    with pytest.raises(BatchIsOverError, match=f"micro-batch 1 of query {QUERY} is over: .* number 2 has begun"):
+    with pytest.raises(SupersededBatchError, match=f"micro-batch 1 of query {QUERY} is over: .* number 2 has begun"):
         recorded(nats).publish(task(1, partition=7), iter(batches(stream, range(20, 30))))
 
     def overtaken() -> Iterator[pa.RecordBatch]:
         yield from batches(stream, range(30, 35))
         recorded(nats).publish(task(4, partition=7), iter(batches(stream, range(35, 40))))
 
-    with pytest.raises(BatchIsOverError, match="number 4 has begun"):
+    with pytest.raises(SupersededBatchError, match="number 4 has begun"):
         recorded(nats).publish(task(3, partition=7), overtaken())
     assert sorted(data(nats, stream)) == [*range(20), *range(30, 40)]
 

@@ -18,7 +18,7 @@ from jetspark import bulk
 from jetspark.errors import BadHeadersError, BadSubjectError, MaxPayloadError
 from jetspark.spark.options.batch import write_options
 from jetspark.spark.write.batch_writer import JetStreamWriter, plan_write
-from jetspark.spark.write.commit_message import PublishedRows, StreamRows
+from jetspark.spark.write.commit_message import StreamRowCounts, TaskCommitMessage
 from jetspark.spark.write.message_ids import message_ids
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def test_a_repeated_task_is_answered_with_duplicates(nats: Nats) -> None:
         job.write(until_lost(nats, batches(stream, range(1000)), 4))
     done = job.write(iter(batches(stream, range(1000))))
     assert done.partition == 0
-    assert done.streams[stream] == StreamRows(1000, 400, 401, 1000)
+    assert done.streams[stream] == StreamRowCounts(1000, 400, 401, 1000)
     assert data(nats, stream) == [b"%d" % number for number in range(1000)]
 
 
@@ -261,8 +261,8 @@ def test_a_subject_that_cannot_be_published_to_shows_its_row(nats: Nats, subject
 def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "jetspark.spark")
     job = writer(nats)
-    one = PublishedRows(0, 10, {"A": StreamRows(5, 1, 3, 6), "B": StreamRows(1, 1, None, None)})
-    two = PublishedRows(1, 10, {"A": StreamRows(2, 0, 1, 2)})
+    one = TaskCommitMessage(0, 10, {"A": StreamRowCounts(5, 1, 3, 6), "B": StreamRowCounts(1, 1, None, None)})
+    two = TaskCommitMessage(1, 10, {"A": StreamRowCounts(2, 0, 1, 2)})
     job.commit([one, two])
     job.abort([two, None])
     job.commit([])

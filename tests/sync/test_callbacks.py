@@ -13,8 +13,8 @@ import pytest
 from jetspark import sync
 from jetspark.errors import ConnectionClosedError
 from jetspark.server import NatsServer
-from jetspark.sync.blocking import blocking_iterator
-from jetspark.sync.callbacks import CALLBACK_THREADS, CallbackThread, on_thread
+from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX, CallbackThread, in_callback_thread
+from jetspark.sync.loop_proxy import blocking_iterator
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def connection(server: NatsServer) -> Iterator[sync.Connection]:
 
 
 def callback_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith(CALLBACK_THREADS)]
+    return [thread for thread in threading.enumerate() if thread.name.startswith(CALLBACK_THREAD_PREFIX)]
 
 
 def wait_until_gone() -> None:
@@ -48,7 +48,7 @@ def test_calls_come_in_order_on_one_thread_which_may_call_the_connection(connect
         connection.flush()
         seen.append((number, threading.current_thread().name))
 
-    threaded = on_thread(connection, callback)
+    threaded = in_callback_thread(connection, callback)
 
     async def call() -> None:
         for number in range(5):
@@ -57,7 +57,7 @@ def test_calls_come_in_order_on_one_thread_which_may_call_the_connection(connect
     connection._call(call())
     assert [number for number, _ in seen] == [0, 1, 2, 3, 4]
     (name,) = {name for _, name in seen}
-    assert name.startswith(CALLBACK_THREADS)
+    assert name.startswith(CALLBACK_THREAD_PREFIX)
 
 
 @pytest.mark.parametrize("raised", [ValueError("mine"), StopIteration(), SystemExit()])
@@ -67,7 +67,7 @@ def test_what_a_callback_raises_is_raised_where_it_is_awaited(
     def callback() -> None:
         raise raised
 
-    threaded = on_thread(connection, callback)
+    threaded = in_callback_thread(connection, callback)
     kind = ValueError if isinstance(raised, ValueError) else RuntimeError
     for _ in range(2):  # the thread lives on
         with pytest.raises(kind):
@@ -76,7 +76,7 @@ def test_what_a_callback_raises_is_raised_where_it_is_awaited(
 
 def test_a_thread_ends_when_nobody_holds_its_callback(connection: sync.Connection) -> None:
     wait_until_gone()  # those of other tests
-    threaded = on_thread(connection, lambda: None)
+    threaded = in_callback_thread(connection, lambda: None)
     connection._call(threaded())
     assert len(callback_threads()) == 1
     del threaded
@@ -85,7 +85,7 @@ def test_a_thread_ends_when_nobody_holds_its_callback(connection: sync.Connectio
 
 def test_a_thread_ends_with_the_connection(server: NatsServer) -> None:
     connection = sync.connect(server.url)
-    threaded = on_thread(connection, connection.close)  # may be called from a callback
+    threaded = in_callback_thread(connection, connection.close)  # may be called from a callback
     connection._call(threaded())
     wait_until_gone()
     with pytest.raises(ConnectionClosedError):

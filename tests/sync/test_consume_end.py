@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jetspark import sync
-from jetspark.aio.jetstream.ordered_puller import OrderedPuller
-from jetspark.aio.jetstream.puller import Puller
+from jetspark.aio.jetstream._drivers.ordered_pull import OrderedPullDriver
+from jetspark.aio.jetstream._drivers.pull import PullDriver
 from jetspark.errors import ConsumerDeletedError, Error, StreamNotFoundError
 from jetspark.server import NatsServer
 from jetspark.sync.jetstream import ConsumeContext, Stream
@@ -71,7 +71,7 @@ class Reader(threading.Thread):
 
     def look_at_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the loop say that it has ended, and go on when this thread has taken all that it finds then."""
-        source = self.context._puller
+        source = self.context._source
 
         def set_attribute(target: object, name: str, value: object) -> None:
             object.__setattr__(target, name, value)
@@ -84,7 +84,7 @@ class Reader(threading.Thread):
 
 def unread(connection: sync.Connection, enough: Callable[[bytes], bool]) -> None:
     """Wait until what lies in the socket is enough; on the thread of the loop, which reads nothing meanwhile."""
-    link = connection._inner._supervisor.link
+    link = connection._inner._supervisor.session
     assert link is not None
     assert link._transport is not None
     deadline = time.monotonic() + 10
@@ -120,11 +120,11 @@ def test_a_reader_has_the_messages_that_come_with_the_end_of_a_drain(
         stands.set()
         published.wait(10)
         unread(connection, lambda data: data.count(b"$JS.ACK.") == 3)
-        context._puller.drain()
-        connection._inner._send_now()
+        context._source.drain()
+        connection._inner._flush_now()
         unread(connection, lambda data: b"PONG\r\n" in data)
 
-    connection._soon(stand_still)
+    connection._call_soon(stand_still)
     assert stands.wait(10)
     for payload in (b"1", b"2", b"3"):
         js.publish(f"{stream.name}.a", payload)
@@ -136,7 +136,8 @@ def test_a_reader_has_the_messages_that_come_with_the_end_of_a_drain(
 
 
 @pytest.mark.parametrize(
-    ("ordered", "kind", "error"), [(False, Puller, ConsumerDeletedError), (True, OrderedPuller, StreamNotFoundError)]
+    ("ordered", "kind", "error"),
+    [(False, PullDriver, ConsumerDeletedError), (True, OrderedPullDriver, StreamNotFoundError)],
 )
 def test_a_reader_is_told_the_error_that_ended_it(
     other: sync.Connection,
@@ -147,7 +148,7 @@ def test_a_reader_is_told_the_error_that_ended_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     context = begin(stream, ordered=ordered)
-    assert type(context._puller) is kind
+    assert type(context._source) is kind
     reader = Reader(context)
     js = other.jetstream()
     js.publish(f"{stream.name}.a", b"0")
@@ -176,14 +177,14 @@ def test_who_waits_for_the_end_hears_of_the_last_message_also_when_it_ended_befo
     stands, reported = threading.Event(), threading.Event()
 
     def posted() -> bool:
-        return context._posted
+        return context._report_scheduled
 
     def stand_still() -> None:
         stands.set()
         reported.wait(10)
-        context._puller.stop()
+        context._source.stop()
 
-    connection._soon(stand_still)
+    connection._call_soon(stand_still)
     assert stands.wait(10)
     assert next(context).payload == b"0"
     assert posted()

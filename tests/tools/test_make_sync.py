@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from tools.make_sync import BY_HAND, INTERNAL, make, stale, tidy
+from tools.make_sync import BY_HAND, HANDWRITTEN, INTERNAL, make, stale, tidy
 from tools.sync_source import ByHand, Module, Package, translate
 
 HEAD = '"""A module."""\n'
@@ -13,7 +13,7 @@ HEAD = '"""A module."""\n'
 
 def translated(source: str, by_hand: dict[str, ByHand] | None = None) -> str:
     module = Module("sample", ast.parse(HEAD + source))
-    return translate(module, Package({"sample": module}, INTERNAL, by_hand or BY_HAND))
+    return translate(module, Package({"sample": module}, INTERNAL, HANDWRITTEN, by_hand or BY_HAND))
 
 
 def test_the_package_is_what_its_source_makes() -> None:
@@ -45,7 +45,7 @@ class One:
 ''')
     )
     for line in (
-        "class One(Blocking):",
+        "class One(LoopProxy):",
         "def kept(self) -> int:",
         "return self._inner.size",
         '"""Get: `one.get()`."""',
@@ -55,7 +55,7 @@ class One:
         "def each(self) -> Iterator[Other]:",
         "lambda each: Other(self._connection, each)",
         "def made(self, callback: Callable[[int], None] | None = None) -> Other:",
-        "None if callback is None else on_thread(self._connection, callback)",
+        "None if callback is None else in_callback_thread(self._connection, callback)",
         "def __enter__(self) -> Self:",
     ):
         assert line in made
@@ -84,7 +84,7 @@ class One:
 """
     made = translated(source, {"One": ByHand("jetspark.sync.fast:Fast", frozenset({"fast"}))})
     assert "from jetspark.sync.fast import Fast" in made
-    assert "class One(Fast, Blocking):" in made
+    assert "class One(Fast, LoopProxy):" in made
     assert "def slow" in made
     assert "def fast" not in made
 

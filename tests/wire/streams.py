@@ -12,11 +12,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from jetspark.wire.errors import ProtocolError
-from jetspark.wire.frames import Err, Frame, Info, Limits, Msg, Ok, Parser, Ping, Pong
+from jetspark.wire.frames import Err, Frame, FrameLimits, Info, MsgFrame, Ok, Parser, Ping, Pong
 from jetspark.wire.vector import FrameTable, decode
-from jetspark.wire.vector.words import gather_spans
+from jetspark.wire.vector.byte_spans import gather_spans
 
-DEFAULT = Limits()
+DEFAULT = FrameLimits()
 
 
 class Piece(NamedTuple):
@@ -52,7 +52,7 @@ def message(
     block = header or b""
     words.append(b"%0*d" % (width, len(block) + len(payload)))
     raw = b"%b\r\n%b%b\r\n" % (b" ".join(words), block, payload)
-    return Piece(raw, Msg(subject, sid, reply, block, payload))
+    return Piece(raw, MsgFrame(subject, sid, reply, block, payload))
 
 
 # -- strategies ----------------------------------------------------------------------------------------------------
@@ -150,12 +150,12 @@ def joined(pieces: Iterable[Piece]) -> bytes:
 # -- the two readings ----------------------------------------------------------------------------------------------
 
 
-def read_scalar(data: bytes, limits: Limits = DEFAULT) -> Reading:
+def read_scalar(data: bytes, limits: FrameLimits = DEFAULT) -> Reading:
     """Feed all of it to the scalar parser at once."""
     return read_in_pieces([data], limits)
 
 
-def read_in_pieces(pieces: Iterable[bytes], limits: Limits = DEFAULT) -> Reading:
+def read_in_pieces(pieces: Iterable[bytes], limits: FrameLimits = DEFAULT) -> Reading:
     """Feed one piece after the other to the scalar parser."""
     parser = Parser(limits)
     frames: list[Frame] = []
@@ -167,7 +167,7 @@ def read_in_pieces(pieces: Iterable[bytes], limits: Limits = DEFAULT) -> Reading
     return Reading(frames, parser.unread, False)
 
 
-def read_vector(data: bytes, limits: Limits = DEFAULT) -> Reading:
+def read_vector(data: bytes, limits: FrameLimits = DEFAULT) -> Reading:
     """Decode all of it at once, and read every column."""
     try:
         table = decode(pa.py_buffer(data), limits)
@@ -188,7 +188,7 @@ def column_frames(table: FrameTable) -> list[Frame]:
         table.payloads().to_pylist(),
     ]
     found: list[Frame] = [
-        Msg(subject, sid, reply, header, payload)
+        MsgFrame(subject, sid, reply, header, payload)
         for subject, sid, reply, header, payload in zip(columns[0], lines.sid.tolist(), *columns[1:], strict=True)
     ]
     for number, (before, control) in enumerate(table.controls):

@@ -11,7 +11,7 @@ from tests.wire.streams import TRAPS, ack_subjects, header_blocks, subjects
 
 from jetspark.wire.errors import BadSubjectError
 from jetspark.wire.frames import pub
-from jetspark.wire.vector.encoder import encode_publishes, frame_bytes_bound, row_offsets
+from jetspark.wire.vector.encoder import encode_publishes, max_frame_sizes, row_offsets
 
 steady = settings(derandomize=True, max_examples=80)
 
@@ -73,7 +73,7 @@ def test_every_frame_is_the_scalar_serialiser_s_and_reads_back(
         assert read_publishes(raw[offsets[row] : offsets[-1]]) == sent[row:]
 
     longest_reply = max((len(reply) for _, reply, _, _ in rows), default=0)
-    bound = frame_bytes_bound(columns[0], columns[2], longest_reply, columns[3] if with_column else None).to_pylist()
+    bound = max_frame_sizes(columns[0], columns[2], longest_reply, columns[3] if with_column else None).to_pylist()
     assert all(len(frame) <= most for frame, most in zip(frames.to_pylist(), bound, strict=True))
 
 
@@ -94,7 +94,7 @@ def test_payloads_of_any_size_are_framed_and_bounded(size: int, header: bytes | 
     columns = [pa.array([value], pa.binary()) for value in (subject, reply, payload, header)]
     made = encode_publishes(*columns)[0].as_py()
     assert made == pub(subject, payload, reply=reply, header=header or b"")
-    bound = frame_bytes_bound(columns[0], columns[2], len(reply), columns[3])[0].as_py()
+    bound = max_frame_sizes(columns[0], columns[2], len(reply), columns[3])[0].as_py()
     assert len(made) <= bound <= len(made) + 40
 
 

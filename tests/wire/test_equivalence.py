@@ -28,7 +28,7 @@ from tests.wire.streams import (
     streams,
 )
 
-from jetspark.wire.frames import Limits, Msg, Ping
+from jetspark.wire.frames import FrameLimits, MsgFrame, Ping
 from jetspark.wire.vector import decode
 
 steady = settings(derandomize=True, max_examples=150)
@@ -92,7 +92,7 @@ def test_many_control_lines_in_a_row_are_read(pieces: list[Piece]) -> None:
 
 # -- damaged streams -----------------------------------------------------------------------------------------------
 
-SMALL = Limits(line=60, size=80)
+SMALL = FrameLimits(line=60, size=80)
 
 
 @st.composite
@@ -114,7 +114,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-def assert_same(data: bytes, limits: Limits) -> None:
+def assert_same(data: bytes, limits: FrameLimits) -> None:
     scalar, vector = read_scalar(data, limits), read_vector(data, limits)
     assert scalar.refused == vector.refused
     if not scalar.refused:
@@ -123,7 +123,7 @@ def assert_same(data: bytes, limits: Limits) -> None:
 
 @settings(derandomize=True, max_examples=350)
 @given(damaged(), st.sampled_from([DEFAULT, SMALL]))
-def test_both_refuse_a_damaged_stream_or_both_read_it(data: bytes, limits: Limits) -> None:
+def test_both_refuse_a_damaged_stream_or_both_read_it(data: bytes, limits: FrameLimits) -> None:
     assert_same(data, limits)
 
 
@@ -135,7 +135,7 @@ def test_both_refuse_nonsense_or_both_read_it(parts: list[bytes]) -> None:
 
 @few
 @given(damaged(), st.lists(st.integers(0, 400), max_size=6), st.sampled_from([DEFAULT, SMALL]))
-def test_a_damaged_stream_is_read_the_same_however_it_is_cut(data: bytes, cuts: list[int], limits: Limits) -> None:
+def test_a_damaged_stream_is_read_the_same_however_it_is_cut(data: bytes, cuts: list[int], limits: FrameLimits) -> None:
     marks = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     in_pieces = read_in_pieces([data[start:stop] for start, stop in pairwise(marks)], limits)
     assert in_pieces == read_scalar(data, limits)
@@ -143,7 +143,7 @@ def test_a_damaged_stream_is_read_the_same_however_it_is_cut(data: bytes, cuts: 
 
 @few
 @given(damaged(), st.sampled_from([DEFAULT, SMALL]))
-def test_both_refuse_a_damaged_stream_at_the_same_byte(data: bytes, limits: Limits) -> None:
+def test_both_refuse_a_damaged_stream_at_the_same_byte(data: bytes, limits: FrameLimits) -> None:
     for cut in range(len(data)):
         assert_same(data[:cut], limits)
 
@@ -225,7 +225,7 @@ def test_both_refuse_a_payload_without_its_line_end(end: bytes, behind: bytes) -
 
 @pytest.mark.parametrize("excess", [0, 1])
 def test_both_keep_the_limits_to_the_byte(excess: int) -> None:
-    limits = Limits(line=30, size=20)
+    limits = FrameLimits(line=30, size=20)
     long_line = message(b"x", subject=b"a" * (30 + excess - len("MSG  1 1"))).raw
     long_info = b"INFO " + b"x" * (25 + excess) + b"\r\n"
     large = message(b"x" * (20 + excess)).raw
@@ -237,7 +237,7 @@ def test_both_keep_the_limits_to_the_byte(excess: int) -> None:
 
 
 def test_a_line_over_the_limit_is_refused_before_its_end_has_come() -> None:
-    limits = Limits(line=30, size=20)
+    limits = FrameLimits(line=30, size=20)
     for start in (b"INFO ", b"MSG ", b"HMSG ", b""):
         data = start.ljust(32, b"x")
         assert read_scalar(data, limits).refused
@@ -283,10 +283,10 @@ def test_selected_rows_keep_their_columns(pieces: list[Piece], data: st.DataObje
     table = decode(pa.py_buffer(joined(pieces)))
     chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))), np.bool_)
     part = table.select(chosen)
-    sent = [piece.frame for piece in pieces if isinstance(piece.frame, Msg)]
+    sent = [piece.frame for piece in pieces if isinstance(piece.frame, MsgFrame)]
     expected = [frame for frame, kept in zip(sent, chosen, strict=True) if kept]
     assert column_frames(part) == expected
-    assert column_frames(part.copied()) == expected
+    assert column_frames(part.copy()) == expected
     assert [part.message(row) for row in range(len(part))] == expected
     assert part.controls == []
     assert part.consumed == table.consumed
@@ -297,7 +297,7 @@ def test_limits_of_one_s_own_hold_and_sizes_may_have_nine_digits() -> None:
     # Read by its last eight digits, the size would end before the trap.
     payload = (bytes(9) + b"\n" + trap).ljust(100_000_001, b"x")
     data = b"MSG a 1 %d\r\n%b\r\n%b" % (len(payload), payload, b"PING\r\n" + trap + message(b"y", width=9).raw + trap)
-    table = decode(pa.py_buffer(data), Limits(size=1 << 30))
+    table = decode(pa.py_buffer(data), FrameLimits(size=1 << 30))
     assert table.consumed == len(data)
     assert [len(table.message(row).payload) for row in range(len(table))] == [len(payload), 1, 1, 1]
     assert table.controls == [(1, Ping())]

@@ -9,10 +9,10 @@ from jetspark.wire.frames import (
     Control,
     Err,
     Frame,
+    FrameLimits,
     Info,
-    Limits,
     MessageLine,
-    Msg,
+    MsgFrame,
     Ok,
     Parser,
     Ping,
@@ -26,8 +26,8 @@ from jetspark.wire.frames import (
 from jetspark.wire.session import parse_info
 
 
-def parse(data: bytes, limits: Limits | None = None) -> list[Frame]:
-    parser = Parser(limits or Limits())
+def parse(data: bytes, limits: FrameLimits | None = None) -> list[Frame]:
+    parser = Parser(limits or FrameLimits())
     frames = list(parser.feed(data))
     assert parser.unread == b""
     return frames
@@ -43,10 +43,10 @@ def parse(data: bytes, limits: Limits | None = None) -> list[Frame]:
         (b"-ERR 'Stale Connection'\r\n", Err("Stale Connection")),
         (b"-ERR\r\n", Err("")),
         (b"-ERR 'caf\xe9'\r\n", Err("caf\ufffd")),
-        (b"MSG a.b 7 0\r\n\r\n", Msg(b"a.b", 7, b"", b"", b"")),
-        (b"MSG a.b 7 back.here 3\r\n\r\n!\r\n", Msg(b"a.b", 7, b"back.here", b"", b"\r\n!")),
-        (b"HMSG a 1 3 5\r\nHHHpp\r\n", Msg(b"a", 1, b"", b"HHH", b"pp")),
-        (b"HMSG a 1 r 3 3\r\nHHH\r\n", Msg(b"a", 1, b"r", b"HHH", b"")),
+        (b"MSG a.b 7 0\r\n\r\n", MsgFrame(b"a.b", 7, b"", b"", b"")),
+        (b"MSG a.b 7 back.here 3\r\n\r\n!\r\n", MsgFrame(b"a.b", 7, b"back.here", b"", b"\r\n!")),
+        (b"HMSG a 1 3 5\r\nHHHpp\r\n", MsgFrame(b"a", 1, b"", b"HHH", b"pp")),
+        (b"HMSG a 1 r 3 3\r\nHHH\r\n", MsgFrame(b"a", 1, b"r", b"HHH", b"")),
     ],
 )
 def test_each_frame_is_read(data: bytes, frame: Frame) -> None:
@@ -108,7 +108,7 @@ def test_a_control_line_is_read_without_its_end(line: bytes, control: Control) -
 def test_frames_before_a_fault_are_given_and_the_fault_is_told_again() -> None:
     parser = Parser()
     frames = parser.feed(b"PING\r\nMSG a 1 1\r\nx\r\nNONSENSE\r\nPONG\r\n")
-    assert [next(frames), next(frames)] == [Ping(), Msg(b"a", 1, b"", b"", b"x")]
+    assert [next(frames), next(frames)] == [Ping(), MsgFrame(b"a", 1, b"", b"", b"x")]
     with pytest.raises(ProtocolError, match="NONSENSE"):
         next(frames)
     with pytest.raises(ProtocolError, match="NONSENSE"):
@@ -126,7 +126,7 @@ def test_frames_that_were_not_taken_are_given_by_the_next_call() -> None:
     second = parser.feed(b"1\r\nx\r\nPI")
     assert next(second) == Pong()
     assert list(first) == []
-    assert list(second) == [Ok(), Msg(b"a", 1, b"", b"", b"x")]
+    assert list(second) == [Ok(), MsgFrame(b"a", 1, b"", b"", b"x")]
     assert parser.unread == b"PI"
     parser.feed(b"NG\r\n")  # not looked at
     assert list(parser.feed(b"PONG\r\n")) == [Ping(), Pong()]
@@ -144,9 +144,9 @@ def test_what_stands_behind_the_frame_that_was_asked_for_can_be_handed_on() -> N
 def test_any_kind_of_bytes_is_taken_and_not_kept(kind: type) -> None:
     raw = bytearray(b"MSG a 1 3\r\nabc\r\nMSG b 2 3\r\nab")
     parser = Parser()
-    assert list(parser.feed(kind(raw))) == [Msg(b"a", 1, b"", b"", b"abc")]
+    assert list(parser.feed(kind(raw))) == [MsgFrame(b"a", 1, b"", b"", b"abc")]
     raw[:] = b"x" * len(raw)
-    assert list(parser.feed(b"c\r\n")) == [Msg(b"b", 2, b"", b"", b"abc")]
+    assert list(parser.feed(b"c\r\n")) == [MsgFrame(b"b", 2, b"", b"", b"abc")]
 
 
 def seconds_byte_by_byte(data: bytes) -> tuple[list[Frame], float]:
@@ -161,7 +161,7 @@ def seconds_byte_by_byte(data: bytes) -> tuple[list[Frame], float]:
 def test_a_large_payload_that_comes_byte_by_byte_is_read_in_linear_time() -> None:
     payload = b"\r\n" * (1 << 19)
     frames, seconds = seconds_byte_by_byte(b"MSG a 1 %d\r\n%b\r\n" % (len(payload), payload))
-    assert frames == [Msg(b"a", 1, b"", b"", payload)]
+    assert frames == [MsgFrame(b"a", 1, b"", b"", payload)]
     # Copying what has come so far at every byte would move half a terabyte.
     assert seconds < 15
 
@@ -177,7 +177,7 @@ def test_a_long_control_line_that_comes_byte_by_byte_is_read_in_linear_time() ->
 
 
 def test_a_control_line_of_the_limit_is_read_and_a_longer_one_refused_before_its_end() -> None:
-    limits = Limits(line=20)
+    limits = FrameLimits(line=20)
     longest = b"INFO " + b"x" * 15
     assert parse(longest + b"\r\n", limits) == [Info(b"x" * 15)]
     parser = Parser(limits)
@@ -191,8 +191,8 @@ def test_a_control_line_of_the_limit_is_read_and_a_longer_one_refused_before_its
 
 
 def test_a_message_over_the_limit_is_refused_before_its_payload() -> None:
-    limits = Limits(size=10)
-    assert parse(b"MSG a 1 10\r\n0123456789\r\n", limits) == [Msg(b"a", 1, b"", b"", b"0123456789")]
+    limits = FrameLimits(size=10)
+    assert parse(b"MSG a 1 10\r\n0123456789\r\n", limits) == [MsgFrame(b"a", 1, b"", b"", b"0123456789")]
     for line in (b"MSG a 1 11\r\n", b"HMSG a 1 0 11\r\n", b"HMSG a 1 11 11\r\n"):
         with pytest.raises(ProtocolError, match="impossible size"):
             list(Parser(limits).feed(line))
@@ -200,7 +200,7 @@ def test_a_message_over_the_limit_is_refused_before_its_payload() -> None:
 
 def test_bytes_that_never_end_a_line_are_not_collected_without_end() -> None:
     parser = Parser()
-    for _ in range(Limits().line >> 16):
+    for _ in range(FrameLimits().line >> 16):
         assert list(parser.feed(b"x" * 65536)) == []
     with pytest.raises(ProtocolError, match="longer than 1048576 bytes"):
         list(parser.feed(b"xx"))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jetspark.wire.errors import BadHeadersError
-from jetspark.wire.headers import EMPTY_BLOCK, Headers, Status, encode, parse, parse_status
+from jetspark.wire.headers import EMPTY_BLOCK, Headers, Status, encode_header_block, parse_header_block, parse_status
 
 steady = settings(derandomize=True, max_examples=60)
 
@@ -17,33 +17,38 @@ pairs = st.lists(st.tuples(st.one_of(st.sampled_from(["A", "a"]), keys), values)
 @steady
 @given(pairs)
 def test_what_is_written_is_read_again_without_the_blanks_around_values(sent: list[tuple[str, str]]) -> None:
-    block = encode(sent)
+    block = encode_header_block(sent)
     assert block.startswith(b"NATS/1.0\r\n")
     assert block.endswith(b"\r\n\r\n")
     assert parse_status(block) is None
-    assert parse(block) == Headers((key, value.strip(" \t")) for key, value in sent)
+    assert parse_header_block(block) == Headers((key, value.strip(" \t")) for key, value in sent)
 
 
 @steady
 @given(pairs)
 def test_every_form_of_headers_is_written_alike(sent: list[tuple[str, str]]) -> None:
     headers = Headers(sent)
-    block = encode(headers)
-    assert encode(headers.to_dict()) == encode(list(headers.items())) == encode(headers.copy()) == block
+    block = encode_header_block(headers)
+    assert (
+        encode_header_block(headers.to_dict())
+        == encode_header_block(list(headers.items()))
+        == encode_header_block(headers.copy())
+        == block
+    )
 
 
 @steady
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_without_an_error(block: bytes) -> None:
-    parse(block)
+    parse_header_block(block)
     parse_status(block)
-    parse(b"NATS/1.0\r\n" + block)
+    parse_header_block(b"NATS/1.0\r\n" + block)
     parse_status(b"NATS/1.0" + block)
 
 
 def test_no_headers_are_a_version_line_and_an_empty_line() -> None:
-    assert encode({}) == EMPTY_BLOCK == b"NATS/1.0\r\n\r\n"
-    assert parse(EMPTY_BLOCK) == {}
+    assert encode_header_block({}) == EMPTY_BLOCK == b"NATS/1.0\r\n\r\n"
+    assert parse_header_block(EMPTY_BLOCK) == {}
 
 
 # -- status --------------------------------------------------------------------------------------------------------
@@ -78,13 +83,13 @@ def test_a_status_is_read_from_the_version_line(line: bytes, status: Status | No
 def test_a_status_stands_apart_from_the_headers() -> None:
     block = b"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 5\r\nNats-Last-Stream: 9\r\n\r\n"
     assert parse_status(block) == Status(100, "Idle Heartbeat")
-    assert parse(block) == {"Nats-Last-Consumer": "5", "Nats-Last-Stream": "9"}
+    assert parse_header_block(block) == {"Nats-Last-Consumer": "5", "Nats-Last-Stream": "9"}
 
 
 def test_headers_named_as_a_status_are_headers() -> None:
-    block = encode({"Status": "404", "Description": "hi"})
+    block = encode_header_block({"Status": "404", "Description": "hi"})
     assert parse_status(block) is None
-    assert parse(block) == {"Status": "404", "Description": "hi"}
+    assert parse_header_block(block) == {"Status": "404", "Description": "hi"}
 
 
 def test_statuses_compare_by_code_and_description() -> None:
@@ -117,13 +122,13 @@ def test_statuses_compare_by_code_and_description() -> None:
 def test_lines_are_read_leniently(lines: bytes, expected: dict[str, str | list[str]]) -> None:
     for block in (b"NATS/1.0\r\n" + lines, b"NATS/1.0\r\n" + lines + b"\r\n"):
         if block.endswith((b"\r\n", b"A: 1")):
-            assert parse(block) == expected
-            assert parse(memoryview(block)) == expected
+            assert parse_header_block(block) == expected
+            assert parse_header_block(memoryview(block)) == expected
 
 
 def test_bytes_that_are_not_utf_8_come_through_unchanged() -> None:
     block = b"NATS/1.0\r\nA: \xff\xfe caf\xe9\r\n\r\n"
-    assert encode(parse(block)) == block
+    assert encode_header_block(parse_header_block(block)) == block
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -132,7 +137,7 @@ def test_bytes_that_are_not_utf_8_come_through_unchanged() -> None:
 @pytest.mark.parametrize("key", ["", "a b", "a:", ":", "a\r", "a\nb", "a\t", "\x7f", "\x00", "sch\u00f6n", "a\n"])
 def test_a_key_that_is_not_allowed_is_refused(key: str) -> None:
     with pytest.raises(BadHeadersError) as caught:
-        encode({"good": "1", key: "2"})
+        encode_header_block({"good": "1", key: "2"})
     assert repr(key) in str(caught.value)
     assert isinstance(caught.value, ValueError)
 
@@ -141,13 +146,13 @@ def test_a_key_that_is_not_allowed_is_refused(key: str) -> None:
 def test_a_value_that_is_not_allowed_is_refused_and_not_shown(value: str) -> None:
     for headers in ({"Token": value}, {"Token": ["fine", value]}, [("Token", value)]):
         with pytest.raises(BadHeadersError, match="'Token'") as caught:
-            encode(headers)
+            encode_header_block(headers)
         assert value not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["!", "~", "Nats-Msg-Id", "a\u0022b", "(key)"])
 def test_every_visible_ascii_character_is_allowed_in_a_key(key: str) -> None:
-    assert parse(encode({key: "1"})) == {key: "1"}
+    assert parse_header_block(encode_header_block({key: "1"})) == {key: "1"}
 
 
 # -- the mapping ---------------------------------------------------------------------------------------------------
@@ -156,11 +161,11 @@ def test_every_visible_ascii_character_is_allowed_in_a_key(key: str) -> None:
 def test_a_header_gives_its_first_value_or_all_of_them() -> None:
     headers = Headers([("A", "1"), ("a", "2"), ("A", "3")])
     assert headers["A"] == headers.get("A") == "1"
-    assert headers.values("A") == ["1", "3"]
+    assert headers.get_all("A") == ["1", "3"]
     assert headers["a"] == "2"
     assert headers.get("b") is None
     assert headers.get("b", "x") == "x"
-    assert headers.values("b") == []
+    assert headers.get_all("b") == []
     assert list(headers) == ["A", "a"]
     assert len(headers) == 2
     assert "A" in headers
@@ -178,7 +183,7 @@ def test_headers_are_changed_key_by_key_and_copies_are_independent() -> None:
     headers.add("B", "4")
     del headers["B"]
     headers.to_dict()["A"].append("x")
-    headers.values("A").append("x")
+    headers.get_all("A").append("x")
     assert headers == {"A": "9"}
     assert copy == {"A": ["1", "2"], "B": "3"}
     assert headers != copy
@@ -189,9 +194,9 @@ def test_headers_are_changed_key_by_key_and_copies_are_independent() -> None:
 def test_the_last_value_of_a_key_is_taken_away() -> None:
     headers = Headers([("A", "1"), ("B", "2"), ("A", "3")])
     copied = headers.copy()
-    assert copied.take_last("A") == "3"
-    assert copied.values("A") == ["1"]
-    assert copied.take_last("A") == "1"
+    assert copied.pop_last("A") == "3"
+    assert copied.get_all("A") == ["1"]
+    assert copied.pop_last("A") == "1"
     assert "A" not in copied
-    assert copied.take_last("A") is None
-    assert headers.values("A") == ["1", "3"]
+    assert copied.pop_last("A") is None
+    assert headers.get_all("A") == ["1", "3"]

@@ -1,14 +1,14 @@
-"""The read loop picks out statuses, each in its place among the messages; and what else it does with a route."""
+"""The read loop picks out statuses, each in its place among the messages; and what else it does with a subscription."""
 
 from __future__ import annotations
 
 import pytest
 
 from jetspark.wire.errors import ProtocolError
-from jetspark.wire.frames import Control, Info, Limits
+from jetspark.wire.frames import Control, FrameLimits, Info
 from jetspark.wire.inbound import Inbound
 from jetspark.wire.messages import Message
-from jetspark.wire.routes import Route
+from jetspark.wire.subscriptions import SubscriptionState
 
 DATA = b"MSG s.a 1 $JS.ACK.1 1\r\n%b\r\n"
 WITH_HEADERS = b"HMSG s.a 1 $JS.ACK.1 18 19\r\nNATS/1.0\r\nA: 1\r\n\r\n%b\r\n"
@@ -17,13 +17,13 @@ STATUS = b"HMSG inbox.7 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"
 EMPTY = b"MSG s.a 1 $JS.ACK.1 0\r\n\r\n"
 
 
-def reading(route: Route) -> Inbound:
-    return Inbound({b"1": route}, on_control=print, on_full=lambda _: True, on_last=print)
+def reading(sub: SubscriptionState) -> Inbound:
+    return Inbound({b"1": sub}, on_control=print, on_full=lambda _: True, on_last_message=print)
 
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 def test_a_status_is_seen_in_its_place_and_is_no_message(step: int) -> None:
-    route = Route(1, b"inbox.*")
+    sub = SubscriptionState(1, b"inbox.*")
     seen: list[tuple[int, str]] = []
 
     def on_status(message: Message) -> bool:
@@ -31,53 +31,55 @@ def test_a_status_is_seen_in_its_place_and_is_no_message(step: int) -> None:
         assert not message.payload
         if message.status is None:
             return False
-        seen.append((len(route.pending), message.subject))
+        seen.append((len(sub.pending), message.subject))
         return True
 
-    route.on_status = on_status
-    inbound = reading(route)
+    sub.on_status = on_status
+    inbound = reading(sub)
     stream = DATA % b"1" + STATUS + WITH_HEADERS % b"2" + ONLY_HEADERS + EMPTY + STATUS + DATA % b"3"
     for at in range(0, len(stream), step):
         inbound.feed(stream[at : at + step])
     assert seen == [(1, "inbox.7"), (4, "inbox.7")]
-    assert [message.payload for message in route.pending] == [b"1", b"2", b"", b"", b"3"]
-    assert route.received == 7
+    assert [message.payload for message in sub.pending] == [b"1", b"2", b"", b"", b"3"]
+    assert sub.received == 7
 
 
 def test_without_anybody_who_wants_them_statuses_are_messages() -> None:
-    route = Route(1, b"inbox.*")
-    reading(route).feed(STATUS + DATA % b"1")
-    assert [message.status is None for message in route.pending] == [False, True]
+    sub = SubscriptionState(1, b"inbox.*")
+    reading(sub).feed(STATUS + DATA % b"1")
+    assert [message.status is None for message in sub.pending] == [False, True]
 
 
 def test_a_status_ends_its_route_without_a_trace() -> None:
-    """The route may be taken away while it is read; what comes behind is dropped."""
-    route = Route(1, b"inbox.*")
-    routes = {b"1": route}
-    route.on_status = lambda _: routes.pop(b"1") is route
-    Inbound(routes, on_control=print, on_full=lambda _: True, on_last=print).feed(DATA % b"1" + STATUS + DATA % b"2")
-    assert [message.payload for message in route.pending] == [b"1"]
+    """The subscription may be taken away while it is read; what comes behind is dropped."""
+    sub = SubscriptionState(1, b"inbox.*")
+    routes = {b"1": sub}
+    sub.on_status = lambda _: routes.pop(b"1") is sub
+    Inbound(routes, on_control=print, on_full=lambda _: True, on_last_message=print).feed(
+        DATA % b"1" + STATUS + DATA % b"2"
+    )
+    assert [message.payload for message in sub.pending] == [b"1"]
 
 
 def test_a_line_feed_at_the_very_begin_is_refused_at_once() -> None:
     with pytest.raises(ProtocolError, match="a line feed without a carriage return"):
-        reading(Route(1, b"s.*")).feed(b"\nPING\r\n")
+        reading(SubscriptionState(1, b"s.*")).feed(b"\nPING\r\n")
 
 
 def test_what_is_discarded_counts_as_taken() -> None:
     woken: list[str] = []
-    route = Route(1, b"s.*", limit_msgs=2, limit_bytes=2)
-    reading(route).feed(DATA % b"1" + DATA % b"2")
-    assert (route.pending_bytes, route.full, route.relaxed) == (2, True, False)
-    route.wake = lambda: woken.append("woken")
-    route.discard()
-    assert (route.pending_bytes, route.full, route.relaxed, woken) == (0, False, True, ["woken"])
+    sub = SubscriptionState(1, b"s.*", pending_msgs_limit=2, pending_bytes_limit=2)
+    reading(sub).feed(DATA % b"1" + DATA % b"2")
+    assert (sub.pending_bytes, sub.full, sub.below_resume_level) == (2, True, False)
+    sub.wake = lambda: woken.append("woken")
+    sub.discard_pending()
+    assert (sub.pending_bytes, sub.full, sub.below_resume_level, woken) == (0, False, True, ["woken"])
 
 
 def test_a_control_line_of_the_limit_is_read_and_a_longer_one_refused() -> None:
     def reader() -> Inbound:
-        limits, routes = Limits(line=20), dict[bytes, Route]()
-        return Inbound(routes, on_control=seen.append, on_full=lambda _: True, on_last=print, limits=limits)
+        limits, routes = FrameLimits(line=20), dict[bytes, SubscriptionState]()
+        return Inbound(routes, on_control=seen.append, on_full=lambda _: True, on_last_message=print, limits=limits)
 
     seen: list[Control] = []
     reader().feed(b"INFO " + b"x" * 15 + b"\r\n")

@@ -13,8 +13,16 @@ from tests.wire.streams import column_frames
 from jetspark.server import NatsServer
 from jetspark.wire import frames
 from jetspark.wire.errors import BadHeadersError
-from jetspark.wire.frames import Err, Frame, Msg, Parser, Ping, Pong
-from jetspark.wire.headers import EMPTY_BLOCK, Headers, HeadersLike, Status, encode, parse, parse_status
+from jetspark.wire.frames import Err, Frame, MsgFrame, Parser, Ping, Pong
+from jetspark.wire.headers import (
+    EMPTY_BLOCK,
+    Headers,
+    HeadersLike,
+    Status,
+    encode_header_block,
+    parse_header_block,
+    parse_status,
+)
 from jetspark.wire.vector import decode
 from jetspark.wire.vector.encoder import encode_publishes
 from jetspark.wire.vector.headers import HEADERS_TYPE, decode_headers, encode_headers
@@ -46,20 +54,20 @@ class Echo:
         self.send(frames.sub(subject, self._sids))
         return self._sids
 
-    def messages(self) -> list[Msg]:
+    def messages(self) -> list[MsgFrame]:
         """Send a PING and collect what comes before the answer."""
         self.send(frames.PING)
-        found: list[Msg] = []
+        found: list[MsgFrame] = []
         while True:
             for frame in self._more():
                 if isinstance(frame, Pong):
                     return found
-                if isinstance(frame, Msg):
+                if isinstance(frame, MsgFrame):
                     found.append(frame)
 
-    def next_message(self) -> Msg:
+    def next_message(self) -> MsgFrame:
         """Wait for one message; none may come after it in the same breath."""
-        while not (found := [frame for frame in self._more() if isinstance(frame, Msg)]):
+        while not (found := [frame for frame in self._more() if isinstance(frame, MsgFrame)]):
             pass
         assert len(found) == 1
         return found[0]
@@ -102,7 +110,7 @@ Publisher = Callable[[Echo, list[tuple[HeadersLike | None, bytes]]], None]
 
 def publish_one_by_one(echo: Echo, messages: list[tuple[HeadersLike | None, bytes]]) -> None:
     for headers, payload in messages:
-        echo.send(frames.pub(b"echo.a", payload, header=b"" if headers is None else encode(headers)))
+        echo.send(frames.pub(b"echo.a", payload, header=b"" if headers is None else encode_header_block(headers)))
 
 
 def publish_as_a_batch(echo: Echo, messages: list[tuple[HeadersLike | None, bytes]]) -> None:
@@ -122,10 +130,12 @@ def assert_columns_say_the_same(received: bytes) -> None:
     found = list(Parser().feed(received))
     assert column_frames(table) == found
     assert table.consumed == len(received)
-    messages = [frame for frame in found if isinstance(frame, Msg)]
+    messages = [frame for frame in found if isinstance(frame, MsgFrame)]
     blocks = pa.array([message.header for message in messages], pa.binary())
     rows = decode_headers(blocks, np.array([bool(message.header) for message in messages], np.bool_)).to_pylist()
-    expected = [list(parse(message.header).to_dict().items()) if message.header else None for message in messages]
+    expected = [
+        list(parse_header_block(message.header).to_dict().items()) if message.header else None for message in messages
+    ]
     assert rows == expected
 
 
@@ -143,7 +153,7 @@ def test_headers_and_payloads_of_any_size_come_back(echo: Echo, publish: Publish
         (None, b""),
         (None, b"\r\n"),
     ]
-    assert len(encode(large)) > 30_000
+    assert len(encode_header_block(large)) > 30_000
     publish(echo, sent)
     received = echo.messages()
     assert [(message.subject, message.sid, message.reply) for message in received] == [(b"echo.a", sid, b"")] * len(
@@ -151,8 +161,8 @@ def test_headers_and_payloads_of_any_size_come_back(echo: Echo, publish: Publish
     )
     for message, (headers, payload) in zip(received, sent, strict=True):
         assert message.payload == payload
-        assert message.header == (b"" if headers is None else encode(headers))
-        assert headers is None or parse(message.header) == headers
+        assert message.header == (b"" if headers is None else encode_header_block(headers))
+        assert headers is None or parse_header_block(message.header) == headers
     assert_columns_say_the_same(echo.received)
 
 
@@ -169,19 +179,19 @@ def test_a_status_is_read_with_and_without_its_description(echo: Echo, server: N
     bare = echo.next_message()
     assert bare.header.startswith(b"NATS/1.0 503\r\n")
     assert parse_status(bare.header) == Status(503)
-    assert "503" not in parse(bare.header).to_dict()
+    assert "503" not in parse_header_block(bare.header).to_dict()
 
     echo.request("$JS.API.STREAM.CREATE.STATUS", {"name": "STATUS", "subjects": ["status.>"], "allow_direct": True})
     echo.send(frames.pub(b"$JS.API.DIRECT.GET.STATUS", b'{"seq":7}', reply=b"_INBOX.status"))
     described = echo.next_message()
     assert parse_status(described.header) == Status(404, "Message Not Found")
-    assert parse(described.header) == {}
+    assert parse_header_block(described.header) == {}
 
     # With headers of its own, as heartbeats have them: a status does not hide them, nor they it.
     echo.send(frames.pub(b"_INBOX.status", b"", header=b"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Stream: 7\r\n\r\n"))
     both = echo.next_message()
     assert parse_status(both.header) == Status(100, "Idle Heartbeat")
-    assert parse(both.header) == {"Nats-Last-Stream": "7"}
+    assert parse_header_block(both.header) == {"Nats-Last-Stream": "7"}
     assert_columns_say_the_same(echo.received)
 
 
@@ -191,12 +201,12 @@ def test_keys_keep_their_case_their_order_and_all_of_their_values(echo: Echo, pu
     echo.subscribe(b"echo.>")
     publish(echo, [([("A", "1"), ("a", "2"), ("A", "3")], b"x"), ({"Blank": " \t both ends \t"}, b"y")])
     first, second = echo.messages()
-    headers = parse(first.header)
+    headers = parse_header_block(first.header)
     assert list(headers.items()) == [("A", "1"), ("A", "3"), ("a", "2")]
     assert headers["A"] == headers.get("A") == "1"
-    assert headers.values("A") == ["1", "3"]
-    assert headers.values("a") == ["2"]
-    assert parse(second.header) == {"Blank": "both ends"}
+    assert headers.get_all("A") == ["1", "3"]
+    assert headers.get_all("a") == ["2"]
+    assert parse_header_block(second.header) == {"Blank": "both ends"}
     assert_columns_say_the_same(echo.received)
 
 
@@ -221,7 +231,7 @@ def test_a_stored_message_with_headers_named_as_a_status_arrives_as_data(echo: E
         config = {"durable_name": f"c{len(extra)}", "ack_policy": "none", **extra}
         echo.request(f"$JS.API.CONSUMER.CREATE.DATA.c{len(extra)}", {"stream_name": "DATA", "config": config})
     echo.subscribe(b"_INBOX.data")
-    like_a_status = encode({"Status": "404", "Description": "hi"})
+    like_a_status = encode_header_block({"Status": "404", "Description": "hi"})
     echo.send(frames.pub(b"data.a", b"", reply=b"_INBOX.data", header=like_a_status))
     assert json.loads(echo.next_message().payload) == {"stream": "DATA", "seq": 1}
 
@@ -231,13 +241,13 @@ def test_a_stored_message_with_headers_named_as_a_status_arrives_as_data(echo: E
     data = echo.next_message()
     assert (data.subject, data.header, data.payload) == (b"data.a", like_a_status, b"")
     assert parse_status(data.header) is None
-    assert parse(data.header) == {"Status": "404", "Description": "hi"}
+    assert parse_header_block(data.header) == {"Status": "404", "Description": "hi"}
 
     echo.send(frames.pub(b"$JS.API.CONSUMER.MSG.NEXT.DATA.c1", pull, reply=b"_INBOX.data"))
     bare = echo.next_message()
     assert (bare.subject, bare.payload) == (b"data.a", b"")
     assert parse_status(bare.header) is None
-    assert parse(bare.header).get("Nats-Msg-Size") == "0"
+    assert parse_header_block(bare.header).get("Nats-Msg-Size") == "0"
 
     pull = b'{"batch":1,"no_wait":true}'
     echo.send(frames.pub(b"$JS.API.CONSUMER.MSG.NEXT.DATA.c0", pull, reply=b"_INBOX.data"))

@@ -25,7 +25,7 @@ LARGE_MAP = pa.map_(pa.large_string(), pa.large_list(pa.large_string()))
 def read_scalar(block: bytes) -> Row:
     """The rows as Arrow can hold them: bytes that are not UTF-8 become U+FFFD, and keys may become equal by that."""
     row: dict[str, list[str]] = {}
-    for pair in scalar.parse(block).items():
+    for pair in scalar.parse_header_block(block).items():
         key, value = (text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for text in pair)
         row.setdefault(key, []).append(value)
     return list(row.items())
@@ -148,7 +148,7 @@ def test_the_usual_blocks_are_read_without_the_scalar_way(monkeypatch: pytest.Mo
         "NATS/1.0\r\nname: J\u00fcrgen \u20ac\U0001f600\r\n\r\n".encode(),
     ]
     column = pa.array([row or b"" for row in rows], pa.binary())
-    monkeypatch.setattr(vector, "parse", refuse)
+    monkeypatch.setattr(vector, "parse_header_block", refuse)
     found = decode_headers(column, np.array([row is not None for row in rows], np.bool_)).to_pylist()
     assert found == [[("A", ["1", "3"]), ("B", ["2"])], None, [], [("name", ["J\u00fcrgen \u20ac\U0001f600"])]]
 
@@ -169,7 +169,7 @@ def flat(row: Row | None) -> list[tuple[str, str]]:
 
 
 def written(row: Row | None) -> bytes | None:
-    return scalar.encode(flat(row)) if flat(row) else None
+    return scalar.encode_header_block(flat(row)) if flat(row) else None
 
 
 rows_of_lists = st.lists(
@@ -196,7 +196,7 @@ def test_maps_of_strings_are_written_as_the_scalar_way_writes_them(
 ) -> None:
     made = encode_headers(pa.array(rows, STRING_MAP)[part])
     assert made is not None
-    assert made.to_pylist() == [scalar.encode(row) if row else None for row in rows[part]]
+    assert made.to_pylist() == [scalar.encode_header_block(row) if row else None for row in rows[part]]
 
 
 @steady
@@ -248,12 +248,12 @@ def test_message_ids_are_a_header_of_their_own() -> None:
     ids = pa.array(["one", None, "three", None])
     made = encode_headers(None, ids)
     assert made is not None
-    one, three = (scalar.encode({"Nats-Msg-Id": name}) for name in ("one", "three"))
+    one, three = (scalar.encode_header_block({"Nats-Msg-Id": name}) for name in ("one", "three"))
     assert made.to_pylist() == [one, None, three, None]
     made = encode_headers(pa.array([None, [("A", "1")], [("A", "1")], None], STRING_MAP), ids)
     assert made is not None
-    both = scalar.encode([("A", "1"), ("Nats-Msg-Id", "three")])
-    assert made.to_pylist() == [one, scalar.encode({"A": "1"}), both, None]
+    both = scalar.encode_header_block([("A", "1"), ("Nats-Msg-Id", "three")])
+    assert made.to_pylist() == [one, scalar.encode_header_block({"A": "1"}), both, None]
 
 
 # -- refusals ------------------------------------------------------------------------------------------------------

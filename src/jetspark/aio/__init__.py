@@ -3,9 +3,8 @@
 connection = await jetspark.connect("nats://localhost:4222")
 """
 
-from jetspark.aio.connection import Connection, EventHandler
+from jetspark.aio.connection import Connection, EventHandler, connect
 from jetspark.aio.message import Msg
-from jetspark.aio.opening import connect
 from jetspark.aio.subscription import Callback, Subscription
 
 __all__ = ["Callback", "Connection", "EventHandler", "Msg", "Subscription", "connect"]

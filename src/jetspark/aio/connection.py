@@ -1,35 +1,36 @@
 """The asyncio connection: the calls for users. `jetspark.aio.supervisor` manages its sessions.
 
 A publish is encoded, checked and queued in one step. The queue is sent to the socket once in each turn of the event
-loop, or as soon as it holds `SEND_AT` bytes. Callers wait only while the socket takes no more.
+loop, or as soon as it holds `FLUSH_THRESHOLD` bytes. Callers wait only while the socket takes no more.
 """
 
 from __future__ import annotations
 
 import asyncio
 from asyncio import get_running_loop
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from jetspark.aio.core import SEND_AT, ConnectionCore, EventHandler
+from jetspark.aio.core import FLUSH_THRESHOLD, ConnectionCore, EventHandler
 from jetspark.aio.jetstream.context import JetStream
 from jetspark.aio.message import Msg
 from jetspark.aio.subscription import Callback, Subscription
-from jetspark.flow.publish_window import PublishSettings
+from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.jetstream.names import api_prefix
 from jetspark.wire.errors import (
     DisconnectedError,
     DrainTimeoutError,
 )
 from jetspark.wire.headers import HeadersLike
-from jetspark.wire.options import ServerAddress
+from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.outbound import Payload
-from jetspark.wire.routes import Overflow
 from jetspark.wire.session import ServerInfo
+from jetspark.wire.subscriptions import Overflow
 
-__all__ = ["Connection", "EventHandler"]
+__all__ = ["Connection", "EventHandler", "connect"]
 
-_CLOSE_PATIENCE: Final = 2.0
+_CLOSE_TIMEOUT: Final = 2.0
 
 
 class Connection(ConnectionCore):
@@ -71,7 +72,8 @@ class Connection(ConnectionCore):
     ) -> None:
         """Send a message. It is queued when this returns; `flush` waits until the server has it.
 
-        Without a session the message waits in a buffer of `buffer_limit` bytes and is sent after the reconnect.
+        Without a session the message waits in a buffer of `reconnect_buffer_size` bytes and is sent after the
+        reconnect.
 
         Raises
         ------
@@ -83,13 +85,13 @@ class Connection(ConnectionCore):
             The connection is closed.
         """
         if get_running_loop() is not self._loop:
-            raise self._foreign()
+            raise self._wrong_loop_error()
         outbound = self._outbound
-        if outbound.publish(outbound.encode(subject, payload, reply, headers)) >= SEND_AT:
-            await self._send()
-        elif not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._send_scheduled)
+        if outbound.queue_publish(outbound.encode(subject, payload, reply, headers)) >= FLUSH_THRESHOLD:
+            await self._flush_once()
+        elif not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self._run_scheduled_flush)
 
     async def flush(self, timeout: float | None = 10.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Wait until the server has confirmed that it has everything that was sent before.
@@ -112,10 +114,10 @@ class Connection(ConnectionCore):
             The connection is closed, or was closed during the call.
         """
         self._check_loop()
-        if self._client.unconfirmed:
-            self._client.unconfirmed = False
+        if self._client.has_unconfirmed_publishes:
+            self._client.has_unconfirmed_publishes = False
             raise DisconnectedError("a session was lost; what was published shortly before may not have arrived")
-        await self._confirm(timeout)
+        await self._ping_roundtrip(timeout)
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -149,7 +151,7 @@ class Connection(ConnectionCore):
         PermissionsViolationError
             The user may not publish to the subject, or not subscribe to the inbox.
         """
-        return await self._ask(subject, payload, timeout, headers, own_inbox=own_inbox)
+        return await self._request(subject, payload, timeout, headers, own_inbox=own_inbox)
 
     def new_inbox(self) -> str:
         """Return a new reply subject below the inbox prefix; nobody listens to it yet."""
@@ -161,7 +163,7 @@ class Connection(ConnectionCore):
         domain: str | None = None,
         prefix: str | None = None,
         timeout: float = 5.0,
-        publishing: PublishSettings | None = None,
+        publishing: AsyncPublishOptions | None = None,
     ) -> JetStream:
         """Return a JetStream context over this connection.
 
@@ -192,8 +194,8 @@ class Connection(ConnectionCore):
         queue: str = "",
         callback: Callback | None = None,
         max_msgs: int = 0,
-        pending_messages: int | None = None,
-        pending_bytes: int | None = None,
+        pending_msgs_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
         overflow: Overflow = "drop",
     ) -> Subscription:
         """Subscribe to a subject.
@@ -209,7 +211,7 @@ class Connection(ConnectionCore):
             an event. Without a callback, iterate the subscription or call `next_msg`.
         max_msgs
             End after that many messages; 0 means no end.
-        pending_messages, pending_bytes
+        pending_msgs_limit, pending_bytes
             Limits of the messages that wait here; None takes the connection's options.
         overflow
             When a limit is reached: `drop` drops new messages and reports `SlowConsumer`; `pause` stops reading from
@@ -220,17 +222,17 @@ class Connection(ConnectionCore):
         BadSubjectError, ConnectionClosedError
         """
         self._check_loop()
-        route = self._client.subscribe(
+        sub = self._client.subscribe(
             subject,
             queue,
             max_msgs=max_msgs,
-            limit_msgs=pending_messages,
-            limit_bytes=pending_bytes,
+            pending_msgs_limit=pending_msgs_limit,
+            pending_bytes_limit=pending_bytes_limit,
             overflow=overflow,
         )
-        self._send_soon()
-        subscription = Subscription(self, route, callback)
-        self._subscriptions.add(subscription)
+        self._flush_soon()
+        subscription = Subscription(self, sub, callback)
+        self._drainables.add(subscription)
         return subscription
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -251,18 +253,18 @@ class Connection(ConnectionCore):
         self._check_loop()
         seconds = self.options.drain_timeout if timeout is None else timeout
         self._client.drain()
-        subscriptions = list(self._subscriptions)
+        subscriptions = list(self._drainables)
         answered = False
         wait = True
         try:
             async with asyncio.timeout(seconds):
                 for subscription in subscriptions:
-                    subscription._retire()
-                await self._confirm(None)
+                    subscription._stop_receiving()
+                await self._ping_roundtrip(None)
                 answered = True
-                await asyncio.gather(*(subscription._emptied(confirm=False) for subscription in subscriptions))
-                await self._confirm(None)
-                await self._acknowledged(None)
+                await asyncio.gather(*(subscription._wait_drained(confirm=False) for subscription in subscriptions))
+                await self._ping_roundtrip(None)
+                await self._wait_publish_acks(None)
         except TimeoutError:
             wait = answered  # without an answer the whole timeout has passed already
             left = sum(subscription.pending[0] for subscription in subscriptions)
@@ -284,22 +286,55 @@ class Connection(ConnectionCore):
 
     async def _close(self, *, wait: bool = True) -> None:
         """As `close`; with `wait` false, without waiting for the server."""
-        if self._supervisor.link is not None:
-            self._supervisor.link.hand_over()
+        if self._supervisor.session is not None:
+            self._supervisor.session.force_flush()
         self._client.close()
-        self._supervisor.release()
-        self._closers += 1
+        self._supervisor.shutdown()
+        self._close_calls += 1
         try:
             try:
                 await asyncio.sleep(0)  # tasks of callbacks that wait for a message end by themselves now
             finally:
-                others = [task for task in self._callbacks if task is not asyncio.current_task()]
+                others = [task for task in self._tracked_tasks if task is not asyncio.current_task()]
                 for task in others:
                     task.cancel()
-            await self._supervisor.finish(others, _CLOSE_PATIENCE, for_server=_CLOSE_PATIENCE if wait else 0)
+            await self._supervisor.wait_closed(others, _CLOSE_TIMEOUT, server_timeout=_CLOSE_TIMEOUT if wait else 0)
         except BaseException:
-            if self._closers == 1:  # cancelled: nobody else would close the socket if the server does not answer
-                self._supervisor.abandon()
+            if self._close_calls == 1:  # cancelled: nobody else would close the socket if the server does not answer
+                self._supervisor.abort()
             raise
         finally:
-            self._closers -= 1
+            self._close_calls -= 1
+
+
+async def connect(
+    where: ConnectOptions | str | Sequence[str] | None = None,
+    *,
+    on_event: EventHandler | None = None,
+    **changes: object,
+) -> Connection:
+    """Open a connection.
+
+        async with await jetspark.connect("nats://localhost:4222") as connection:
+            await connection.publish("greetings", b"hello")
+
+    Parameters
+    ----------
+    where
+        Options, a URL, a comma-separated list or a sequence of URLs. None means `nats://localhost:4222`.
+    on_event
+        Called with each event of the connection (see `jetspark.wire.events`), in order, in a task of its own.
+    changes
+        Fields of `ConnectOptions` that replace those of `where`.
+
+    Raises
+    ------
+    ConnectError
+        A server cannot be reached; the message has its address. With several servers `NoServersError` lists them.
+        With `retry_connect=True` it keeps trying instead.
+    AuthenticationError, TLSError
+        The server rejects the client.
+    """
+    connection = Connection(ConnectOptions.of(where, **changes), on_event)
+    await connection._open()
+    return connection

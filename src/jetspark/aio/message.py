@@ -1,11 +1,11 @@
-"""A message of the asyncio API: a `Delivery` with `respond` and the acknowledgements."""
+"""A message of the asyncio API: a `JetStreamMessage` with `respond` and the acknowledgements."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
 from jetspark.jetstream.ack import ACK, ACK_PREFIX, IN_PROGRESS, nak_payload, term_payload
-from jetspark.jetstream.delivery import Delivery
+from jetspark.jetstream.message import JetStreamMessage
 from jetspark.wire.errors import BadSubjectError
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Msg"]
 
 
-class Msg(Delivery, gc=False, eq=False):
+class Msg(JetStreamMessage, gc=False, eq=False):
     """A received message. Subject, reply, headers and metadata are decoded when they are first used.
 
     The acknowledgements are for messages that a JetStream consumer delivered. After `ack`, `nak` or `term`, and on
@@ -34,8 +34,8 @@ class Msg(Delivery, gc=False, eq=False):
         """
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
-        if self.owner is not None:
-            await cast("Connection", self.owner).publish(self.reply, payload, headers=headers)
+        if self._connection is not None:
+            await cast("Connection", self._connection).publish(self.reply, payload, headers=headers)
 
     async def ack(self) -> None:
         """Acknowledge the message. The ack is queued when this returns; `ack_sync` waits for the server.
@@ -49,12 +49,12 @@ class Msg(Delivery, gc=False, eq=False):
         """
         if not self.raw_reply.startswith(ACK_PREFIX):  # a copy of `_answer`, because this call is frequent
             self._check_ackable()
-        connection: Any = self.owner
+        connection: Any = self._connection
         if connection is not None:
-            crowded = connection._answer(self.raw_reply, ACK)
-            self.owner = None
+            crowded = connection._send_reply(self.raw_reply, ACK)
+            self._connection = None
             if crowded:
-                await connection._room()
+                await connection._wait_writable()
 
     async def ack_sync(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Acknowledge the message, and wait until the server has confirmed it (ACK-07).
@@ -72,8 +72,8 @@ class Msg(Delivery, gc=False, eq=False):
             The consumer is gone.
         """
         self._check_ackable()
-        if self.owner is not None:
-            await cast("Connection", self.owner).request(self.reply, ACK, timeout=timeout)
+        if self._connection is not None:
+            await cast("Connection", self._connection).request(self.reply, ACK, timeout=timeout)
             self._settle()
 
     async def nak(self, delay: float = 0.0) -> None:
@@ -84,7 +84,7 @@ class Msg(Delivery, gc=False, eq=False):
         delay
             Seconds until the redelivery; 0 means at once (ACK-02).
         """
-        await self._answer(nak_payload(round(delay * 1e9)))
+        await self._send_ack(nak_payload(round(delay * 1e9)))
 
     async def term(self, reason: str = "") -> None:
         """Ask the server never to deliver it again.
@@ -94,20 +94,20 @@ class Msg(Delivery, gc=False, eq=False):
         reason
             Text for the advisory that the server publishes (ACK-03).
         """
-        await self._answer(term_payload(reason))
+        await self._send_ack(term_payload(reason))
 
     async def in_progress(self) -> None:
         """Report that the message is still being processed: its `ack_wait` starts again. May be repeated."""
         self._check_ackable()
-        if self.owner is not None:
-            connection = cast("Connection", self.owner)
-            if connection._answer(self.raw_reply, IN_PROGRESS):
-                await connection._room()
+        if self._connection is not None:
+            connection = cast("Connection", self._connection)
+            if connection._send_reply(self.raw_reply, IN_PROGRESS):
+                await connection._wait_writable()
 
-    async def _answer(self, payload: bytes) -> None:
+    async def _send_ack(self, payload: bytes) -> None:
         self._check_ackable()
-        if (connection := cast("Connection | None", self.owner)) is not None:
-            crowded = connection._answer(self.raw_reply, payload)
-            self.owner = None  # the answer is queued, even if the wait for room is cancelled
+        if (connection := cast("Connection | None", self._connection)) is not None:
+            crowded = connection._send_reply(self.raw_reply, payload)
+            self._connection = None  # the answer is queued, even if the wait for room is cancelled
             if crowded:
-                await connection._room()
+                await connection._wait_writable()

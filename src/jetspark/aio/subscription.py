@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from jetspark.aio.message import Msg
-from jetspark.aio.received import Received
+from jetspark.aio.subscription_info import SubscriptionInfo
 from jetspark.wire.errors import (
     ConnectionClosedError,
     DisconnectedError,
@@ -26,7 +26,7 @@ from jetspark.wire.errors import (
     SubscriptionClosedError,
 )
 from jetspark.wire.events import ErrorOccurred
-from jetspark.wire.routes import Route
+from jetspark.wire.subscriptions import SubscriptionState
 
 if TYPE_CHECKING:
     from jetspark.aio.connection import Connection
@@ -37,7 +37,7 @@ Callback = Callable[[Msg], Awaitable[None] | None]
 """Called with each message, in order and one at a time; a coroutine function or a plain function."""
 
 
-class Subscription(Received):
+class Subscription(SubscriptionInfo):
     """A subscription, created by `Connection.subscribe`.
 
         async for message in subscription:
@@ -47,13 +47,13 @@ class Subscription(Received):
     It raises if the server ended the subscription (REC-09). As a context manager it unsubscribes at the end.
     """
 
-    def __init__(self, connection: Connection, route: Route, callback: Callback | None) -> None:
+    def __init__(self, connection: Connection, sub: SubscriptionState, callback: Callback | None) -> None:
         self._connection = connection
-        self._route = route
+        self._sub = sub
         self._waiters: deque[asyncio.Future[None]] = deque()
-        self._empty: asyncio.Future[None] | None = None
+        self._drained_waiter: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
-        route.wake = partial(_wake, weakref.ref(self))  # weak: the two must not keep each other alive
+        sub.wake = partial(_wake, weakref.ref(self))  # weak: the two must not keep each other alive
         if callback is not None:
             self._start(callback)
 
@@ -63,7 +63,7 @@ class Subscription(Received):
     @property
     def sid(self) -> int:
         """Subscription id on the connection, never used twice."""
-        return self._route.sid
+        return self._sub.sid
 
     async def __aenter__(self) -> Self:
         return self
@@ -78,22 +78,22 @@ class Subscription(Received):
         return self
 
     async def __anext__(self) -> Msg:
-        route = self._route
-        while not route.pending:
-            if route.ended:
-                if route.error is not None:
-                    raise route.error
+        sub = self._sub
+        while not sub.pending:
+            if sub.ended:
+                if sub.error is not None:
+                    raise sub.error
                 raise StopAsyncIteration
             await self._wait()
         return self._take()
 
     def _take(self) -> Msg:
         """Take the next message that waits."""
-        route = self._route
-        message = route.pending.popleft()
-        route.taken_bytes += len(message.raw_header) + len(message.payload)
-        if route.watched:
-            self._taken()
+        sub = self._sub
+        message = sub.pending.popleft()
+        sub.taken_bytes += len(message.raw_header) + len(message.payload)
+        if sub.notify_on_take:
+            self._on_consumed()
         return cast("Msg", message)
 
     async def next_msg(self, timeout: float | None = None) -> Msg:  # noqa: ASYNC109 (the deadline is part of the call)
@@ -112,10 +112,10 @@ class Subscription(Received):
             No message will come any more.
         """
         self._connection._check_loop()
-        if timeout is not None and timeout <= 0 and not self._route.pending and not self._route.ended:
+        if timeout is not None and timeout <= 0 and not self._sub.pending and not self._sub.ended:
             raise self._no_message(timeout)
         try:
-            if timeout is None or self._route.pending:
+            if timeout is None or self._sub.pending:
                 return await self.__anext__()
             async with asyncio.timeout(timeout):
                 return await self.__anext__()
@@ -141,10 +141,10 @@ class Subscription(Received):
         self._connection._check_loop()
         self._connection._check_open()
         if max_msgs:
-            self._connection._client.limit(self._route, max_msgs)
+            self._connection._client.auto_unsubscribe(self._sub, max_msgs)
         else:
-            self._connection._client.unsubscribe(self._route)
-        self._connection._send_soon()
+            self._connection._client.unsubscribe(self._sub)
+        self._connection._flush_soon()
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """End the subscription without losing a message: messages that the server has sent can still be taken (R44).
@@ -164,113 +164,113 @@ class Subscription(Received):
         self._connection._check_loop()
         self._connection._check_open()
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
-        self._retire()
+        self._stop_receiving()
         try:
             async with asyncio.timeout(seconds):
-                await self._emptied(confirm=True)
+                await self._wait_drained(confirm=True)
         except TimeoutError:
-            left = len(self._route.pending)
-            self._connection._client.unsubscribe(self._route)
+            left = len(self._sub.pending)
+            self._connection._client.unsubscribe(self._sub)
             raise DrainTimeoutError(
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             ) from None
 
-    def _retire(self) -> None:
+    def _stop_receiving(self) -> None:
         """Ask the server to send nothing more."""
-        if self._connection._client.retire(self._route):
-            self._connection._send_soon()
+        if self._connection._client.stop_delivery(self._sub):
+            self._connection._flush_soon()
 
-    async def _emptied(self, *, confirm: bool) -> None:
+    async def _wait_drained(self, *, confirm: bool) -> None:
         """Wait until the server has confirmed (with `confirm`), and all received messages were taken and handled."""
-        if confirm and not self._route.ended:
+        if confirm and not self._sub.ended:
             with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
-                await self._connection._confirm(None)
-        self._connection._client.routes.remove(self._route)
+                await self._connection._ping_roundtrip(None)
+        self._connection._client.subscriptions.remove(self._sub)
         if self._task is not None:
             if self._task is not asyncio.current_task():
                 await asyncio.wait([self._task])
-        elif self._route.pending:
-            self._route.watched = True
-            if self._empty is None:
-                self._empty = asyncio.get_running_loop().create_future()
-            self._look_empty()  # another thread may have taken all before `watched` was set
-            await asyncio.shield(self._empty)
+        elif self._sub.pending:
+            self._sub.notify_on_take = True
+            if self._drained_waiter is None:
+                self._drained_waiter = asyncio.get_running_loop().create_future()
+            self._check_drained()  # another thread may have taken all before `watched` was set
+            await asyncio.shield(self._drained_waiter)
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
         """Wake a waiter: messages came, the subscription ended, or the waiting messages were discarded."""
-        self._look_empty()
+        self._check_drained()
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                if not self._route.ended:
+                if not self._sub.ended:
                     break
-        self._route.waiting = bool(self._waiters)
+        self._sub.waiting = bool(self._waiters)
 
     async def _wait(self) -> None:
         self._connection._check_loop()
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        self._route.waiting = True
+        self._sub.waiting = True
         try:
             await waiter
         except BaseException:
             waiter.cancel()
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
-            if self._route.pending:
+            if self._sub.pending:
                 self._wake()
             raise
-        if len(self._route.pending) > 1 and self._waiters:
+        if len(self._sub.pending) > 1 and self._waiters:
             self._wake()
 
-    def _taken(self) -> None:
+    def _on_consumed(self) -> None:
         """Note that a message was taken while `watched` was set."""
-        route = self._route
-        if route.slow:
-            self._connection._relax(route)
-        if route.ended:
-            self._look_empty()
+        sub = self._sub
+        if sub.over_limit:
+            self._connection._on_consumed(sub)
+        if sub.ended:
+            self._check_drained()
 
-    def _look_empty(self) -> None:
+    def _check_drained(self) -> None:
         """Finish a drain if no messages wait any more."""
-        if self._empty is not None and not self._route.pending and not self._empty.done():
-            self._empty.set_result(None)
+        if self._drained_waiter is not None and not self._sub.pending and not self._drained_waiter.done():
+            self._drained_waiter.set_result(None)
 
     def _start(self, callback: Callback) -> None:
         self._task = asyncio.get_running_loop().create_task(
             self._run(callback), name=f"jetspark subscription {self.sid} to {self.subject}"
         )
-        self._connection._adopt(self._task)
-        self._task.add_done_callback(self._finished)
+        self._connection._track_task(self._task)
+        self._task.add_done_callback(self._on_task_done)
 
     async def _run(self, callback: Callback) -> None:
-        route = self._route
+        sub = self._sub
         while True:
-            while route.pending:
+            while sub.pending:
                 message = self._take()
                 try:
                     result = callback(message)
                     if result is not None:
                         await result
                 except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
-                    self._connection._tell(ErrorOccurred(error))
-            if route.ended:
+                    self._connection._emit(ErrorOccurred(error))
+            if sub.ended:
                 return
             await self._wait()
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         """Handle the end of the callback's task; it is an error unless the subscription has ended."""
         if self.closed or self._connection.closed:
             return
         error = SubscriptionClosedError(f"the callback's task of the subscription to {self.subject!r} was cancelled")
         if not task.cancelled():
             error.__cause__ = task.exception()
-        self._connection._client.unsubscribe(self._route, error)
-        self._connection._send_soon()
-        self._connection._tell(ErrorOccurred(error))
+        self._connection._client.unsubscribe(self._sub, error)
+        self._connection._flush_soon()
+        self._connection._emit(ErrorOccurred(error))
 
 
 def _wake(subscription: weakref.ref[Subscription]) -> None:

@@ -10,14 +10,14 @@
 
 try:
     from jetspark.bulk.atomic import publish_atomic
-    from jetspark.bulk.batches import FetchedBatches, ScannedBatches
     from jetspark.bulk.connection import Connection, connect
-    from jetspark.bulk.fetch import Fetch, fetch
+    from jetspark.bulk.fetch import ConsumerFetch, fetch
     from jetspark.bulk.last_per_subject import Snapshot, last_per_subject
     from jetspark.bulk.publish import publish
-    from jetspark.bulk.publishing import PublishRefusedError, PublishReport
+    from jetspark.bulk.publish_report import PublishRefusedError, PublishReport
+    from jetspark.bulk.range_source import ReadMethod
+    from jetspark.bulk.readers import FetchReader, ScanReader
     from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
-    from jetspark.bulk.source import ReadBy
 except ModuleNotFoundError as error:
     if error.name not in {"numpy", "pyarrow"}:
         raise
@@ -26,14 +26,14 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "Connection",
-    "Fetch",
-    "FetchedBatches",
+    "ConsumerFetch",
+    "FetchReader",
     "PublishRefusedError",
     "PublishReport",
-    "ReadBy",
+    "ReadMethod",
     "Scan",
+    "ScanReader",
     "ScanReport",
-    "ScannedBatches",
     "Snapshot",
     "connect",
     "fetch",

@@ -21,19 +21,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jetspark.bulk.acks import StreamAcks, status_error
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.patience import Patience
-from jetspark.bulk.publisher import Publisher
-from jetspark.bulk.publishing import (
-    Batches,
-    BulkSettings,
+from jetspark.bulk.publish_acks import StreamAcks, status_error
+from jetspark.bulk.publish_report import (
+    BulkPublishOptions,
     PublishRefusedError,
     PublishReport,
-    is_lost,
-    may_pass,
+    RecordBatchInput,
+    is_outcome_unknown,
+    is_transient_refusal,
     record_batches,
 )
+from jetspark.bulk.retry import RetryTimer
+from jetspark.bulk.retrying_publisher import RetryingPublisher
 from jetspark.bulk.rows import Rows, check_schema
 from jetspark.jetstream.errors import (
     APIError,
@@ -46,26 +46,26 @@ from jetspark.jetstream.errors import (
     PublishTimeoutError,
     StatusError,
 )
-from jetspark.jetstream.publish import MAX_BATCH, RETRY_WAIT, batch_headers, check_commit, read_pub_ack
-from jetspark.wire.frames import Msg
+from jetspark.jetstream.publish import MAX_ATOMIC_BATCH, RETRY_WAIT, batch_headers, check_commit, read_pub_ack
+from jetspark.wire.frames import MsgFrame
 from jetspark.wire.headers import parse_status
+from jetspark.wire.vector.byte_spans import buffer_bytes
 from jetspark.wire.vector.encoder import encode_publishes
-from jetspark.wire.vector.words import contents
 
 __all__ = ["publish_atomic"]
 
 _WHERE: Final = "atomic batch"
 _FIRST: Final = "1"
 _LAST: Final = "2"
-_MOST_DROPS: Final = 3  # a batch whose rows belong to several streams is dropped every time
+_MAX_DROPS: Final = 3  # a batch whose rows belong to several streams is dropped every time
 
 
 def publish_atomic(
     connection: Connection,
-    batches: Batches,
+    batches: RecordBatchInput,
     *,
     subject: str | None = None,
-    batch_rows: int = MAX_BATCH,
+    batch_rows: int = MAX_ATOMIC_BATCH,
     ack_timeout: float = 5.0,
     expected_stream: str | None = None,
     retry_timeout: float = 0.0,
@@ -93,11 +93,13 @@ def publish_atomic(
     PublishTimeoutError, DisconnectedError
         Whether the last batch is stored is not known.
     """
-    if not 1 <= batch_rows <= MAX_BATCH:
-        raise ConfigError(f"an atomic batch has 1 to {MAX_BATCH} rows, not {batch_rows}")
+    if not 1 <= batch_rows <= MAX_ATOMIC_BATCH:
+        raise ConfigError(f"an atomic batch has 1 to {MAX_ATOMIC_BATCH} rows, not {batch_rows}")
     publisher = _AtomicPublisher(
         connection,
-        BulkSettings(subject, ack_timeout=ack_timeout, expected_stream=expected_stream, retry_timeout=retry_timeout),
+        BulkPublishOptions(
+            subject, ack_timeout=ack_timeout, expected_stream=expected_stream, retry_timeout=retry_timeout
+        ),
     )
     for batch in _regroup(record_batches(batches), batch_rows):
         publisher.publish(batch)
@@ -123,7 +125,7 @@ def _regroup(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
 
 
 class _AtomicPublisher:
-    def __init__(self, connection: Connection, settings: BulkSettings) -> None:
+    def __init__(self, connection: Connection, settings: BulkPublishOptions) -> None:
         self._connection = connection
         self._settings = settings
         self._rows = 0
@@ -134,7 +136,7 @@ class _AtomicPublisher:
         check_schema(batch.schema, self._settings.subject)
         first, self._rows = self._rows, self._rows + len(batch)
         once = _without_repeats(batch)
-        patience = Patience(max(self._settings.retry_timeout, 2 * RETRY_WAIT))
+        retry = RetryTimer(max(self._settings.retry_timeout, 2 * RETRY_WAIT))
         while True:
             try:
                 if self._connection.closed and self._settings.retry_timeout:
@@ -142,40 +144,40 @@ class _AtomicPublisher:
                 stream = self._commit(once, first)
                 break
             except DuplicateInBatchError:
-                stream = self._one_by_one(once)
+                stream = self._publish_one_by_one(once)
                 break
             except Error as error:
-                again = self._may_try_again(error, patience.tries)
+                again = self._is_retryable(error, retry.retries)
                 doubtful = self._connection.close if isinstance(error, TimeoutError) else None
-                if not (again and patience.wait(doubtful, at_least=RETRY_WAIT if may_pass(error) else 0.0)):
-                    raise self._told(error, batch, first) from error
-        self.report.resent += patience.tries * len(once)
-        self._repeated(stream, len(batch) - len(once))
+                if not (again and retry.wait(doubtful, min_delay=RETRY_WAIT if is_transient_refusal(error) else 0.0)):
+                    raise self._with_context(error, batch, first) from error
+        self.report.resent += retry.retries * len(once)
+        self._count_repeats(stream, len(batch) - len(once))
 
-    def _may_try_again(self, error: Error, tries: int) -> bool:
-        if may_pass(error):
+    def _is_retryable(self, error: Error, tries: int) -> bool:
+        if is_transient_refusal(error):
             return True  # a refused batch stores nothing
         if isinstance(error, IncompleteBatchError):
-            return tries < _MOST_DROPS
-        return self._settings.retry_timeout > 0 and is_lost(error)
+            return tries < _MAX_DROPS
+        return self._settings.retry_timeout > 0 and is_outcome_unknown(error)
 
-    def _told(self, error: Error, batch: pa.RecordBatch, first: int) -> Error:
+    def _with_context(self, error: Error, batch: pa.RecordBatch, first: int) -> Error:
         if not isinstance(error, APIError | InvalidAckError | NoStreamResponseError | StatusError):
             return error  # not the server's answer to the batch
         rows = Rows.of(batch.slice(0, 1), self._settings.subject, first, self._connection.server_info.max_payload)
         subject: bytes = rows.subjects[0].as_py()
         return PublishRefusedError(first, subject.decode("utf-8", "replace"), error, self.report)
 
-    def _repeated(self, stream: str, count: int) -> None:
+    def _count_repeats(self, stream: str, count: int) -> None:
         """Count rows that repeat the id of another row in the batch, as duplicates."""
         acks = self.report.streams.setdefault(stream, StreamAcks())
         acks.count += count
         acks.duplicates += count
         self.report.count += count
 
-    def _one_by_one(self, batch: pa.RecordBatch) -> str:
+    def _publish_one_by_one(self, batch: pa.RecordBatch) -> str:
         """Publish rows as single messages, because the stream has some of them; return the stream's name."""
-        publisher = Publisher(self._connection, self._settings)
+        publisher = RetryingPublisher(self._connection, self._settings)
         try:
             publisher.publish(batch)
             publisher.finish()
@@ -194,14 +196,14 @@ class _AtomicPublisher:
         connection, settings, count = self._connection, self._settings, len(batch)
         batch_id = secrets.token_urlsafe(12)
         lines = _batch_lines(batch_id, count)
-        if (ours := settings.lines(count)) is not None:
+        if (ours := settings.header_lines(count)) is not None:
             lines = pc.binary_join_element_wise(lines, ours, "")
         rows = Rows.of(batch, settings.subject, first, connection.server_info.max_payload, lines)
         inbox = connection.new_inbox()
         replies = np.full(count, b"", object)
         replies[0], replies[-1] = f"{inbox}.{_FIRST}".encode(), f"{inbox}.{_LAST}".encode()
         frames = encode_publishes(rows.subjects, pa.array(replies, pa.binary()), rows.payloads, rows.headers)
-        data = contents(frames.buffers()[2])
+        data = buffer_bytes(frames.buffers()[2])
         sid = connection.subscribe(f"{inbox}.*")
         try:
             connection.send(data, time.monotonic() + settings.ack_timeout)
@@ -215,7 +217,7 @@ class _AtomicPublisher:
         self.report.count += count
         return ack.stream
 
-    def _await_answer(self, sid: int) -> Msg:
+    def _await_answer(self, sid: int) -> MsgFrame:
         """Return the answer to the last message, or to the first one if it is refused."""
         deadline = time.monotonic() + self._settings.ack_timeout
         while True:

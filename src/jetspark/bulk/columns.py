@@ -18,21 +18,21 @@ from numpy.typing import NDArray
 
 from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
 from jetspark.jetstream.errors import ConfigError, InvalidAckError
-from jetspark.wire.vector import FrameTable, LineTable, Run
-from jetspark.wire.vector.headers import HEADERS_TYPE, decode_headers
-from jetspark.wire.vector.words import (
+from jetspark.wire.vector import ControlLineTable, FrameRun, FrameTable
+from jetspark.wire.vector.byte_spans import (
     Bytes,
     Index,
     Words,
+    copy_padded,
     find_byte,
     gather_spans,
-    numbers,
-    numbers_of_length,
-    padded,
+    parse_numbers,
+    parse_numbers_of_length,
     sliding_words,
 )
+from jetspark.wire.vector.headers import HEADERS_TYPE, decode_headers
 
-__all__ = ["COLUMNS", "Acks", "build_batch", "read_acks", "scan_schema"]
+__all__ = ["COLUMNS", "AckMetadataColumns", "build_batch", "parse_ack_subjects", "scan_schema"]
 
 COLUMNS: Final[dict[str, pa.DataType]] = {
     "subject": pa.string(),
@@ -48,9 +48,9 @@ COLUMNS: Final[dict[str, pa.DataType]] = {
 _DOT: Final = 46
 _PREFIX: Final = np.uint64(int.from_bytes(b"$JS.ACK.", "little"))
 _INT64_MAX: Final = (1 << 63) - 1
-_KEPT_ROWS: Final = 4096  # the usual read of half a megabyte has fewer messages
+_CACHED_ROWS: Final = 4096  # the usual read of half a megabyte has fewer messages
 _FEW_ROWS: Final = 256  # short columns are fast to build, and a shared one would be pickled whole
-_KEPT_LENGTH: Final = 256
+_CACHED_LENGTH: Final = 256
 
 
 def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
@@ -87,36 +87,36 @@ class _Searched:
     """Positions of the dots before and after each number."""
 
     def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]:
-        return numbers(sliding_words(self.data), self.dots[token] + 1, self.dots[token + 1])
+        return parse_numbers(sliding_words(self.data), self.dots[token] + 1, self.dots[token + 1])
 
     def head(self, rows: int) -> _Searched:
         return _Searched(self.data, [dots[:rows] for dots in self.dots])
 
 
 @dataclass(slots=True)
-class _Regular:
+class _EvenlySpaced:
     """Numbers of a run: the distance from each to the one in the next line is the same."""
 
     data: Bytes
-    run: Run
+    run: FrameRun
 
     def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]:
         run = self.run
-        before, behind = run.dots[token - 4], run.dots[token - 3]
+        before, behind = run.dot_offsets[token - 4], run.dot_offsets[token - 3]
         end = run.start + behind
 
         def word(back: int) -> Words:
-            return np.ndarray((run.count,), "<u8", self.data.data, end - back, (run.length,))
+            return np.ndarray((run.count,), "<u8", self.data.data, end - back, (run.stride,))
 
-        return numbers_of_length(behind - before - 1, word, run.count)
+        return parse_numbers_of_length(behind - before - 1, word, run.count)
 
-    def head(self, rows: int) -> _Regular:
-        return _Regular(self.data, replace(self.run, count=rows))
+    def head(self, rows: int) -> _EvenlySpaced:
+        return _EvenlySpaced(self.data, replace(self.run, count=rows))
 
 
 @dataclass
-class Acks:
-    """The metadata in the ack subjects of deliveries. Numbers are read when first used; see `read_acks`."""
+class AckMetadataColumns:
+    """The metadata in the ack subjects of deliveries. Numbers are read when first used; see `parse_ack_subjects`."""
 
     _data: Bytes
     _starts: Index
@@ -146,9 +146,9 @@ class Acks:
         subject = bytes(self._data[int(self._starts[row]) : int(self._ends[row])])
         return parse_ack_subject(subject.decode("utf-8", "replace"))
 
-    def head(self, rows: int) -> Acks:
+    def head(self, rows: int) -> AckMetadataColumns:
         """Return the first `rows` rows."""
-        return Acks(self._data, self._starts[:rows], self._ends[:rows], self._tokens.head(rows))
+        return AckMetadataColumns(self._data, self._starts[:rows], self._ends[:rows], self._tokens.head(rows))
 
     def _numbers(self, token: int) -> NDArray[np.int64]:
         values, good = self._tokens.numbers(token)
@@ -160,7 +160,7 @@ class Acks:
         return signed
 
 
-def read_acks(lines: LineTable) -> Acks:
+def parse_ack_subjects(lines: ControlLineTable) -> AckMetadataColumns:
     """Find the tokens of the ack subjects, which are the replies of the messages.
 
     Raises
@@ -169,11 +169,13 @@ def read_acks(lines: LineTable) -> Acks:
         A reply is not an ack subject (JSA-03), or a number that is read is not valid (JSA-04) or above 2^63 - 1.
     """
     if lines.run is not None:
-        return Acks(lines.bytes, lines.reply_start, lines.reply_end, _Regular(lines.bytes, lines.run))
+        return AckMetadataColumns(
+            lines.bytes, lines.reply_start, lines.reply_end, _EvenlySpaced(lines.bytes, lines.run)
+        )
     if lines.reply_dots is not None and _is_ack(lines.reply_dots.shape[1]):
         token = _sequence_dot(lines.reply_dots.shape[1])
         dots = [lines.reply_dots[:, token + at] for at in range(4)]
-        acks = Acks(lines.bytes, lines.reply_start, lines.reply_end, _Searched(lines.bytes, dots))
+        acks = AckMetadataColumns(lines.bytes, lines.reply_start, lines.reply_end, _Searched(lines.bytes, dots))
         good = lines.words[lines.reply_start] == _PREFIX
     else:
         acks, good = _search_acks(lines)
@@ -192,9 +194,9 @@ def _sequence_dot(dots: int) -> int:
     return 6 if dots >= 10 else 4
 
 
-def _search_acks(lines: LineTable) -> tuple[Acks, NDArray[np.bool_]]:
-    """As `read_acks`, for replies of several shapes."""
-    offsets, data = padded(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))
+def _search_acks(lines: ControlLineTable) -> tuple[AckMetadataColumns, NDArray[np.bool_]]:
+    """As `parse_ack_subjects`, for replies of several shapes."""
+    offsets, data = copy_padded(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))
     starts, ends = offsets[:-1], offsets[1:]
     dots = find_byte(data, _DOT)
     first = np.searchsorted(dots, offsets)
@@ -202,18 +204,18 @@ def _search_acks(lines: LineTable) -> tuple[Acks, NDArray[np.bool_]]:
     good = (sliding_words(data)[starts] == _PREFIX) & ((count == 8) | (count >= 10))
     at = first[:-1] + np.where(count >= 10, 6, 4)
     dots = np.append(dots, np.zeros(16, np.int64))  # for rows that are not good
-    return Acks(data, starts, ends, _Searched(data, [dots[at + token] for token in range(4)])), good
+    return AckMetadataColumns(data, starts, ends, _Searched(data, [dots[at + token] for token in range(4)])), good
 
 
-def build_batch(table: FrameTable, acks: Acks, schema: pa.Schema, stream: str) -> pa.RecordBatch:
+def build_batch(table: FrameTable, acks: AckMetadataColumns, schema: pa.Schema, stream: str) -> pa.RecordBatch:
     """Return the columns of the schema for messages and their ack subjects."""
     return pa.record_batch([_column(name, table, acks, stream) for name in schema.names], schema=schema)
 
 
-def _column(name: str, table: FrameTable, acks: Acks, stream: str) -> pa.Array:
+def _column(name: str, table: FrameTable, acks: AckMetadataColumns, stream: str) -> pa.Array:
     if name == "subject":
         run = table.lines.run
-        return _text(table.lines.subjects()) if run is None else _repeated(_decoded(run.subject), run.count)
+        return _text(table.lines.subjects()) if run is None else _constant_column(_decoded(run.subject), run.count)
     if name == "data":
         return table.payloads()
     if name == "headers":
@@ -222,7 +224,7 @@ def _column(name: str, table: FrameTable, acks: Acks, stream: str) -> pa.Array:
         blocks = gather_spans(table.buffer, table.body, table.payload)
         return decode_headers(blocks, table.header_size > 0)
     if name == "stream":
-        return _repeated(stream, len(table))
+        return _constant_column(stream, len(table))
     if name == "sequence":
         return _from_numpy(acks.sequence)
     if name == "timestamp":
@@ -246,13 +248,13 @@ def _decoded(subject: bytes) -> str:
     return subject.decode("utf-8", "replace")
 
 
-def _repeated(text: str, count: int) -> pa.StringArray:
+def _constant_column(text: str, count: int) -> pa.StringArray:
     """Return a column of one text. Successive batches usually need the same column and share it."""
-    if len(text) > _KEPT_LENGTH or not _FEW_ROWS <= count <= _KEPT_ROWS:
+    if len(text) > _CACHED_LENGTH or not _FEW_ROWS <= count <= _CACHED_ROWS:
         return pa.repeat(pa.scalar(text), count)
-    return _kept(text).slice(0, count)
+    return _cached_column(text).slice(0, count)
 
 
 @lru_cache(maxsize=8)
-def _kept(text: str) -> pa.StringArray:
-    return pa.repeat(pa.scalar(text), _KEPT_ROWS)
+def _cached_column(text: str) -> pa.StringArray:
+    return pa.repeat(pa.scalar(text), _CACHED_ROWS)

@@ -39,29 +39,29 @@ from jetspark.wire.errors import (
 )
 from jetspark.wire.headers import parse_status
 from jetspark.wire.options import ConnectOptions, ServerAddress, TLSOptions
-from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session, parse_info, server_error
+from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session, parse_err, parse_info
 from jetspark.wire.vector import FrameTable, decode
 
 __all__ = ["Connection", "connect"]
 
 R = TypeVar("R")
 
-_FIRST_BUFFER: Final = 1 << 20
+_INITIAL_BUFFER_SIZE: Final = 1 << 20
 _MUX_SID: Final = 1
-_RECEIVE_BUFFER: Final = 4 << 20
-_PATIENCE: Final = 0.002  # seconds to wait for more bytes before decoding
-_COLLECTING: Final = 0.02  # most seconds from the first bytes to decoding
-_WORTH_WAKING: Final = 1 << 18  # bytes; if a fast reader wakes for less, its system calls slow down the server
+_KERNEL_BUFFER_SIZE: Final = 4 << 20
+_MORE_BYTES_TIMEOUT: Final = 0.002  # seconds to wait for more bytes before decoding
+_MAX_COLLECT_TIME: Final = 0.02  # most seconds from the first bytes to decoding
+_MAX_LOW_WATERMARK: Final = 1 << 18  # bytes; if a fast reader wakes for less, its system calls slow down the server
 
 
-def _widen(opened: socket.socket) -> None:
+def _enlarge_kernel_buffer(opened: socket.socket) -> None:
     """Enlarge the kernel's receive buffer, if allowed, for data that arrives while we decode."""
     try:
         allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
     except (OSError, ValueError):
         return
-    if allowed >= _RECEIVE_BUFFER:  # a smaller one would only disable the kernel's tuning
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+    if allowed >= _KERNEL_BUFFER_SIZE:  # a smaller one would only disable the kernel's tuning
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _KERNEL_BUFFER_SIZE)
 
 
 def _connect_failure(address: ServerAddress, error: OSError | ValueError | Error) -> Error:
@@ -109,15 +109,17 @@ class Connection:
         self.options = options
         self.interrupted = False
         self._pid = os.getpid()
-        self._buffer = np.empty(_FIRST_BUFFER, np.uint8)
+        self._buffer = np.empty(_INITIAL_BUFFER_SIZE, np.uint8)
         self._filled = 0  # bytes in the buffer
-        self._wakes_at = 1  # bytes that must have come before the kernel wakes us
+        self._low_watermark = 1  # bytes that must have come before the kernel wakes us
         self._decoded = 0  # bytes at the front of the buffer that were returned already
-        self._held: list[FrameTable] = []
-        self._lost: DisconnectedError | None = None  # raised after the data that came before the loss was returned
+        self._unread_tables: list[FrameTable] = []
+        self._deferred_error: DisconnectedError | None = (
+            None  # raised after the data that came before the loss was returned
+        )
         self._next_sid = _MUX_SID
-        self._live: set[int] = set()  # ids of the subscriptions that were not ended
-        self._requests = 0
+        self._active_sids: set[int] = set()  # ids of the subscriptions that were not ended
+        self._request_count = 0
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
         self._socket: socket.socket | None = None
         self.address: ServerAddress
@@ -143,9 +145,9 @@ class Connection:
     def close(self) -> None:
         """Close the socket. May be repeated."""
         opened, self._socket = self._socket, None
-        self._held.clear()
+        self._unread_tables.clear()
         self._filled = self._decoded = 0
-        self._lost = None
+        self._deferred_error = None
         if opened is not None:
             opened.close()
 
@@ -189,15 +191,15 @@ class Connection:
         opened = socket.create_connection((address.host, address.port), self.options.connect_timeout)
         self._socket = opened
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _widen(opened)
+        _enlarge_kernel_buffer(opened)
         self.address = address
         self._next_sid = _MUX_SID
-        self._wakes_at = 1
-        self._live.clear()
-        self._converse(address, deadline)
+        self._low_watermark = 1
+        self._active_sids.clear()
+        self._handshake(address, deadline)
         self.subscribe(f"{self._inbox}.*")
 
-    def _converse(self, address: ServerAddress, deadline: float) -> None:
+    def _handshake(self, address: ServerAddress, deadline: float) -> None:
         conversation = open_session(self.options, address)
         parser = frames.Parser()
         step = next(conversation)
@@ -205,7 +207,7 @@ class Connection:
             while True:
                 if isinstance(step, ReadLine):
                     frame = self._next_frame(parser, deadline)
-                    if isinstance(frame, frames.Msg):
+                    if isinstance(frame, frames.MsgFrame):
                         raise ProtocolError(f"{address}: a message before the connection was accepted")
                     step = conversation.send(frame)
                 elif isinstance(step, StartTLS):
@@ -226,24 +228,24 @@ class Connection:
     def _next_frame(self, parser: frames.Parser, deadline: float) -> frames.Frame:
         data = b""
         while (frame := next(parser.feed(data), None)) is None:
-            data = self._recv_some(deadline)
+            data = self._receive_bytes(deadline)
         return frame
 
-    def _recv_some(self, deadline: float) -> bytes:
-        opened = self._use(deadline)
+    def _receive_bytes(self, deadline: float) -> bytes:
+        opened = self._socket_until(deadline)
         data = opened.recv(4096)
         if not data:
             raise DisconnectedError("the server closed the connection")
         return data
 
     def _start_tls(self, address: ServerAddress, deadline: float) -> None:
-        plain = self._use(deadline)
+        plain = self._socket_until(deadline)
         tls = self.options.tls or TLSOptions()
         self._socket = tls.context().wrap_socket(plain, server_hostname=tls.server_hostname or address.host)
 
     # -- sending -------------------------------------------------------------------------------------------------
 
-    def _use(self, deadline: float) -> socket.socket:
+    def _socket_until(self, deadline: float) -> socket.socket:
         if self._socket is None or self._pid != os.getpid():
             raise ConnectionClosedError("the connection is closed")
         # A timeout of 0 would not wait at all; after the deadline, data that has come is still read.
@@ -258,7 +260,7 @@ class Connection:
         DisconnectedError
             The connection is lost, or the deadline (monotonic) passed before all was written.
         """
-        opened = self._use(deadline)
+        opened = self._socket_until(deadline)
         try:
             opened.sendall(data)
         except OSError as error:  # also a timeout: a part of a frame may be sent, so the connection is unusable
@@ -269,13 +271,13 @@ class Connection:
         """Send a SUB; return its id."""
         sid = self._next_sid
         self._next_sid += 1
-        self._live.add(sid)
+        self._active_sids.add(sid)
         self.send(frames.sub(subject.encode(), sid), time.monotonic() + self.options.connect_timeout)
         return sid
 
     def unsubscribe(self, sid: int) -> None:
         """Send an UNSUB. Messages that were sent before may still arrive."""
-        self._live.discard(sid)
+        self._active_sids.discard(sid)
         self.send(frames.unsub(sid), time.monotonic() + self.options.connect_timeout)
 
     def new_inbox(self) -> str:
@@ -294,7 +296,7 @@ class Connection:
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
-    def read(self, deadline: float, *, enough: int = 1) -> FrameTable | None:
+    def read(self, deadline: float, *, target_bytes: int = 1) -> FrameTable | None:
         """Wait for messages and decode all that have come.
 
         Parameters
@@ -317,78 +319,78 @@ class Connection:
         PermissionsViolationError, ...
             The server reported an error.
         """
-        if self._held:
-            return self._held.pop(0)
-        while self._fill(deadline, enough):
+        if self._unread_tables:
+            return self._unread_tables.pop(0)
+        while self._fill(deadline, target_bytes):
             try:
                 table = decode(pa.py_buffer(self._buffer[: self._filled].data))
             except ProtocolError as error:  # the start of the next frame is unknown
                 self.close()
                 raise ProtocolError(f"{self.address}: {error}") from error
             self._decoded = table.consumed
-            self._answer(table)
+            self._handle_controls(table)
             if len(table):
                 return table
         return None
 
-    def _fill(self, deadline: float, enough: int) -> bool:
+    def _fill(self, deadline: float, target_bytes: int) -> bool:
         """Receive until the buffer holds enough, or nothing more comes."""
         left = self._filled - self._decoded
         self._buffer[:left] = self._buffer[self._decoded : self._filled]
         self._filled, self._decoded = left, 0
-        if self._lost is not None:
-            self._fail(self._lost)
+        if self._deferred_error is not None:
+            self._close_and_raise(self._deferred_error)
         got, latest = 0, deadline
-        while got < enough and not (got and time.monotonic() >= latest):
+        while got < target_bytes and not (got and time.monotonic() >= latest):
             if self._filled == len(self._buffer):
                 if got:
                     break
-                self._grow()
+                self._enlarge_buffer()
             try:
-                count = self._collect(latest, enough - got, waited=got > 0)
+                count = self._receive_up_to(latest, target_bytes - got, waited=got > 0)
             except DisconnectedError as error:
                 if not got:
-                    self._fail(error)
-                self._lost = error
+                    self._close_and_raise(error)
+                self._deferred_error = error
                 break
             if not count:
                 break
             if not got:
-                latest = min(deadline, time.monotonic() + _COLLECTING)
+                latest = min(deadline, time.monotonic() + _MAX_COLLECT_TIME)
             got += count
         return got > 0
 
-    def _collect(self, deadline: float, wanted: int, *, waited: bool) -> int:
+    def _receive_up_to(self, deadline: float, wanted: int, *, waited: bool) -> int:
         """Receive `wanted` bytes, or fewer after a moment; wait until the deadline only for the first bytes."""
         now = time.monotonic()
         if wanted > 1 and now < deadline:
-            self._wake_at(min(wanted, _WORTH_WAKING))
-            if count := self._receive(min(deadline, now + _PATIENCE)):
+            self._set_low_watermark(min(wanted, _MAX_LOW_WATERMARK))
+            if count := self._receive(min(deadline, now + _MORE_BYTES_TIMEOUT)):
                 return count
-        self._wake_at(1)
+        self._set_low_watermark(1)
         return self._receive(now if waited else deadline)
 
-    def _wake_at(self, size: int) -> None:
+    def _set_low_watermark(self, size: int) -> None:
         """Set the number of bytes at which the kernel wakes us. Under TLS the kernel does not know the records."""
         opened = self._socket
-        if opened is None or size == self._wakes_at or isinstance(opened, ssl.SSLSocket):
+        if opened is None or size == self._low_watermark or isinstance(opened, ssl.SSLSocket):
             return
-        self._wakes_at = size
+        self._low_watermark = size
         with contextlib.suppress(OSError):  # if it cannot be set, it stays 1
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
-    def _fail(self, error: DisconnectedError) -> NoReturn:
+    def _close_and_raise(self, error: DisconnectedError) -> NoReturn:
         self.close()
         raise error
 
-    def _grow(self) -> None:
+    def _enlarge_buffer(self) -> None:
         """Enlarge the buffer for a larger message; the decoder refuses impossible sizes."""
         larger = np.empty(2 * len(self._buffer), np.uint8)
         larger[: self._filled] = self._buffer[: self._filled]
         self._buffer = larger
 
     def _receive(self, deadline: float) -> int:
-        opened = self._use(deadline)
+        opened = self._socket_until(deadline)
         try:
             count = opened.recv_into(self._buffer[self._filled :].data)
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
@@ -400,14 +402,14 @@ class Connection:
         self._filled += count
         return count
 
-    def _answer(self, table: FrameTable) -> None:
+    def _handle_controls(self, table: FrameTable) -> None:
         for _, frame in table.controls:
             if isinstance(frame, frames.Ping):
                 self.send(frames.PONG, time.monotonic() + self.options.connect_timeout)
             elif isinstance(frame, frames.Info):
                 self.server_info = parse_info(frame)
             elif isinstance(frame, frames.Err):
-                raise server_error(frame.text, str(self.address))
+                raise parse_err(frame.text, str(self.address))
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -419,7 +421,7 @@ class Connection:
         request
             The request; see `jetspark.jetstream.api`.
         timeout
-            Seconds for the whole call. In that time, refusals that pass by themselves (`Request.retry_pause`) are
+            Seconds for the whole call. In that time, refusals that pass by themselves (`Request.retry_delay`) are
             retried.
         prefix
             Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
@@ -439,9 +441,9 @@ class Connection:
         refused: APIError | None = None
         while True:
             tries += 1
-            message = self.exchange(subject, payload, left)
+            message = self.request_message(subject, payload, left)
             if message is None:
-                if refused is not None and request.repeatable:
+                if refused is not None and request.idempotent:
                     try:
                         raise refused  # the server has answered once, but not again in the remaining time
                     finally:
@@ -453,33 +455,33 @@ class Connection:
             try:
                 return request.read(message.payload)
             except APIError as error:
-                pause = request.retry_pause(error, tries)
+                pause = request.retry_delay(error, tries)
                 if pause is None or (left := deadline - time.monotonic() - pause) <= 0:
                     raise
                 refused = error.with_traceback(None)  # the traceback would hold this frame
             time.sleep(pause)  # nothing reports that the cause has passed
 
-    def exchange(self, subject: str, payload: bytes, timeout: float) -> frames.Msg | None:
+    def request_message(self, subject: str, payload: bytes, timeout: float) -> frames.MsgFrame | None:
         """Send one message and wait for its answer; return None if there is none in `timeout` seconds."""
-        self._requests += 1
-        reply = f"{self._inbox}.{self._requests}".encode()
+        self._request_count += 1
+        reply = f"{self._inbox}.{self._request_count}".encode()
         deadline = time.monotonic() + timeout
         self.send(frames.pub(subject.encode(), payload, reply=reply), deadline)
         return self._await_reply(reply, deadline)
 
-    def post(self, request: Request[R], *, prefix: str = API_PREFIX) -> None:
+    def request_nowait(self, request: Request[R], *, prefix: str = API_PREFIX) -> None:
         """Send a request without waiting for the reply."""
-        self._requests += 1
-        self.publish(request.subject(prefix), request.payload(), reply=f"{self._inbox}.{self._requests}")
+        self._request_count += 1
+        self.publish(request.subject(prefix), request.payload(), reply=f"{self._inbox}.{self._request_count}")
 
     def publish(self, subject: str, payload: bytes, *, reply: str = "") -> None:
         """Send one small message at once; the caller must check subject and size."""
         deadline = time.monotonic() + self.options.connect_timeout
         self.send(frames.pub(subject.encode(), payload, reply=reply.encode()), deadline)
 
-    def _await_reply(self, reply: bytes, deadline: float) -> frames.Msg | None:
+    def _await_reply(self, reply: bytes, deadline: float) -> frames.MsgFrame | None:
         """Wait for the message on a reply subject; messages of other subscriptions are kept for `read`."""
-        held, self._held = self._held, []
+        held, self._unread_tables = self._unread_tables, []
         try:
             while (table := self.read(deadline)) is not None:
                 ours = table.lines.sid == _MUX_SID
@@ -489,11 +491,11 @@ class Connection:
                     if message.subject == reply:
                         found = message
                 if not ours.all():
-                    others = ~ours & np.isin(table.lines.sid, list(self._live))  # the others have ended
+                    others = ~ours & np.isin(table.lines.sid, list(self._active_sids))  # the others have ended
                     if others.any():
-                        held.append(table.select(others).copied())
+                        held.append(table.select(others).copy())
                 if found is not None:
                     return found
             return None
         finally:
-            self._held = held
+            self._unread_tables = held

@@ -1,6 +1,6 @@
 """Fetch from a consumer into Arrow record batches, and acknowledge all of them at once.
 
-The pull uses the same engine as the APIs for single messages (`jetspark.flow.pull`); only the messages are columns.
+The pull uses the same engine as the APIs for single messages (`jetspark.engine.pull`); only the messages are columns.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Final, Unpack
 import numpy as np
 import pyarrow as pa
 
-from jetspark.bulk.columns import read_acks, scan_schema
+from jetspark.bulk.columns import parse_ack_subjects, scan_schema
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.consumer import ENOUGH, ConsumerRun
-from jetspark.bulk.reading import RecordBatches
-from jetspark.flow.pull import End, PriorityFields, PullEngine, SendPull, fetch_options
+from jetspark.bulk.consumer_source import TARGET_BYTES, ConsumerMessages
+from jetspark.bulk.record_batch_iterator import RecordBatchIterator
+from jetspark.engine.pull import End, PriorityFields, PullEngine, SendPull, fetch_options
 from jetspark.jetstream import AckPolicy
 from jetspark.jetstream.ack import ACK
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import DisconnectedError, NoRespondersError, RequestTimeoutError
 from jetspark.jetstream.header_names import PIN_ID
 from jetspark.jetstream.names import API_PREFIX
-from jetspark.wire.headers import parse, parse_status
+from jetspark.wire.headers import parse_header_block, parse_status
 from jetspark.wire.vector import FrameTable
+from jetspark.wire.vector.byte_spans import buffer_bytes, gather_spans
 from jetspark.wire.vector.encoder import encode_publishes
-from jetspark.wire.vector.words import contents, gather_spans
 
-__all__ = ["Fetch", "fetch"]
+__all__ = ["ConsumerFetch", "fetch"]
 
-_FAR: Final = 3600.0
+_MAX_WAIT: Final = 3600.0
 
 
 def fetch(
@@ -48,7 +48,7 @@ def fetch(
     timeout: float = 5.0,
     prefix: str = API_PREFIX,
     **priority: Unpack[PriorityFields],
-) -> Fetch:
+) -> ConsumerFetch:
     """Fetch messages from a pull consumer as Arrow record batches (ADR-37, FET-01 to FET-09).
 
     Parameters
@@ -72,7 +72,7 @@ def fetch(
     prefix
         Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
     group, min_pending, min_ack_pending, priority
-        Priority group, and the priority within it; see `jetspark.flow.pull.Priority`.
+        Priority group, and the priority within it; see `jetspark.engine.pull.Priority`.
 
     Returns
     -------
@@ -95,10 +95,10 @@ def fetch(
         **priority,
     )
     engine = PullEngine(stream, consumer, options)
-    return Fetch(connection, stream, consumer, engine, scan_schema(columns), timeout, prefix)
+    return ConsumerFetch(connection, stream, consumer, engine, scan_schema(columns), timeout, prefix)
 
 
-class Fetch(RecordBatches):
+class ConsumerFetch(RecordBatchIterator):
     """Iterator of record batches; see `fetch`. Messages that are not acknowledged come again after `ack_wait`.
 
     Attributes
@@ -126,8 +126,8 @@ class Fetch(RecordBatches):
         self._prefix = prefix
         self._inbox = connection.new_inbox()
         self._sid = 0
-        self._to_ack: list[pa.BinaryArray] = []
-        self._policy: AckPolicy | None = None
+        self._unacked_subjects: list[pa.BinaryArray] = []
+        self._cached_ack_policy: AckPolicy | None = None
         self._batches = self._run()
 
     def ack(self) -> None:
@@ -142,26 +142,26 @@ class Fetch(RecordBatches):
         ConsumerNotFoundError, NoRespondersError
             The consumer does not exist any more.
         """
-        if not self._to_ack:
+        if not self._unacked_subjects:
             return
-        subjects = pa.concat_arrays(self._to_ack)
+        subjects = pa.concat_arrays(self._unacked_subjects)
         policy = self._ack_policy()
         if policy is not AckPolicy.NONE:
             if policy is AckPolicy.EXPLICIT and len(subjects) > 1:
                 self._send_acks(subjects[:-1])
             # The server processes acknowledgements in order, so the answer to the last one is valid for all.
             self._ack_last(subjects[-1].as_py().decode(), len(subjects))
-        self._to_ack.clear()
+        self._unacked_subjects.clear()
 
     def _ack_policy(self) -> AckPolicy:
-        if self._policy is None:
+        if self._cached_ack_policy is None:
             request = ConsumerInfoRequest(self._stream, self._consumer)
             info = self._connection.request(request, timeout=self._timeout, prefix=self._prefix)
-            self._policy = info.config.ack_policy or AckPolicy.NONE
-        return self._policy
+            self._cached_ack_policy = info.config.ack_policy or AckPolicy.NONE
+        return self._cached_ack_policy
 
     def _ack_last(self, subject: str, count: int) -> None:
-        answer = self._connection.exchange(subject, ACK, self._timeout)
+        answer = self._connection.request_message(subject, ACK, self._timeout)
         where = f"consumer {self._consumer!r} of stream {self._stream!r}"
         if answer is None:
             raise RequestTimeoutError(
@@ -173,7 +173,7 @@ class Fetch(RecordBatches):
     def _send_acks(self, subjects: pa.BinaryArray) -> None:
         count = len(subjects)
         frames = encode_publishes(subjects, pa.repeat(pa.scalar(b""), count), pa.repeat(pa.scalar(ACK), count))
-        self._connection.send(contents(frames.buffers()[2]), time.monotonic() + self._timeout)
+        self._connection.send(buffer_bytes(frames.buffers()[2]), time.monotonic() + self._timeout)
 
     # -- the pull ------------------------------------------------------------------------------------------------
 
@@ -182,24 +182,24 @@ class Fetch(RecordBatches):
         self._sid = self._connection.subscribe(f"{self._inbox}.*")
         try:
             engine.start(time.monotonic())
-            while not self._act():
+            while not self._perform():
                 deadline = engine.deadline
-                table = self._connection.read(deadline or time.monotonic() + _FAR, enough=ENOUGH)
+                table = self._connection.read(deadline or time.monotonic() + _MAX_WAIT, target_bytes=TARGET_BYTES)
                 if table is None:
                     engine.tick(time.monotonic())
                     continue
-                run = self._sort(table)
+                run = self._process_table(table)
                 if run is not None:
                     self.received += len(run.table)
-                    yield run.batch(self.schema)
+                    yield run.to_record_batch(self.schema)
         finally:
             if not self._connection.closed:
                 with suppress(DisconnectedError):
                     self._connection.unsubscribe(self._sid)
 
-    def _act(self) -> bool:
+    def _perform(self) -> bool:
         """Perform the engine's actions; return whether it has ended."""
-        for action in self._engine.take():
+        for action in self._engine.poll_actions():
             if isinstance(action, SendPull):
                 self._connection.publish(
                     action.request.subject(self._prefix),
@@ -212,7 +212,7 @@ class Fetch(RecordBatches):
                 return True
         return False
 
-    def _sort(self, table: FrameTable) -> ConsumerRun | None:
+    def _process_table(self, table: FrameTable) -> ConsumerMessages | None:
         """Pass the received messages to the engine: first the data, then the statuses; return the data."""
         lines, now = table.lines, time.monotonic()
         ours = lines.sid == self._sid
@@ -220,7 +220,7 @@ class Fetch(RecordBatches):
         run = None
         if data.any():
             chosen = table if data.all() else table.select(data)
-            run = ConsumerRun(chosen, read_acks(chosen.lines), self._stream)
+            run = ConsumerMessages(chosen, parse_ack_subjects(chosen.lines), self._stream)
             self._deliver(chosen, now)
         for row in np.flatnonzero(ours & ~data):
             message = table.message(int(row))
@@ -235,9 +235,9 @@ class Fetch(RecordBatches):
         texts = (lines.subject_end - lines.subject_start) + (lines.reply_end - lines.reply_start)
         size = int((texts + table.end - table.body).sum())  # SIZ-01
         if table.header_size.any():
-            pin_id = parse(table.message(0).header).get(PIN_ID)
+            pin_id = parse_header_block(table.message(0).header).get(PIN_ID)
             if pin_id is not None:
                 self._engine.pinned(pin_id)
         self._engine.delivered(now, len(table), size)
-        self._engine.handed_out(now, len(table), size)
-        self._to_ack.append(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))
+        self._engine.consumed(now, len(table), size)
+        self._unacked_subjects.append(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))

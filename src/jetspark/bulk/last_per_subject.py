@@ -25,16 +25,16 @@ import pyarrow as pa
 
 from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.consumer import RangeConsumer, consumer_config
-from jetspark.bulk.direct import ask, chained, check_direct
-from jetspark.bulk.direct_replies import DirectRun
-from jetspark.bulk.leader import is_replicated, next_from
-from jetspark.bulk.patience import Patience, patiently
-from jetspark.bulk.source import ReadBy, Run, ScanLimits, Target
-from jetspark.flow.ranges import InterruptedReadError, RangeProgress, is_passing
+from jetspark.bulk.consumer_source import ConsumerSource, consumer_config
+from jetspark.bulk.direct_get_replies import DirectMessages
+from jetspark.bulk.direct_get_source import chain_length, check_direct, request_many
+from jetspark.bulk.leader_queries import has_replicas, next_matching_sequence
+from jetspark.bulk.range_source import DecodedMessages, ReadLimits, ReadMethod, ReadTarget
+from jetspark.bulk.retry import RetryTimer, request_with_retry
+from jetspark.engine.ranges import InterruptedReadError, RangeProgress, can_continue_read
 from jetspark.jetstream import ConsumerConfig, DeliverPolicy, RetentionPolicy, StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest, StreamSubjectsRequest, all_subjects
-from jetspark.jetstream.direct import DirectEnd, DirectMultiLastRequest
+from jetspark.jetstream.direct_get import DirectBatchEnd, DirectMultiLastRequest
 from jetspark.jetstream.errors import Error, RequestTimeoutError
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
 
@@ -42,7 +42,7 @@ __all__ = ["Snapshot", "last_per_subject"]
 
 _EVERYTHING: Final = ">"
 _NO_END: Final = 1 << 62
-_MOST_SUBJECTS: Final = 1024
+_MAX_SUBJECTS: Final = 1024
 """Most subjects of a `multi_last`; the server refuses more (413)."""
 
 
@@ -75,7 +75,7 @@ def last_per_subject(
     timeout: float = 5.0,
     retry_timeout: float = 30.0,
     prefix: str = API_PREFIX,
-    read_by: ReadBy | str = ReadBy.AUTO,
+    read_method: ReadMethod | str = ReadMethod.AUTO,
 ) -> Snapshot:
     """Read the last message of every subject (DIR-08, DIR-09).
 
@@ -100,7 +100,7 @@ def last_per_subject(
         Seconds to keep trying if the server goes away, or if others write faster than we can read.
     prefix
         Prefix of the API's subjects.
-    read_by
+    read_method
         `consumer`, `direct` (`multi_last`; the stream must set `allow_direct`), or `auto`: direct get on streams with
         retention `workqueue` or `interest`, a consumer on others.
 
@@ -116,36 +116,36 @@ def last_per_subject(
     check_stream_name(stream)
     for subject in subjects:
         check_filter_subject(subject)
-    limits = ScanLimits(0, 0, max_bytes_in_flight, timeout, retry_timeout)
-    target = Target(connection, stream, tuple(subjects), prefix, limits)
+    limits = ReadLimits(0, 0, max_bytes_in_flight, timeout, retry_timeout)
+    target = ReadTarget(connection, stream, tuple(subjects), prefix, limits)
     schema = scan_schema(columns)
     whole = scan_schema([*schema.names, *({"subject", "sequence"} - set(schema.names))])
-    way = ReadBy(read_by)
-    patience = Patience(retry_timeout)
-    info = patiently(connection, lambda: _stream_info(target), retry_timeout)
+    method = ReadMethod(read_method)
+    retry = RetryTimer(retry_timeout)
+    info = request_with_retry(connection, lambda: _stream_info(target), retry_timeout)
     while True:
         try:
-            if patience.tries:
+            if retry.retries:
                 if connection.closed:
                     connection.reconnect()
                 info = _stream_info(target)
-            table, sequence = _read(target, info, way, whole)
+            table, sequence = _read(target, info, method, whole)
         except Error as error:
-            if not (is_passing(error) and patience.wait()):
+            if not (can_continue_read(error) and retry.wait()):
                 raise
         else:
             return Snapshot(_last_of_each(table).select(schema.names), sequence, info.created)
 
 
-def _stream_info(target: Target) -> StreamInfo:
+def _stream_info(target: ReadTarget) -> StreamInfo:
     request = StreamInfoRequest(target.stream)
     return target.connection.request(request, timeout=target.limits.timeout, prefix=target.prefix)
 
 
-def _read(target: Target, info: StreamInfo, way: ReadBy, schema: pa.Schema) -> tuple[pa.Table, int]:
+def _read(target: ReadTarget, info: StreamInfo, method: ReadMethod, schema: pa.Schema) -> tuple[pa.Table, int]:
     """Return rows in sequence order, with possible repeats of a subject, and the stream's last sequence."""
     kept = info.config.retention in {None, RetentionPolicy.LIMITS}
-    if way is ReadBy.DIRECT or (way is ReadBy.AUTO and not kept):
+    if method is ReadMethod.DIRECT or (method is ReadMethod.AUTO and not kept):
         check_direct(info.config, target.subjects)
         table, head = _DirectSnapshot(target, schema).read(info.state.last_seq), info.state.last_seq
         last = table.column("sequence")[-1].as_py() if len(table) else 0
@@ -172,7 +172,7 @@ def _last_of_each(table: pa.Table) -> pa.Table:
 # -- by a consumer ---------------------------------------------------------------------------------------------------
 
 
-class _LastPerSubjectConsumer(RangeConsumer):
+class _LastPerSubjectSource(ConsumerSource):
     def _config(self, progress: RangeProgress) -> ConsumerConfig:  # noqa: ARG002 - it has no start
         config = consumer_config(self.name, self._target.subjects or (_EVERYTHING,))
         config.description = "reads the last message of every subject once"
@@ -180,9 +180,9 @@ class _LastPerSubjectConsumer(RangeConsumer):
         return config
 
 
-def _read_by_consumer(target: Target, info: StreamInfo, schema: pa.Schema) -> tuple[pa.Table, int]:
+def _read_by_consumer(target: ReadTarget, info: StreamInfo, schema: pa.Schema) -> tuple[pa.Table, int]:
     message_bytes = info.state.bytes // max(info.state.messages, 1)
-    source = _LastPerSubjectConsumer(target, message_bytes=message_bytes, careful=False)
+    source = _LastPerSubjectSource(target, message_bytes=message_bytes, server_counts_bytes=False)
     progress = RangeProgress(1, _NO_END)
     batches: list[pa.RecordBatch] = []
     try:
@@ -192,8 +192,8 @@ def _read_by_consumer(target: Target, info: StreamInfo, schema: pa.Schema) -> tu
         if keeps_all:
             progress.end = head + 1
         deadline: float | None = None
-        for run in source.deliveries(progress):
-            batches.append(_until(run, progress.end, schema))
+        for run in source.read_messages(progress):
+            batches.append(_batch_until(run, progress.end, schema))
             if progress.next_sequence > head and not progress.done:
                 deadline = deadline or time.monotonic() + max(target.limits.retry_timeout, target.limits.timeout)
                 if time.monotonic() > deadline:
@@ -208,25 +208,25 @@ def _read_by_consumer(target: Target, info: StreamInfo, schema: pa.Schema) -> tu
     return pa.Table.from_batches(batches, schema), head if keeps_all else max(head, progress.next_sequence - 1)
 
 
-def _check_end(target: Target, info: StreamInfo, sequence: int, head: int) -> None:
+def _check_end(target: ReadTarget, info: StreamInfo, sequence: int, head: int) -> None:
     """Check that the server that answered had all messages up to `head`; raise if not."""
-    if is_replicated(info) and sequence <= head:
-        following = next_from(target, sequence)
+    if has_replicas(info) and sequence <= head:
+        following = next_matching_sequence(target, sequence)
         if following is not None and following <= head:
             raise InterruptedReadError(
                 f"stream {target.stream!r}: the server that answered does not know of sequence {following} yet"
             )
 
 
-def _until(run: Run, end: int, schema: pa.Schema) -> pa.RecordBatch:
-    return run.batch(schema).slice(0, int(np.searchsorted(run.sequence, end)))
+def _batch_until(run: DecodedMessages, end: int, schema: pa.Schema) -> pa.RecordBatch:
+    return run.to_record_batch(schema).slice(0, int(np.searchsorted(run.sequence, end)))
 
 
 # -- by direct get ---------------------------------------------------------------------------------------------------
 
 
 class _DirectSnapshot:
-    def __init__(self, target: Target, schema: pa.Schema) -> None:
+    def __init__(self, target: ReadTarget, schema: pa.Schema) -> None:
         self._target = target
         self._schema = schema
         self._where = f"direct get from stream {target.stream!r}"
@@ -245,12 +245,12 @@ class _DirectSnapshot:
         self._sid = connection.subscribe(self._inbox)
         batches: list[pa.RecordBatch] = []
         try:
-            for at in range(0, len(subjects), _MOST_SUBJECTS):
-                some = tuple(subjects[at : at + _MOST_SUBJECTS])
+            for at in range(0, len(subjects), _MAX_SUBJECTS):
+                some = tuple(subjects[at : at + _MAX_SUBJECTS])
                 found = list(self._last(DirectMultiLastRequest(self._target.stream, some, up_to_seq=up_to)))
                 batches += found
                 missing = set(some).difference(*(batch.column("subject").to_pylist() for batch in found))
-                self._check_gone(missing, up_to)
+                self._check_missing(missing, up_to)
         finally:
             if not connection.closed:
                 connection.unsubscribe(self._sid)
@@ -274,23 +274,23 @@ class _DirectSnapshot:
     def _last(self, request: DirectMultiLastRequest | None) -> Iterator[pa.RecordBatch]:
         """Yield all pages of a request."""
         while request is not None:
-            page, request = replace(request, max_bytes=self._target.limits.in_flight), None
+            page, request = replace(request, max_bytes=self._target.limits.max_bytes_in_flight), None
             last = 0
-            for reply in ask(self._target, page, self._inbox, self._sid, self._where):
-                if isinstance(reply, DirectRun):
-                    if chained(reply, last) < len(reply):
+            for reply in request_many(self._target, page, self._inbox, self._sid, self._where):
+                if isinstance(reply, DirectMessages):
+                    if chain_length(reply, last) < len(reply):
                         raise InterruptedReadError(f"{self._where}: a message behind sequence {last} is missing")
                     last = int(reply.sequence[-1])
-                    yield reply.batch(self._schema)
+                    yield reply.to_record_batch(self._schema)
                 else:
                     self._check_end(reply, last)
-                    request = page.following(reply)
+                    request = page.next_request(reply)
 
-    def _check_end(self, end: DirectEnd, last: int) -> None:
+    def _check_end(self, end: DirectBatchEnd, last: int) -> None:
         if (end.found and end.last_sequence != last) or (not end.found and last):
             raise InterruptedReadError(f"{self._where}: cut off behind sequence {last}")
 
-    def _check_gone(self, missing: set[str], up_to: int) -> None:
+    def _check_missing(self, missing: set[str], up_to: int) -> None:
         """Check subjects without a message up to the sequence: a new message may have removed their last one."""
         if not missing:
             return

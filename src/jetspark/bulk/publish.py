@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from typing import Final
 
+from jetspark.bulk.ack_window import MAX_PENDING
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.publisher import Publisher
-from jetspark.bulk.publishing import Batches, BulkSettings, PublishReport, record_batches
-from jetspark.bulk.window import MOST_PENDING
+from jetspark.bulk.publish_report import BulkPublishOptions, PublishReport, RecordBatchInput, record_batches
+from jetspark.bulk.retrying_publisher import RetryingPublisher
 from jetspark.jetstream.errors import BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError
 
 __all__ = ["publish"]
 
-_OURS: Final = (BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError)
+_ROW_ERRORS: Final = (BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError)
 
 
 def publish(
     connection: Connection,
-    batches: Batches,
+    batches: RecordBatchInput,
     *,
     subject: str | None = None,
     max_pending: int | None = None,
@@ -67,15 +67,17 @@ def publish(
     PublishTimeoutError, DisconnectedError
         Whether the rows in flight are stored is not known; publish them again with the same `msg_id`.
     """
-    if max_pending is not None and not 1 <= max_pending <= MOST_PENDING:
-        raise ConfigError(f"max_pending must be between 1 and {MOST_PENDING}, not {max_pending}")
-    settings = BulkSettings(subject, max_pending, max_bytes_in_flight, ack_timeout, expected_stream, retry_timeout)
-    publisher = Publisher(connection, settings)
+    if max_pending is not None and not 1 <= max_pending <= MAX_PENDING:
+        raise ConfigError(f"max_pending must be between 1 and {MAX_PENDING}, not {max_pending}")
+    settings = BulkPublishOptions(
+        subject, max_pending, max_bytes_in_flight, ack_timeout, expected_stream, retry_timeout
+    )
+    publisher = RetryingPublisher(connection, settings)
     try:
         for batch in record_batches(batches):
             try:
                 publisher.publish(batch)
-            except _OURS:
+            except _ROW_ERRORS:
                 publisher.finish()  # settle the earlier rows before the caller gets the error
                 raise
         publisher.finish()

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from jetspark.jetstream.errors import BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError
 from jetspark.jetstream.header_names import MSG_ID
 from jetspark.jetstream.names import check_publish_subject
-from jetspark.wire.vector.encoder import frame_bytes_bound
+from jetspark.wire.vector.encoder import max_frame_sizes
 from jetspark.wire.vector.headers import encode_headers
 
 __all__ = ["Rows", "check_schema"]
@@ -82,7 +82,12 @@ class Rows:
 
     @classmethod
     def of(
-        cls, batch: pa.RecordBatch, subject: str | None, first: int, max_payload: int, lines: pa.Array | None = None
+        cls,
+        batch: pa.RecordBatch,
+        subject: str | None,
+        first: int,
+        max_payload: int,
+        header_lines: pa.Array | None = None,
     ) -> Rows:
         """Check all rows of a record batch; `lines` are header lines of the library, string (n,).
 
@@ -101,7 +106,7 @@ class Rows:
         ids = batch.column("msg_id") if "msg_id" in batch.schema.names else None
         maps = batch.column("headers") if "headers" in batch.schema.names else None
         try:
-            headers = encode_headers(maps, ids, lines)
+            headers = encode_headers(maps, ids, header_lines)
         except BadHeadersError as error:
             row = error.row or 0
             raise BadHeadersError(
@@ -111,7 +116,7 @@ class Rows:
         rows._check_sizes(batch, max_payload)
         return rows
 
-    def have_ids(self) -> bool:
+    def all_have_ids(self) -> bool:
         """Whether every row has a message id, by which the stream detects repeats."""
         if self.headers is None:
             return not len(self)
@@ -143,7 +148,7 @@ class Rows:
 
     def chunks(self, max_rows: int, max_bytes: int, reply_length: int) -> Iterator[Rows]:
         """Yield runs of rows whose frames stay within the limits; a single row may be larger."""
-        bound = np.cumsum(np.asarray(frame_bytes_bound(self.subjects, self.payloads, reply_length, self.headers)))
+        bound = np.cumsum(np.asarray(max_frame_sizes(self.subjects, self.payloads, reply_length, self.headers)))
         at = 0
         while at < len(self):
             before = int(bound[at - 1]) if at else 0

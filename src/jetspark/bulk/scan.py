@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.consumer import RangeConsumer, forget, look
-from jetspark.bulk.direct import DirectSource, check_direct
-from jetspark.bulk.leader import first_at, is_replicated, next_from
-from jetspark.bulk.patience import Patience, may_answer_later
-from jetspark.bulk.reading import RecordBatches
-from jetspark.bulk.source import RangeSource, ReadBy, Run, ScanLimits, Target
-from jetspark.flow.ranges import InterruptedReadError, RangeProgress, is_passing
+from jetspark.bulk.consumer_source import ConsumerSource, delete_consumer_nowait, probe_consumer
+from jetspark.bulk.direct_get_source import DirectGetSource, check_direct
+from jetspark.bulk.leader_queries import has_replicas, leader_first_sequence_at, next_matching_sequence
+from jetspark.bulk.range_source import DecodedMessages, RangeSource, ReadLimits, ReadMethod, ReadTarget
+from jetspark.bulk.record_batch_iterator import RecordBatchIterator
+from jetspark.bulk.retry import RetryTimer, is_retryable
+from jetspark.engine.ranges import InterruptedReadError, RangeProgress, can_continue_read
 from jetspark.jetstream import RetentionPolicy, StreamInfo, Timestamp
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import (
@@ -61,7 +61,7 @@ class ScanReport:
         Bytes that these messages took on the wire.
     first_sequence, last_sequence
         Of the returned messages; None if there are none.
-    read_by
+    read_method
         How the range is read; `AUTO` until that is decided.
     restarts
         How often reading continued after an interruption.
@@ -80,7 +80,7 @@ class ScanReport:
     bytes: int = 0
     first_sequence: int | None = None
     last_sequence: int | None = None
-    read_by: ReadBy = ReadBy.AUTO
+    read_method: ReadMethod = ReadMethod.AUTO
     restarts: int = 0
     complete: bool = False
 
@@ -106,7 +106,7 @@ def scan(
     timeout: float = 5.0,
     retry_timeout: float = 30.0,
     prefix: str = API_PREFIX,
-    read_by: ReadBy | str = ReadBy.AUTO,
+    read_method: ReadMethod | str = ReadMethod.AUTO,
 ) -> Scan:
     """Read a range of a stream as Arrow record batches.
 
@@ -136,7 +136,7 @@ def scan(
         Seconds to keep trying if nothing can be read any more; 0 raises at once.
     prefix
         Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
-    read_by
+    read_method
         `consumer`, `direct` (batched direct get, ADR-31; needs server 2.11 and a stream with `allow_direct`), or
         `auto`: direct get on streams with retention `workqueue` or `interest`, where another consumer is refused or
         changes which messages are kept, and a consumer on all others.
@@ -167,16 +167,16 @@ def scan(
         if value < 1:
             raise ConfigError(f"{name} must be positive, not {value}")
     bounds = _Bounds(start_sequence, _ns(start_time), end_sequence, _ns(end_time))
-    limits = ScanLimits(max_batch_rows, max_batch_bytes, max_bytes_in_flight, timeout, retry_timeout)
+    limits = ReadLimits(max_batch_rows, max_batch_bytes, max_bytes_in_flight, timeout, retry_timeout)
     try:
-        way = ReadBy(read_by)
+        method = ReadMethod(read_method)
     except ValueError:
-        known = ", ".join(each.value for each in ReadBy)
-        raise ConfigError(f"read_by must be one of {known}, not {read_by!r}") from None
+        known = ", ".join(each.value for each in ReadMethod)
+        raise ConfigError(f"read_method must be one of {known}, not {read_method!r}") from None
     check_stream_name(stream)
     for subject in subjects:
         check_filter_subject(subject)
-    return Scan(Target(connection, stream, tuple(subjects), prefix, limits), bounds, scan_schema(columns), way)
+    return Scan(ReadTarget(connection, stream, tuple(subjects), prefix, limits), bounds, scan_schema(columns), method)
 
 
 def first_sequence_at(
@@ -186,7 +186,7 @@ def first_sequence_at(
     *,
     timeout: float = 5.0,
     prefix: str = API_PREFIX,
-    read_by: ReadBy | str = ReadBy.AUTO,
+    read_method: ReadMethod | str = ReadMethod.AUTO,
 ) -> int:
     """Return the first sequence that was stored at or after a time; the last sequence plus one if there is none.
 
@@ -194,32 +194,32 @@ def first_sequence_at(
     ----------
     when
         `datetime`, or nanoseconds since 1970 UTC.
-    read_by
+    read_method
         How to search, see `scan`; `direct` requests the message itself.
     """
-    target = Target(connection, stream, (), prefix, ScanLimits(1, 1, 1, timeout, 0))
+    target = ReadTarget(connection, stream, (), prefix, ReadLimits(1, 1, 1, timeout, 0))
     info = connection.request(StreamInfoRequest(stream), timeout=timeout, prefix=prefix)
-    return _sequence_at(target, info, _way(info, ReadBy(read_by)), _ns(when) or 0)
+    return _sequence_at(target, info, _choose_method(info, ReadMethod(read_method)), _ns(when) or 0)
 
 
-def _sequence_at(target: Target, info: StreamInfo, way: ReadBy, ns: int) -> int:
+def _sequence_at(target: ReadTarget, info: StreamInfo, method: ReadMethod, ns: int) -> int:
     ns = max(ns, 0)
     if ns >= 1 << 63:  # after the year 2262, which the server cannot represent in nanoseconds either
         found = None
-    elif way is ReadBy.DIRECT or is_replicated(info):
-        found = first_at(target, ns)
+    elif method is ReadMethod.DIRECT or has_replicas(info):
+        found = leader_first_sequence_at(target, ns)
     else:
         # Without filters: a bound is a position in the stream.
-        consumer = look(replace(target, subjects=()), opt_start_time=Timestamp.from_ns(ns))
+        consumer = probe_consumer(replace(target, subjects=()), opt_start_time=Timestamp.from_ns(ns))
         found = consumer.delivered.stream_seq + 1 if consumer.num_pending else None
     return info.state.last_seq + 1 if found is None else found
 
 
-def _way(info: StreamInfo, way: ReadBy) -> ReadBy:
+def _choose_method(info: StreamInfo, method: ReadMethod) -> ReadMethod:
     """Return the way in which a stream is read."""
-    if way is not ReadBy.AUTO:
-        return way
-    return ReadBy.CONSUMER if info.config.retention in {None, RetentionPolicy.LIMITS} else ReadBy.DIRECT
+    if method is not ReadMethod.AUTO:
+        return method
+    return ReadMethod.CONSUMER if info.config.retention in {None, RetentionPolicy.LIMITS} else ReadMethod.DIRECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ def _ns(when: datetime | int | None) -> int | None:
     return time_ns(when) if isinstance(when, datetime) else when
 
 
-class Scan(RecordBatches):
+class Scan(RecordBatchIterator):
     """Iterator of record batches; see `scan`. The end or `close` deletes the consumer; the connection stays open.
 
     Attributes
@@ -243,9 +243,9 @@ class Scan(RecordBatches):
         Counts of expected messages and of messages read so far.
     """
 
-    def __init__(self, target: Target, bounds: _Bounds, schema: pa.Schema, way: ReadBy) -> None:
+    def __init__(self, target: ReadTarget, bounds: _Bounds, schema: pa.Schema, method: ReadMethod) -> None:
         self._schema = schema
-        self.report = ScanReport(target.stream, read_by=way)
+        self.report = ScanReport(target.stream, read_method=method)
         self._target = target
         self._connection = target.connection
         self._stream = target.stream
@@ -253,8 +253,8 @@ class Scan(RecordBatches):
         self._limits = target.limits
         self._message_bytes = 0
         self._source: RangeSource | None = None
-        self._abandoned: list[str] = []  # consumers left by a lost connection
-        self._looked_again = False
+        self._orphaned_consumers: list[str] = []  # consumers left by a lost connection
+        self._rechecked = False
         self._replicated = False
         self._batches = self._run()
 
@@ -263,58 +263,58 @@ class Scan(RecordBatches):
     def _run(self) -> Generator[pa.RecordBatch]:
         self._check_open()
         progress: RangeProgress | None = None
-        patience = Patience(self._limits.retry_timeout)
+        retry = RetryTimer(self._limits.retry_timeout)
         try:
             while progress is None or not progress.done:
                 try:
                     if self._connection.closed:
                         self._connection.reconnect()
                     if progress is None:
-                        progress = self._plan()
+                        progress = self._plan_range()
                         continue
-                    if patience.tries:
-                        self._check_same()
-                    for run in self._open_source(progress).deliveries(progress):
-                        patience.reset()
+                    if retry.retries:
+                        self._check_same_stream()
+                    for run in self._open_source(progress).read_messages(progress):
+                        retry.reset()
                         yield from self._batches_of(run, progress.end)
-                    self._drop_source()
-                    if self.report.read_by is ReadBy.DIRECT:
-                        self._check_same()  # direct get does not notice another stream of that name
-                    self._look_again(progress)
+                    self._close_source()
+                    if self.report.read_method is ReadMethod.DIRECT:
+                        self._check_same_stream()  # direct get does not notice another stream of that name
+                    self._recheck_missing(progress)
                     self._check_end(progress)
                 except Error as error:
-                    self._drop_source()
+                    self._close_source()
                     known = progress is not None
-                    passing = is_passing(error) if known else may_answer_later(self._connection, error)
+                    passing = can_continue_read(error) if known else is_retryable(self._connection, error)
                     passing = passing and not self._connection.interrupted
                     doubtful = self._connection.close if isinstance(error, RequestTimeoutError) else None
-                    if not (passing and patience.wait(doubtful)):
+                    if not (passing and retry.wait(doubtful)):
                         raise
                     self.report.restarts += 1
             self.report.complete = True
         finally:
-            self._drop_source()
+            self._close_source()
 
     def _check_open(self) -> None:
         if self._connection.closed:
             raise ConnectionClosedError("the connection is closed")
 
-    def _plan(self) -> RangeProgress:
+    def _plan_range(self) -> RangeProgress:
         """Limit the range to the messages of the stream."""
         info = self._stream_info()
         state, report, bounds = info.state, self.report, self._bounds
         report.created = info.created
-        report.read_by = way = _way(info, report.read_by)
-        self._replicated = is_replicated(info) and way is ReadBy.CONSUMER  # the direct source checks that itself
-        if way is ReadBy.DIRECT:
+        report.read_method = method = _choose_method(info, report.read_method)
+        self._replicated = has_replicas(info) and method is ReadMethod.CONSUMER  # the direct source checks that itself
+        if method is ReadMethod.DIRECT:
             check_direct(info.config, self._target.subjects)
         self._message_bytes = state.bytes // max(state.messages, 1)
         report.stream_first_sequence, report.stream_last_sequence = state.first_seq, state.last_seq
         start, end = bounds.start_sequence, bounds.end_sequence
         if bounds.start_ns is not None:
-            start = _sequence_at(self._target, info, way, bounds.start_ns)
+            start = _sequence_at(self._target, info, method, bounds.start_ns)
         if bounds.end_ns is not None:
-            end = _sequence_at(self._target, info, way, bounds.end_ns)
+            end = _sequence_at(self._target, info, method, bounds.end_ns)
         report.start_sequence = max(start if start is not None else 0, state.first_seq, 1)
         report.end_sequence = min(end if end is not None else state.last_seq + 1, state.last_seq + 1)
         report.end_sequence = max(report.end_sequence, report.start_sequence)
@@ -328,10 +328,10 @@ class Scan(RecordBatches):
             StreamInfoRequest(self._stream), timeout=self._limits.timeout, prefix=self._target.prefix
         )
 
-    def _check_same(self) -> None:
+    def _check_same_stream(self) -> None:
         """Check that the stream was not deleted and created again."""
-        while self._abandoned:
-            forget(self._target, self._abandoned.pop())
+        while self._orphaned_consumers:
+            delete_consumer_nowait(self._target, self._orphaned_consumers.pop())
         created = self._stream_info().created
         if created != self.report.created:
             raise DataLossError(
@@ -340,17 +340,17 @@ class Scan(RecordBatches):
                 stream=self._stream,
             )
 
-    def _look_again(self, progress: RangeProgress) -> None:
+    def _recheck_missing(self, progress: RangeProgress) -> None:
         """Ask once more if messages are missing: the server's pending count may be out of date."""
         report = self.report
-        if not self._looked_again and report.received < (report.expected or 0):
-            self._looked_again = progress.doubt()
+        if not self._rechecked and report.received < (report.expected or 0):
+            self._rechecked = progress.reopen()
 
     def _check_end(self, progress: RangeProgress) -> None:
         """Check the end with the leader: the server that reported no pending messages may lag behind."""
-        if not self._replicated or not progress.done or not progress.doubt():
+        if not self._replicated or not progress.done or not progress.reopen():
             return
-        following = next_from(self._target, progress.next_sequence)
+        following = next_matching_sequence(self._target, progress.next_sequence)
         if following is not None and following < progress.end:
             raise InterruptedReadError(
                 f"consumer of stream {self._stream!r}: the server that has it does not know of sequence {following}"
@@ -359,26 +359,28 @@ class Scan(RecordBatches):
 
     def _open_source(self, progress: RangeProgress) -> RangeSource:
         report = self.report
-        if report.read_by is ReadBy.DIRECT:
-            source: RangeSource = DirectSource(self._target)
+        if report.read_method is ReadMethod.DIRECT:
+            source: RangeSource = DirectGetSource(self._target)
         else:
-            source = RangeConsumer(self._target, message_bytes=self._message_bytes, careful=report.restarts > 0)
+            source = ConsumerSource(
+                self._target, message_bytes=self._message_bytes, server_counts_bytes=report.restarts > 0
+            )
         self._source = source
         source.open(progress)
         if report.expected is None:
             report.expected = source.count(progress.end)
         return source
 
-    def _drop_source(self) -> None:
+    def _close_source(self) -> None:
         source, self._source = self._source, None
         if source is None:
             return
         if not self._connection.closed:
             source.close()
         if self._connection.closed and source.name:
-            self._abandoned.append(source.name)
+            self._orphaned_consumers.append(source.name)
 
-    def _batches_of(self, run: Run, end: int) -> Iterator[pa.RecordBatch]:
+    def _batches_of(self, run: DecodedMessages, end: int) -> Iterator[pa.RecordBatch]:
         """Yield record batches within the limits, without messages after the range."""
         table, sequence = run.table, run.sequence
         rows = int(np.searchsorted(sequence, end))
@@ -387,7 +389,7 @@ class Scan(RecordBatches):
         report = self.report
         if report.first_sequence is None:
             report.first_sequence = int(sequence[0])
-        batch = run.batch(self.schema)
+        batch = run.to_record_batch(self.schema)
         for first, stop in _slices(table, rows, self._limits):
             report.received += stop - first
             report.bytes += int((table.end[first:stop] - table.start[first:stop] + 2).sum())
@@ -395,10 +397,10 @@ class Scan(RecordBatches):
             yield batch.slice(first, stop - first)
 
 
-def _slices(table: FrameTable, rows: int, limits: ScanLimits) -> Iterator[tuple[int, int]]:
+def _slices(table: FrameTable, rows: int, limits: ReadLimits) -> Iterator[tuple[int, int]]:
     first = 0
     while first < rows:
-        fitting = int(np.searchsorted(table.end, int(table.start[first]) + limits.bytes))
-        stop = min(max(fitting, first + 1), first + limits.rows, rows)
+        fitting = int(np.searchsorted(table.end, int(table.start[first]) + limits.max_batch_bytes))
+        stop = min(max(fitting, first + 1), first + limits.max_batch_rows, rows)
         yield first, stop
         first = stop

@@ -42,7 +42,7 @@ from jetspark.jetstream.info import (
     StreamState,
 )
 from jetspark.jetstream.publish import PublishOptions, schedule_at, schedule_every
-from jetspark.jetstream.stored import StoredMessage
+from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import Duration, Timestamp
 
 __all__ = [

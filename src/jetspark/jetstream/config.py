@@ -351,7 +351,7 @@ class ConsumerConfig(JsonStruct):
     priority_timeout: DurationField | None = None
     """Time without a pull after which a pinned client is replaced; 2 minutes by default."""
 
-    def starting_behind(self, sequence: int) -> Self:
+    def starting_after(self, sequence: int) -> Self:
         """Return the same configuration, starting with the message after that stream sequence."""
         return self.replace(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=sequence + 1, opt_start_time=None

@@ -22,33 +22,33 @@ from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc
 from jetspark.wire.headers import Headers, HeadersLike
 
 __all__ = [
-    "MAX_BATCH",
-    "MAX_BATCH_ID",
-    "MOST_PREFIXES",
+    "MAX_ACK_PREFIXES",
+    "MAX_ATOMIC_BATCH",
+    "MAX_BATCH_ID_LENGTH",
     "RETRY_ATTEMPTS",
     "RETRY_WAIT",
     "PublishFields",
     "PublishOptions",
     "batch_headers",
-    "before_sequence",
     "check_commit",
-    "no_stream",
+    "no_stream_error",
+    "plain_ack_prefix",
     "publish_headers",
     "read_pub_ack",
     "schedule_at",
     "schedule_every",
 ]
 
-MAX_BATCH: Final = 1000
+MAX_ATOMIC_BATCH: Final = 1000
 """Maximum number of messages of an atomic batch (ADR-50)."""
-MAX_BATCH_ID: Final = 64
+MAX_BATCH_ID_LENGTH: Final = 64
 """Maximum number of characters of a batch's id."""
 RETRY_ATTEMPTS: Final = 2
 """Number of retries of a publish that no stream answers (503) (PUB-03)."""
 RETRY_WAIT: Final = 0.25
 """Seconds before each retry (PUB-03)."""
-MOST_PREFIXES: Final = 16
-"""Maximum number of results of `before_sequence` to keep, one for each stream."""
+MAX_ACK_PREFIXES: Final = 16
+"""Maximum number of results of `plain_ack_prefix` to keep, one for each stream."""
 
 _SEQUENCE: Final = b'"seq":'
 _SECOND: Final = 1_000_000_000
@@ -78,7 +78,7 @@ def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
     return ack
 
 
-def before_sequence(payload: bytes) -> bytes | None:
+def plain_ack_prefix(payload: bytes) -> bytes | None:
     """Return the text of an acknowledgement before its sequence, which is the same in all plain ones of a stream.
 
     None if another field follows the sequence: `{"stream":"ORDERS", "seq":17, "duplicate": true}`.
@@ -88,7 +88,7 @@ def before_sequence(payload: bytes) -> bytes | None:
     return payload[:start] if at >= 0 and payload[start:-1].isdigit() and payload[-1:] == b"}" else None
 
 
-def no_stream(subject: str = "", tries: int = 0) -> NoStreamResponseError:
+def no_stream_error(subject: str = "", tries: int = 0) -> NoStreamResponseError:
     """Return the error of a publish that no stream answered (503) after `tries` retries.
 
     `subject` may be left out if the caller adds it.
@@ -101,7 +101,7 @@ def no_stream(subject: str = "", tries: int = 0) -> NoStreamResponseError:
 
 
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
-    """Options of JetStream for a message. `pairs` returns them as headers.
+    """Options of JetStream for a message. `to_headers` returns them as headers.
 
     An expected sequence of 0 is a condition too: there must be no message yet.
     """
@@ -161,7 +161,7 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         ):
             raise ConfigError("schedule_target, _source, _ttl, _time_zone and _rollup need schedule beside them")
 
-    def pairs(self) -> list[tuple[str, str]]:
+    def to_headers(self) -> list[tuple[str, str]]:
         """Return the headers as pairs of key and value."""
         pairs: list[tuple[str, str]] = []
         for name, key in _NAMES.items():
@@ -198,7 +198,7 @@ def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> Heade
     """
     if not fields:
         return headers
-    if not fields.keys() <= _FREE:
+    if not fields.keys() <= _UNCHECKED_FIELDS:
         PublishOptions(**fields)  # checks them
     pairs = [(_NAMES[name], _text(name, value)) for name, value in cast("_Fields", fields.items()) if value is not None]
     if headers is None:
@@ -209,7 +209,9 @@ def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> Heade
     return merged
 
 
-_FREE: Final = frozenset({"msg_id", "expected_stream", "expected_last_msg_id", "ttl", "rollup", "increment"})
+_UNCHECKED_FIELDS: Final = frozenset(
+    {"msg_id", "expected_stream", "expected_last_msg_id", "ttl", "rollup", "increment"}
+)
 """Fields that `PublishOptions` does not check."""
 _NAMES: Final = {
     "msg_id": names.MSG_ID,
@@ -236,10 +238,10 @@ def batch_headers(batch_id: str, sequence: int, commit: Literal["1", "eob"] | No
     `sequence` counts from 1. The last message commits: with `1` it is stored too, with `eob` it only ends the batch.
     Raises ConfigError for an id that the server would refuse, or if the batch has too many messages.
     """
-    if not 0 < len(batch_id) <= MAX_BATCH_ID:
-        raise ConfigError(f"the id of a batch has 1 to {MAX_BATCH_ID} characters, not {len(batch_id)}")
-    if not 0 < sequence <= MAX_BATCH + (commit == "eob"):
-        raise ConfigError(f"an atomic batch has 1 to {MAX_BATCH} messages; this would be number {sequence}")
+    if not 0 < len(batch_id) <= MAX_BATCH_ID_LENGTH:
+        raise ConfigError(f"the id of a batch has 1 to {MAX_BATCH_ID_LENGTH} characters, not {len(batch_id)}")
+    if not 0 < sequence <= MAX_ATOMIC_BATCH + (commit == "eob"):
+        raise ConfigError(f"an atomic batch has 1 to {MAX_ATOMIC_BATCH} messages; this would be number {sequence}")
     pairs = [(names.BATCH_ID, batch_id), (names.BATCH_SEQUENCE, str(sequence))]
     if commit is not None:
         pairs.append((names.BATCH_COMMIT, commit))

@@ -27,10 +27,10 @@ from jetspark.jetstream.errors import (
     StatusError,
 )
 
-__all__ = ["TABLE", "ConsumeEffect", "FetchEffect", "StatusClass", "StatusRule", "classify"]
+__all__ = ["STATUS_RULES", "ConsumeEffect", "FetchEffect", "StatusRule", "StatusSeverity", "classify"]
 
 
-class StatusClass(Enum):
+class StatusSeverity(Enum):
     """How serious a status is (ADR-37)."""
 
     CONTROL = "control"
@@ -81,7 +81,7 @@ class StatusRule:
     """Code; None in the line for all other codes."""
     contains: str
     """Text that the description must contain, in lower case; empty for any."""
-    kind: StatusClass
+    severity: StatusSeverity
     """How serious it is."""
     fetch: FetchEffect
     """Effect on `fetch` and `next`."""
@@ -90,9 +90,9 @@ class StatusRule:
     has_pending: bool = False
     """Whether it has Nats-Pending-Messages and -Bytes: the messages and bytes that the pull did not get. Without these
     headers, the status of an ended pull does not say how many they are."""
-    paced: bool = False
+    delays_next_pull: bool = False
     """Whether a new pull would probably get the same answer: wait before it, unless messages came meanwhile."""
-    by_size: bool = False
+    message_too_large: bool = False
     """Whether the next message is larger than the rest of the pull. If a pull for all of `max_bytes` got no message,
     consume makes no progress: the user is warned, although the status is silent."""
     ends_all_pulls: bool = False
@@ -112,10 +112,10 @@ class StatusRule:
         return self.error(code, description, where=where)
 
 
-_C, _F, _K = ConsumeEffect, FetchEffect, StatusClass
+_C, _F, _K = ConsumeEffect, FetchEffect, StatusSeverity
 
 # The first matching line of a code counts, so the line for any description comes last.
-TABLE: Final[tuple[StatusRule, ...]] = (
+STATUS_RULES: Final[tuple[StatusRule, ...]] = (
     StatusRule("STA-02", 100, "flowcontrol request", _K.CONTROL, _F.IGNORE, _C.IGNORE),
     StatusRule("STA-01", 100, "", _K.CONTROL, _F.TIMER, _C.TIMER),
     StatusRule("STA-03", 400, "", _K.ERROR, _F.END_WITH_ERROR, _C.END, error=BadPullRequestError),
@@ -131,8 +131,8 @@ TABLE: Final[tuple[StatusRule, ...]] = (
         _F.END,
         _C.PULL,
         has_pending=True,
-        paced=True,
-        by_size=True,
+        delays_next_pull=True,
+        message_too_large=True,
         error=MessageExceedsMaxBytesError,
     ),
     StatusRule("STA-09", 409, "batch completed", _K.SILENT, _F.END, _C.PULL, has_pending=True),
@@ -143,7 +143,7 @@ TABLE: Final[tuple[StatusRule, ...]] = (
         _K.WARNING,
         _F.END_WITH_ERROR,
         _C.WARN_AND_PULL,
-        paced=True,
+        delays_next_pull=True,
         error=PullLimitExceededError,
     ),
     StatusRule(
@@ -153,7 +153,7 @@ TABLE: Final[tuple[StatusRule, ...]] = (
         _K.WARNING,
         _F.END_WITH_ERROR,
         _C.WARN_AND_PULL,
-        paced=True,
+        delays_next_pull=True,
         error=PullLimitExceededError,
     ),
     StatusRule(
@@ -163,7 +163,7 @@ TABLE: Final[tuple[StatusRule, ...]] = (
         _K.WARNING,
         _F.END_WITH_ERROR,
         _C.WARN_AND_PULL,
-        paced=True,
+        delays_next_pull=True,
         error=PullLimitExceededError,
     ),
     StatusRule(
@@ -186,7 +186,7 @@ TABLE: Final[tuple[StatusRule, ...]] = (
         _F.END_WITH_ERROR,
         _C.WARN_AND_PULL,
         has_pending=True,
-        paced=True,
+        delays_next_pull=True,
         error=ServerShutdownError,
     ),
     StatusRule("STA-21", 409, "", _K.ERROR, _F.END_WITH_ERROR, _C.WARN),
@@ -202,7 +202,7 @@ TABLE: Final[tuple[StatusRule, ...]] = (
         error=PinIdMismatchError,
     ),
     StatusRule("STA-18", 423, "", _K.SILENT, _F.END, _C.PULL, clears_pin=True, error=PinIdMismatchError),
-    StatusRule("STA-19", 412, "", _K.ERROR, _F.END_WITH_ERROR, _C.WARN_AND_PULL, paced=True),
+    StatusRule("STA-19", 412, "", _K.ERROR, _F.END_WITH_ERROR, _C.WARN_AND_PULL, delays_next_pull=True),
     StatusRule(
         "STA-20",
         503,
@@ -210,7 +210,7 @@ TABLE: Final[tuple[StatusRule, ...]] = (
         _K.ERROR,
         _F.END_WITH_ERROR,
         _C.WARN_AND_PULL,
-        paced=True,
+        delays_next_pull=True,
         ends_all_pulls=True,
         error=NoConsumerResponseError,
     ),
@@ -218,7 +218,7 @@ TABLE: Final[tuple[StatusRule, ...]] = (
 )
 
 _BY_CODE: Final[dict[int | None, tuple[StatusRule, ...]]] = {
-    code: tuple(rule for rule in TABLE if rule.code == code) for code in {rule.code for rule in TABLE}
+    code: tuple(rule for rule in STATUS_RULES if rule.code == code) for code in {rule.code for rule in STATUS_RULES}
 }
 
 

@@ -45,36 +45,36 @@ class Duration(timedelta):
     It equals a plain `timedelta` if these are zero. Arithmetic returns plain timedeltas; use `ns` for exact sums.
     """
 
-    _below: int = 0
+    _nanosecond: int = 0
 
     @classmethod
     def from_ns(cls, ns: int) -> Self:
         """Return the duration of `ns` nanoseconds."""
         micros, below = divmod(ns, 1000)
         self = cls(microseconds=micros)
-        self._below = below
+        self._nanosecond = below
         return self
 
     @property
     def ns(self) -> int:
         """Whole length in nanoseconds."""
-        return _timedelta_ns(self) + self._below
+        return _timedelta_ns(self) + self._nanosecond
 
     @property
     def nanosecond(self) -> int:
         """The digits below the microsecond, 0 to 999, added to the microseconds also in a negative duration."""
-        return self._below
+        return self._nanosecond
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, timedelta):
             return NotImplemented
-        return super().__eq__(other) and self._below == _duration_below(other)
+        return super().__eq__(other) and self._nanosecond == _duration_below(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((super().__hash__(), self._below)) if self._below else super().__hash__()
+        return hash((super().__hash__(), self._nanosecond)) if self._nanosecond else super().__hash__()
 
     def __lt__(self, other: timedelta) -> bool:
         if not isinstance(other, timedelta):
@@ -110,7 +110,7 @@ class Timestamp(datetime):
     `astimezone` keeps them; arithmetic and `replace` drop them: use `ns` for exact sums.
     """
 
-    _below: int = 0
+    _nanosecond: int = 0
 
     @classmethod
     def from_ns(cls, ns: int) -> Self:
@@ -125,11 +125,11 @@ class Timestamp(datetime):
         # The form that the server sends. One pass over the text, as times are most of the work of reading an info.
         moment, below = _split(_match(text))
         self = cls(*moment, below // 1000, UTC)
-        self._below = below % 1000
+        self._nanosecond = below % 1000
         return self
 
     @classmethod
-    def of(cls, moment: datetime, below: int = 0) -> Self:
+    def of(cls, moment: datetime, nanosecond: int = 0) -> Self:
         """Return `moment` in its own zone, plus `below` (0 to 999) nanoseconds."""
         self = cls(
             moment.year,
@@ -142,18 +142,18 @@ class Timestamp(datetime):
             moment.tzinfo,
             fold=moment.fold,
         )
-        self._below = below
+        self._nanosecond = nanosecond
         return self
 
     @property
     def ns(self) -> int:
         """Nanoseconds since 1970-01-01T00:00:00Z (negative before it)."""
-        return _datetime_ns(self) + self._below
+        return _datetime_ns(self) + self._nanosecond
 
     @property
     def nanosecond(self) -> int:
         """The digits below the microsecond, 0 to 999."""
-        return self._below
+        return self._nanosecond
 
     def rfc3339(self) -> str:
         """Return the exact RFC 3339 text, in UTC, as the server writes it."""
@@ -161,41 +161,41 @@ class Timestamp(datetime):
 
     def astimezone(self, tz: tzinfo | None = None) -> Self:
         """Return the same time in another zone, with its nanoseconds."""
-        return self.of(_plain(self).astimezone(tz), self._below)
+        return self.of(_plain(self).astimezone(tz), self._nanosecond)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, datetime):
             return NotImplemented
-        return super().__eq__(other) and self._below == _time_below(other)
+        return super().__eq__(other) and self._nanosecond == _time_below(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((super().__hash__(), self._below)) if self._below else super().__hash__()
+        return hash((super().__hash__(), self._nanosecond)) if self._nanosecond else super().__hash__()
 
     def __lt__(self, other: date) -> bool:
         if not isinstance(other, datetime):
             raise _no_order(self, other)
-        return super().__lt__(other) or (super().__eq__(other) and self._below < _time_below(other))
+        return super().__lt__(other) or (super().__eq__(other) and self._nanosecond < _time_below(other))
 
     def __le__(self, other: date) -> bool:
         if not isinstance(other, datetime):
             raise _no_order(self, other)
-        return super().__lt__(other) or (super().__eq__(other) and self._below <= _time_below(other))
+        return super().__lt__(other) or (super().__eq__(other) and self._nanosecond <= _time_below(other))
 
     def __gt__(self, other: date) -> bool:
         if not isinstance(other, datetime):
             raise _no_order(self, other)
-        return super().__gt__(other) or (super().__eq__(other) and self._below > _time_below(other))
+        return super().__gt__(other) or (super().__eq__(other) and self._nanosecond > _time_below(other))
 
     def __ge__(self, other: date) -> bool:
         if not isinstance(other, datetime):
             raise _no_order(self, other)
-        return super().__gt__(other) or (super().__eq__(other) and self._below >= _time_below(other))
+        return super().__gt__(other) or (super().__eq__(other) and self._nanosecond >= _time_below(other))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, tuple[datetime, int]]:
-        return type(self).of, (_plain(self), self._below)
+        return type(self).of, (_plain(self), self._nanosecond)
 
     def __repr__(self) -> str:
         return f"Timestamp({self.rfc3339()!r})"

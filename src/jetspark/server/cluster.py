@@ -13,28 +13,28 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
-from jetspark.server.config import merge
+from jetspark.server.config_format import merge
 from jetspark.server.errors import PortInUseError, ServerError, ServerTimeoutError
 from jetspark.server.monitor import items_at, number_at, text_at
 from jetspark.server.node import START_ATTEMPTS, NatsServer
 from jetspark.server.ports import ReservedPort, join_host_port
 
-__all__ = ["ClusterNode", "NatsCluster", "claimed_leader"]
+__all__ = ["ClusterNode", "NatsCluster", "reported_leader"]
 
 T = TypeVar("T")
 
-_PAUSE = 0.02
+_POLL_INTERVAL = 0.02
 _PROBE_TIMEOUT = 2.0
 
 
 class ClusterNode(NatsServer):
     """A node of a cluster. Its settings keep the section `cluster`, also after a reload with other settings."""
 
-    routing: Mapping[str, object]
+    cluster_section: Mapping[str, object]
     """The section `cluster` of the configuration; `NatsCluster` sets it before the node starts."""
 
     def _defaults(self) -> dict[str, object]:
-        return merge(super()._defaults(), {"cluster": self.routing})
+        return merge(super()._defaults(), {"cluster": self.cluster_section})
 
     def _ready_query(self) -> dict[str, str]:
         return {"js-server-only": "true"}  # a full check would wait for the other nodes
@@ -75,8 +75,8 @@ class NatsCluster:
         self._jetstream = jetstream
         self._startup_timeout = startup_timeout
         self._lock = threading.RLock()
-        self._routes: list[ReservedPort] = []
-        weakref.finalize(self, _close_all, self._routes)
+        self._route_ports: list[ReservedPort] = []
+        weakref.finalize(self, _release_ports, self._route_ports)
         names = [f"{name}-{number}" for number in range(1, size + 1)]
         stores = [None if store_dir is None else Path(store_dir) / node_name for node_name in names]
         self.nodes: tuple[ClusterNode, ...] = tuple(
@@ -86,7 +86,7 @@ class NatsCluster:
         """All nodes, in the order of their names, including stopped ones."""
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name} of {len(self.nodes)}, {len(self._serving())} running>"
+        return f"<{type(self).__name__} {self.name} of {len(self.nodes)}, {len(self._running_nodes())} running>"
 
     def __enter__(self) -> Self:
         return self.start()
@@ -108,7 +108,7 @@ class NatsCluster:
         """The URLs of all nodes, in their order, including stopped ones."""
         return [node.url for node in self.nodes]
 
-    def node_named(self, name: str) -> ClusterNode:
+    def get_node(self, name: str) -> ClusterNode:
         """Return the node with a server name. Raises LookupError if there is none."""
         for node in self.nodes:
             if node.name == name:
@@ -124,16 +124,16 @@ class NatsCluster:
             ServerTimeoutError: the nodes did not form a cluster within the startup timeout.
         """
         with self._lock:
-            attempts = 1 if self._routes else START_ATTEMPTS
+            attempts = 1 if self._route_ports else START_ATTEMPTS
             while True:
                 attempts -= 1
                 try:
-                    self._reserve_routes()
+                    self._reserve_route_ports()
                     idle = [node for node in self.nodes if not node.running]
                     for node in idle:
-                        node.launch()
+                        node.start_process()
                     for node in idle:
-                        node.await_ready()
+                        node.wait_ready()
                     return self.wait_ready(self._startup_timeout)
                 except PortInUseError:
                     if attempts <= 0:
@@ -168,11 +168,11 @@ class NatsCluster:
             self.stop(timeout)
             for node in self.nodes:
                 node.close()
-            _close_all(self._routes)
+            _release_ports(self._route_ports)
 
     def reload(self, config: Mapping[str, object] | None = None, timeout: float = 10.0) -> None:
         """Let every running node read its configuration again, as `NatsServer.reload` does."""
-        for node in self._serving():
+        for node in self._running_nodes():
             node.reload(config, timeout)
 
     def wait_ready(self, timeout: float = 30.0) -> Self:
@@ -184,7 +184,9 @@ class NatsCluster:
             ServerStartError: a node ended unexpectedly.
             ServerTimeoutError: not ready after `timeout` seconds; the message says what was missing.
         """
-        self._wait(lambda: None if self._missing() else True, timeout, lambda: "; ".join(self._missing()))
+        self._wait_until(
+            lambda: None if self._unready_reasons() else True, timeout, lambda: "; ".join(self._unready_reasons())
+        )
         return self
 
     def wait_stream_leader(self, stream: str, account: str = "$G", timeout: float = 30.0) -> ClusterNode:
@@ -194,94 +196,94 @@ class NatsCluster:
             ServerStartError: a node ended unexpectedly.
             ServerTimeoutError: no leader, or no such stream, after `timeout` seconds.
         """
-        return self._wait(
+        return self._wait_until(
             lambda: self.leader_of_stream(stream, account), timeout, lambda: f"stream {stream} has no leader"
         )
 
     def meta_leader(self) -> ClusterNode | None:
         """Return the meta leader that a majority of the nodes reports, None while there is none."""
-        claims = {name: text_at(state, "meta_cluster", "leader") for name, state in self._states().items()}
-        leader = self._leader(claims)
+        claims = {name: text_at(state, "meta_cluster", "leader") for name, state in self._jsz_answers().items()}
+        leader = self._choose_leader(claims)
         return leader if leader and 2 * list(claims.values()).count(leader.name) > len(self.nodes) else None
 
     def leader_of_stream(self, stream: str, account: str = "$G") -> ClusterNode | None:
         """Return the leader of a stream, None while there is no leader that answers, or no such stream."""
         details = self._stream_details(stream, account)
-        return self._leader({name: claimed_leader(name, detail) for name, detail in details.items()})
+        return self._choose_leader({name: reported_leader(name, detail) for name, detail in details.items()})
 
     def leader_of_consumer(self, stream: str, consumer: str, account: str = "$G") -> ClusterNode | None:
         """Return the leader of a consumer, None while there is no leader that answers, or no such consumer."""
         claims = {
-            name: claimed_leader(name, detail)
+            name: reported_leader(name, detail)
             for name, stream_detail in self._stream_details(stream, account).items()
             for detail in items_at(stream_detail, "consumer_detail")
             if text_at(detail, "name") == consumer
         }
-        return self._leader(claims)
+        return self._choose_leader(claims)
 
-    def _serving(self) -> list[ClusterNode]:
+    def _running_nodes(self) -> list[ClusterNode]:
         return [node for node in self.nodes if node.running and not node.paused]
 
-    def _leader(self, claims: Mapping[str, str]) -> ClusterNode | None:
+    def _choose_leader(self, claims: Mapping[str, str]) -> ClusterNode | None:
         """Return the node that reports itself as leader; of two (one is cut off), the one that more nodes report."""
         votes = list(claims.values())
-        own = [node for node in self._serving() if claims.get(node.name) == node.name]
+        own = [node for node in self._running_nodes() if claims.get(node.name) == node.name]
         return max(own, key=lambda node: votes.count(node.name), default=None)
 
-    def _wait(self, condition: Callable[[], T | None], timeout: float, explain: Callable[[], str]) -> T:
+    def _wait_until(self, condition: Callable[[], T | None], timeout: float, explain: Callable[[], str]) -> T:
         """Call `condition` until it returns a result, and return that; raises if a node crashes."""
         deadline = time.monotonic() + timeout
         between = threading.Event()  # never set: the end of an election is not reported, so poll
         while True:
             for node in self.nodes:
                 if node.crashed:
-                    raise node.failure()
+                    raise node.process_error()
             if (answer := condition()) is not None:
                 return answer
             if time.monotonic() >= deadline:
                 raise ServerTimeoutError(f"{self!r} is not ready after {timeout:g} s: {explain()}")
-            between.wait(_PAUSE)
+            between.wait(_POLL_INTERVAL)
 
-    def _answers(self, path: str, **query: str) -> dict[str, dict[str, object]]:
+    def _monitor_nodes(self, path: str, **query: str) -> dict[str, dict[str, object]]:
         """Return the running nodes' answers to a monitoring path, by name; nodes without an answer are left out."""
         answers = {}
-        for node in self._serving():
+        for node in self._running_nodes():
             try:
                 answers[node.name] = node.monitor(path, _PROBE_TIMEOUT, **query)
             except ServerError:
                 continue
         return answers
 
-    def _states(self, **query: str) -> dict[str, dict[str, object]]:
+    def _jsz_answers(self, **query: str) -> dict[str, dict[str, object]]:
         """Return the answers of the running nodes to ``/jsz``, by name."""
-        return self._answers("/jsz", **query)
+        return self._monitor_nodes("/jsz", **query)
 
     def _stream_details(self, stream: str, account: str) -> dict[str, object]:
         """Return the details of a stream that each running node reports, by the node's name."""
         return {
             name: detail
-            for name, state in self._states(accounts="true", streams="true", consumers="true").items()
+            for name, state in self._jsz_answers(accounts="true", streams="true", consumers="true").items()
             for account_detail in items_at(state, "account_details")
             if text_at(account_detail, "name") == account
             for detail in items_at(account_detail, "stream_detail")
             if text_at(detail, "name") == stream
         }
 
-    def _missing(self) -> list[str]:
+    def _unready_reasons(self) -> list[str]:
         """Return the reasons why the running nodes are not ready; empty if they are."""
-        serving = self._serving()
+        serving = self._running_nodes()
         if not serving:
             return ["no node runs"]
-        missing = [f"{node.name}: {complaint}" for node in serving if (complaint := node.complaint())]
+        missing = [f"{node.name}: {complaint}" for node in serving if (complaint := node.health_error())]
         missing = missing or self._missing_routes(serving)
         if missing or not self._jetstream:
             return missing
-        states = self._states()
+        states = self._jsz_answers()
         claims = {name: text_at(state, "meta_cluster", "leader") for name, state in states.items()}
-        leader = self._leader(claims)
+        leader = self._choose_leader(claims)
         if leader is None or set(claims.values()) != {leader.name} or len(claims) != len(serving):
             return [f"there is no meta leader that all running nodes agree on, they say {claims}"]
-        if not self._serves(leader):
+        if not self._leader_answers(leader):
             return [f"the meta leader {leader.name} was elected and does not answer yet"]
         peers = items_at(states[leader.name], "meta_cluster", "replicas")
         current = {text_at(peer, "name") for peer in peers if isinstance(peer, dict) and peer.get("current") is True}
@@ -291,7 +293,7 @@ class NatsCluster:
             if node is not leader and node.name not in current
         ]
 
-    def _serves(self, leader: ClusterNode) -> bool:
+    def _leader_answers(self, leader: ClusterNode) -> bool:
         """Return whether the meta leader has applied its predecessor's log; until then it answers no request."""
         try:
             return bool(leader.monitor("/jsz", _PROBE_TIMEOUT, **{"leader-only": "true"}))
@@ -302,7 +304,7 @@ class NatsCluster:
         """Return the missing routes between running nodes. A pair of nodes has a pool of routes for the accounts."""
         if len(serving) < 2:
             return []
-        settings, routes = self._answers("/varz"), self._answers("/routez")
+        settings, routes = self._monitor_nodes("/varz"), self._monitor_nodes("/routez")
         if not len(settings) == len(routes) == len(serving):
             return ["not every node tells of its routes"]
         ids = {name: text_at(answer, "server_id") for name, answer in routes.items()}  # a restart changes them
@@ -315,18 +317,18 @@ class NatsCluster:
                     missing.append(f"{name} has {count} of {size} routes to {other}")
         return missing
 
-    def _reserve_routes(self) -> None:
-        if self._routes:
+    def _reserve_route_ports(self) -> None:
+        if self._route_ports:
             return
-        while len(self._routes) < len(self.nodes):
-            self._routes.append(ReservedPort(self._host))
-        addresses = [join_host_port(self._host, route.port) for route in self._routes]
+        while len(self._route_ports) < len(self.nodes):
+            self._route_ports.append(ReservedPort(self._host))
+        addresses = [join_host_port(self._host, route.port) for route in self._route_ports]
         for node, address in zip(self.nodes, addresses, strict=True):
             others = [f"nats-route://{other}" for other in addresses if other != address]
-            node.routing = {"name": self.name, "listen": address, "routes": others}
+            node.cluster_section = {"name": self.name, "listen": address, "routes": others}
 
 
-def claimed_leader(node: str, detail: object) -> str:
+def reported_leader(node: str, detail: object) -> str:
     """Return the leader that a node reports for a stream or consumer; empty if there is none that answers requests.
 
     An elected node reports itself as leader before it has applied its predecessor's log, and answers no request until
@@ -338,6 +340,6 @@ def claimed_leader(node: str, detail: object) -> str:
     return "" if leader == node and would_tell and not text_at(detail, "cluster", "leader_since") else leader
 
 
-def _close_all(ports: list[ReservedPort]) -> None:
+def _release_ports(ports: list[ReservedPort]) -> None:
     while ports:
         ports.pop().close()

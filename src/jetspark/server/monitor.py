@@ -8,10 +8,10 @@ import http.client
 import json
 from urllib.parse import urlencode
 
-__all__ = ["get", "items_at", "number_at", "text_at"]
+__all__ = ["get_json", "items_at", "number_at", "text_at"]
 
 
-def get(host: str, port: int, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
+def get_json(host: str, port: int, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
     """Return the HTTP status and the JSON object of the endpoint's answer.
 
     Raises:

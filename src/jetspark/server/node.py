@@ -19,13 +19,13 @@ from typing import Self, TypeVar
 
 from jetspark.server import monitor
 from jetspark.server.binary import find_binary
-from jetspark.server.config import dumps, merge
+from jetspark.server.config_format import dumps, merge
 from jetspark.server.errors import PortInUseError, ServerError, ServerStartError, ServerTimeoutError
 from jetspark.server.log import ServerLog
 from jetspark.server.ports import ReservedPort, join_host_port
 from jetspark.server.process import ServerProcess
 from jetspark.server.resources import ServerResources
-from jetspark.server.settings import redact, user_settings
+from jetspark.server.user_settings import check_user_settings, redact
 
 __all__ = ["START_ATTEMPTS", "NatsServer"]
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 _STOP_TIMEOUT = 10.0
 _PROBE_TIMEOUT = 2.0
-_DIALLED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - a client's address for a wildcard
+_CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - a client's address for a wildcard
 
 
 class NatsServer:
@@ -74,7 +74,7 @@ class NatsServer:
         self._given_store = None if store_dir is None else Path(store_dir).absolute()
         self._given_port = port
         self._given_name = name
-        self._config = user_settings(config or {}, jetstream)
+        self._config = check_user_settings(config or {}, jetstream)
         self._startup_timeout = startup_timeout
         self._binary = binary
         self._port: int | None = None
@@ -83,7 +83,7 @@ class NatsServer:
         self._closed_log = ""
         self._log_start = 0
         self._paused = False
-        self._leaving = False
+        self._in_lame_duck = False
         self._resources = ServerResources()
         weakref.finalize(self, self._resources.release)
 
@@ -101,7 +101,7 @@ class NatsServer:
     @property
     def port(self) -> int:
         """The client port. Like all properties that need a started server, it raises ServerError before the start."""
-        return _known(self._port)
+        return _require_started(self._port)
 
     @property
     def name(self) -> str:
@@ -111,32 +111,32 @@ class NatsServer:
     @property
     def url(self) -> str:
         """The URL for clients, without credentials: ``tls://`` if the configuration has tls, else ``nats://``."""
-        return f"{'tls' if self._config.get('tls') else 'nats'}://{join_host_port(self._dialled_host, self.port)}"
+        return f"{'tls' if self._config.get('tls') else 'nats'}://{join_host_port(self._client_host, self.port)}"
 
     @property
     def monitor_url(self) -> str:
         """The URL of the monitoring endpoint, without a path."""
-        return f"http://{join_host_port(self._dialled_host, _known(self._monitor_port))}"
+        return f"http://{join_host_port(self._client_host, _require_started(self._monitor_port))}"
 
     @property
     def store_dir(self) -> Path:
         """The directory of JetStream's files: the given one, or a temporary one."""
-        return self._given_store or _known(self._resources.work_dir) / "store"
+        return self._given_store or _require_started(self._resources.work_dir) / "store"
 
     @property
     def log_path(self) -> Path:
         """The log file; `close` removes it."""
-        return _known(self._resources.work_dir) / "server.log"
+        return _require_started(self._resources.work_dir) / "server.log"
 
     @property
     def config_path(self) -> Path:
         """The configuration file; `close` removes it."""
-        return _known(self._resources.work_dir) / "server.conf"
+        return _require_started(self._resources.work_dir) / "server.conf"
 
     @property
     def pid(self) -> int:
         """The process id. Raises ServerError if no process runs."""
-        return self._process().pid
+        return self._require_process().pid
 
     @property
     def running(self) -> bool:
@@ -153,7 +153,7 @@ class NatsServer:
     def crashed(self) -> bool:
         """Whether the process ended unexpectedly."""
         process = self._resources.process
-        return process is not None and process.exit_code is not None and not self._leaving
+        return process is not None and process.exit_code is not None and not self._in_lame_duck
 
     def log_text(self) -> str:
         """Return the whole log since the first start; after `close`, the log at that time."""
@@ -172,9 +172,9 @@ class NatsServer:
 
     def healthy(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> bool:
         """Return whether ``/healthz`` reports ok: listeners are open, all streams and consumers are recovered."""
-        return not self.complaint(timeout, **query)
+        return not self.health_error(timeout, **query)
 
-    def complaint(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> str:
+    def health_error(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> str:
         """Return the error that ``/healthz`` reports, or why it does not answer; empty if the server is healthy."""
         try:
             status, answer = self._probe("/healthz", query, timeout)
@@ -196,8 +196,8 @@ class NatsServer:
             while True:
                 attempts -= 1
                 try:
-                    self.launch()
-                    self.await_ready()
+                    self.start_process()
+                    self.wait_ready()
                 except PortInUseError:
                     if attempts == 0:
                         raise
@@ -205,34 +205,34 @@ class NatsServer:
                 else:
                     return self
 
-    def launch(self) -> None:
+    def start_process(self) -> None:
         """Start the process without waiting until it is ready; used to start several servers at once."""
         with self._lock:
             if self.running:
                 return
             self._end_process()
             binary = str(find_binary(self._binary))
-            work_dir = self._prepare()
+            work_dir = self._create_dirs_and_ports()
             self._write_config(self._config)
             self._log_start = ServerLog(self.log_path).size()
             command = [binary, "-c", str(self.config_path)]
             self._resources.process = ServerProcess(command, self.log_path, work_dir)
 
-    def await_ready(self) -> None:
+    def wait_ready(self) -> None:
         """Wait until a launched server is ready, at most for the startup timeout.
 
         Raises:
             ServerStartError: it ended, or was not ready in time; then it is killed.
         """
         with self._lock:
-            process = self._process(or_ended=True)
+            process = self._require_process(or_ended=True)
             query = self._ready_query()
             try:
-                ready = process.watch(lambda: self.healthy(_PROBE_TIMEOUT, **query) or None, self._startup_timeout)
+                ready = process.wait_until(lambda: self.healthy(_PROBE_TIMEOUT, **query) or None, self._startup_timeout)
                 if ready:
                     return
-                complaint = self.complaint(_PROBE_TIMEOUT, **query)
-                failure = self.failure(f"was not ready within {self._startup_timeout:g} s ({complaint})")
+                complaint = self.health_error(_PROBE_TIMEOUT, **query)
+                failure = self.process_error(f"was not ready within {self._startup_timeout:g} s ({complaint})")
             except BaseException:
                 self._end_process()
                 raise
@@ -266,13 +266,13 @@ class NatsServer:
     def pause(self) -> None:
         """Stop the process temporarily (SIGSTOP): its connections stay open, but it does not answer."""
         with self._lock:
-            self._process().pause()
+            self._require_process().pause()
             self._paused = True
 
     def resume(self) -> None:
         """Continue a paused process (SIGCONT)."""
         with self._lock:
-            self._process().send(signal.SIGCONT)
+            self._require_process().send_signal(signal.SIGCONT)
             self._paused = False
 
     def reload(self, config: Mapping[str, object] | None = None, timeout: float = 10.0) -> None:
@@ -288,15 +288,17 @@ class NatsServer:
         """
         deadline = time.monotonic() + timeout
         with self._lock:
-            process = self._process()
-            loaded = self._await_load("", deadline)
-            new = self._config if config is None else user_settings(config, self._jetstream)
+            process = self._require_process()
+            loaded = self._wait_config_loaded("", deadline)
+            new = self._config if config is None else check_user_settings(config, self._jetstream)
             accepted = False
             self._write_config(new)
             try:
                 start = ServerLog(self.log_path).size()
-                process.send(signal.SIGHUP)
-                outcome = self.wait_log(r"Reloaded server configuration|Failed to reload.*", _left(deadline), start)
+                process.send_signal(signal.SIGHUP)
+                outcome = self.wait_log(
+                    r"Reloaded server configuration|Failed to reload.*", _remaining(deadline), start
+                )
                 accepted = not outcome.startswith("Failed")
             finally:
                 if not accepted:
@@ -305,7 +307,7 @@ class NatsServer:
                 raise ServerError(f"{self!r}: {redact(outcome, new)}")
             self._config = new
             # The log reports the reload before the monitoring has the new settings.
-            self._await_load(loaded, deadline)
+            self._wait_config_loaded(loaded, deadline)
 
     def lame_duck(self, timeout: float = 10.0) -> None:
         """Put the server into lame duck mode (SIGUSR2), and wait until it has begun.
@@ -314,10 +316,10 @@ class NatsServer:
         (`wait_exit`).
         """
         with self._lock:
-            process = self._process()
+            process = self._require_process()
             start = ServerLog(self.log_path).size()
-            self._leaving = True
-            process.send(signal.SIGUSR2)
+            self._in_lame_duck = True
+            process.send_signal(signal.SIGUSR2)
             self.wait_log("Entering lame duck mode", timeout, start)
 
     def wait_exit(self, timeout: float) -> int:
@@ -326,7 +328,7 @@ class NatsServer:
         Raises:
             ServerTimeoutError: it still runs after `timeout` seconds.
         """
-        exit_code = self._process(or_ended=True).wait(timeout)
+        exit_code = self._require_process(or_ended=True).wait(timeout)
         if exit_code is None:
             raise ServerTimeoutError(f"{self!r}: still there after {timeout:g} s")
         return exit_code
@@ -338,16 +340,16 @@ class NatsServer:
             ServerStartError: the server ended without a match.
             ServerTimeoutError: there is no match after `timeout` seconds.
         """
-        process = self._process(or_ended=True)
+        process = self._require_process(or_ended=True)
         log = ServerLog(self.log_path)
-        found = process.watch(lambda: log.find(pattern, start), timeout)
+        found = process.wait_until(lambda: log.find(pattern, start), timeout)
         if found is not None:
             return found
         if process.exit_code is not None:
-            raise self.failure()
+            raise self.process_error()
         raise ServerTimeoutError(f"{self!r}: nothing in the log matches {pattern!r} after {timeout:g} s")
 
-    def failure(self, what: str = "failed") -> ServerStartError:
+    def process_error(self, what: str = "failed") -> ServerStartError:
         """Return an error with `what`, the exit code, the config path and the end of the last run's log."""
         process = self._resources.process
         exit_code = None if process is None else process.exit_code
@@ -362,7 +364,7 @@ class NatsServer:
         """Return the default settings, which the user's settings override."""
         settings: dict[str, object] = {
             "listen": join_host_port(self.host, self.port),
-            "http": join_host_port(self.host, _known(self._monitor_port)),
+            "http": join_host_port(self.host, _require_started(self._monitor_port)),
             "server_name": self.name,
         }
         if self._jetstream:
@@ -374,42 +376,42 @@ class NatsServer:
         return {"js-server-only": "true"} if "cluster" in self._config else {}
 
     @property
-    def _dialled_host(self) -> str:
-        return _DIALLED.get(self.host, self.host)
+    def _client_host(self) -> str:
+        return _CLIENT_HOSTS.get(self.host, self.host)
 
     def _probe(self, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
-        return monitor.get(self._dialled_host, _known(self._monitor_port), path, query, timeout)
+        return monitor.get_json(self._client_host, _require_started(self._monitor_port), path, query, timeout)
 
-    def _await_load(self, before: str, deadline: float) -> str:
+    def _wait_config_loaded(self, before: str, deadline: float) -> str:
         """Wait until ``/varz`` reports a load time of the configuration other than `before`, and return it."""
 
         def later() -> str | None:
-            patience = max(min(_PROBE_TIMEOUT, _left(deadline)), 0.001)
+            patience = max(min(_PROBE_TIMEOUT, _remaining(deadline)), 0.001)
             with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
                 loaded = monitor.text_at(self._probe("/varz", {}, patience)[1], "config_load_time")
                 return loaded if loaded != before else None
             return None
 
-        process = self._process(or_ended=True)
-        found = process.watch(later, _left(deadline))
+        process = self._require_process(or_ended=True)
+        found = process.wait_until(later, _remaining(deadline))
         if found is not None:
             return found
         if process.exit_code is not None:
-            raise self.failure()
+            raise self.process_error()
         raise ServerTimeoutError(f"{self!r}: {self.monitor_url}/varz did not tell of the configuration in time")
 
-    def _prepare(self) -> Path:
+    def _create_dirs_and_ports(self) -> Path:
         """Create the directories and choose the ports, if not done before; return the temporary directory."""
         resources = self._resources
         if resources.work_dir is None:
             resources.work_dir = Path(tempfile.mkdtemp(prefix="jetspark-server-"))
         self.store_dir.mkdir(parents=True, exist_ok=True)
         if self._monitor_port is None:
-            self._port = self._given_port or self._reserve()
-            self._monitor_port = self._reserve()
+            self._port = self._given_port or self._reserve_port()
+            self._monitor_port = self._reserve_port()
         return resources.work_dir
 
-    def _reserve(self) -> int:
+    def _reserve_port(self) -> int:
         port = ReservedPort(self.host)
         self._resources.ports.append(port)
         return port.port
@@ -422,22 +424,22 @@ class NatsServer:
         process = self._resources.process
         if process is not None:
             # A lame duck ignores SIGTERM.
-            process.end(grace, signal.SIGINT if self._leaving else signal.SIGTERM)
+            process.terminate(grace, signal.SIGINT if self._in_lame_duck else signal.SIGTERM)
             self._resources.process = None
-        self._paused = self._leaving = False
+        self._paused = self._in_lame_duck = False
 
-    def _process(self, or_ended: bool = False) -> ServerProcess:
+    def _require_process(self, or_ended: bool = False) -> ServerProcess:
         process = self._resources.process
         if process is None or (process.exit_code is not None and not or_ended):
             raise ServerError(f"{self!r}: there is no process; start() or restart() makes one")
         return process
 
 
-def _left(deadline: float) -> float:
+def _remaining(deadline: float) -> float:
     return max(0.0, deadline - time.monotonic())
 
 
-def _known(value: T | None) -> T:
+def _require_started(value: T | None) -> T:
     if value is None:
         raise ServerError("the server was not started, or is closed: use it within `with`, or call start() first")
     return value

@@ -65,16 +65,16 @@ class ServerProcess:
     @property
     def exit_code(self) -> int | None:
         """Exit code; None while the process runs, minus the signal's number if a signal ended it."""
-        return self._ended(self._server.poll())
+        return self._end_guard_if_ended(self._server.poll())
 
     def wait(self, timeout: float) -> int | None:
         """Wait up to `timeout` seconds for the end; return the exit code, None if the process still runs."""
         try:
-            return self._ended(self._server.wait(timeout))
+            return self._end_guard_if_ended(self._server.wait(timeout))
         except subprocess.TimeoutExpired:
             return None
 
-    def watch(self, condition: Callable[[], T | None], timeout: float) -> T | None:
+    def wait_until(self, condition: Callable[[], T | None], timeout: float) -> T | None:
         """Call `condition` until it returns a result other than None, and return that.
 
         None means that the process ended or that `timeout` seconds have passed; `exit_code` shows which. The end of the
@@ -91,26 +91,26 @@ class ServerProcess:
             self.wait(min(pause, left))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def send(self, signal_number: signal.Signals) -> None:
+    def send_signal(self, signal_number: signal.Signals) -> None:
         """Send a signal; does nothing if the process has ended."""
         self._server.send_signal(signal_number)
 
     def pause(self) -> None:
         """Stop the process (SIGSTOP), and wait until the kernel reports that it has stopped or ended."""
-        self.send(signal.SIGSTOP)
+        self.send_signal(signal.SIGSTOP)
         if self.exit_code is None:
             os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
-    def end(self, grace: float = 0.0, ask: signal.Signals = signal.SIGTERM) -> None:
+    def terminate(self, grace: float = 0.0, stop_signal: signal.Signals = signal.SIGTERM) -> None:
         """End and reap the process: if `grace` is positive, send `ask` and wait so many seconds; then SIGKILL."""
         if grace > 0 and self.exit_code is None:
-            self.send(signal.SIGCONT)
-            self.send(ask)
+            self.send_signal(signal.SIGCONT)
+            self.send_signal(stop_signal)
             self.wait(grace)
-        self.send(signal.SIGKILL)
-        self._ended(self._server.wait())
+        self.send_signal(signal.SIGKILL)
+        self._end_guard_if_ended(self._server.wait())
 
-    def _ended(self, exit_code: int | None) -> int | None:
+    def _end_guard_if_ended(self, exit_code: int | None) -> int | None:
         """End the guard if the process has ended, because the kernel may use the process id again."""
         if exit_code is not None and self._guard.returncode is None:
             self._guard.kill()  # before its pipe closes

@@ -17,7 +17,7 @@ class ServerResources:
     """A process, reserved ports, and a temporary directory; each may be absent."""
 
     def __init__(self) -> None:
-        self._owner = os.getpid()
+        self._owner_pid = os.getpid()
         self.process: ServerProcess | None = None
         self.ports: list[ReservedPort] = []
         self.work_dir: Path | None = None
@@ -26,10 +26,10 @@ class ServerResources:
         """Kill the process and release everything. In a forked child, only close the ports: the parent has the rest."""
         while self.ports:
             self.ports.pop().close()
-        if os.getpid() != self._owner:
+        if os.getpid() != self._owner_pid:
             return
         if self.process is not None:
-            self.process.end()
+            self.process.terminate()
             self.process = None
         if self.work_dir is not None:
             shutil.rmtree(self.work_dir, ignore_errors=True)

@@ -8,7 +8,7 @@
 Spark finds the format by itself once this distribution is installed (`pyspark_jetstream`).
 
 - `source`: what Spark asks first. `registration`, `conf`, `interpreter`: what a session needs, and which Python runs
-  the source. `push_down`: whether Spark may hand over filters. `listener`: the progress of a query.
+  the source. `filter_pushdown`: whether Spark may hand over filters. `listener`: the progress of a query.
 - `options`: one table of all options, how their texts are read, and the checked options of each read and write.
 - `connections`: one connection for each worker process. `schema`: the columns of reads and writes.
 - `streams`: sequences and offsets, and the state of the streams.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from jetspark.spark.interpreter import choose_interpreter, is_remote
+from jetspark.spark.interpreter import configure_interpreter, is_spark_connect
 from jetspark.spark.options.table import OPTIONS
 
 __all__ = ["configure", "recommended_conf"]
@@ -32,9 +32,9 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     ConfigError
         Spark runs already in this process, with a Python that may not have jetspark.
     """
-    if is_remote(builder):
+    if is_spark_connect(builder):
         return builder
-    choose_interpreter(builder)
+    configure_interpreter(builder)
     return builder.config(map={**recommended_conf()})
 
 
@@ -47,10 +47,10 @@ def recommended_conf() -> dict[str, str]:
     """
     return {
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.sql.redaction.options.regex": _redacted(),
+        "spark.sql.redaction.options.regex": _redaction_regex(),
     }
 
 
-def _redacted() -> str:
+def _redaction_regex() -> str:
     """What Spark looks for in names of options and in values: `url` is its own default, `@` follows a login."""
     return "(?i)url|@|" + "|".join(f"^{option.name}$" for option in OPTIONS if option.secret)

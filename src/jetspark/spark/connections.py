@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from jetspark.flow.ranges import is_passing
+from jetspark.engine.ranges import can_continue_read
 from jetspark.jetstream.errors import Error
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
     from jetspark.wire.options import ConnectOptions
 
-__all__ = ["asking", "borrow_connection", "close_idle"]
+__all__ = ["borrow_connection", "call_with_connection", "close_idle"]
 
 T = TypeVar("T")
 
@@ -65,19 +65,19 @@ def borrow_connection(options: ConnectOptions, retry_timeout: float = 0.0) -> It
         connection.close()
 
 
-def asking(options: ConnectOptions, ask: Callable[[Connection], T], retry_timeout: float) -> T:
+def call_with_connection(options: ConnectOptions, call: Callable[[Connection], T], retry_timeout: float) -> T:
     """Return the result of a request that may be repeated. It is repeated on new connections until `retry_timeout`."""
-    from jetspark.bulk.patience import patiently
+    from jetspark.bulk.retry import request_with_retry
 
     with borrow_connection(options, retry_timeout) as connection:
-        return patiently(connection, lambda: ask(connection), retry_timeout)
+        return request_with_retry(connection, lambda: call(connection), retry_timeout)
 
 
 def _open(options: ConnectOptions, retry_timeout: float) -> Connection:
     from jetspark.bulk import connect
-    from jetspark.bulk.patience import retrying
+    from jetspark.bulk.retry import call_with_retry
 
-    return retrying(lambda: connect(options), is_passing, retry_timeout)
+    return call_with_retry(lambda: connect(options), can_continue_read, retry_timeout)
 
 
 def _take_idle(options: ConnectOptions) -> Connection | None:

@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 
 from jetspark.jetstream.errors import ConfigError
 
-__all__ = ["choose_interpreter", "is_chosen", "is_remote"]
+__all__ = ["configure_interpreter", "is_interpreter_configured", "is_spark_connect"]
 
 _INTERPRETER_VARIABLES: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
 _INTERPRETER_SETTINGS: Final = ("spark.pyspark.driver.python", "spark.pyspark.python")
 
 
-def choose_interpreter(builder: SparkSession.Builder) -> None:
+def configure_interpreter(builder: SparkSession.Builder) -> None:
     """Make the running interpreter the Python of a local Spark, unless the user has chosen one.
 
     Raises
@@ -33,7 +33,12 @@ def choose_interpreter(builder: SparkSession.Builder) -> None:
     """
     options = _settings(builder)
     local = str(options.get("spark.master", "local")).startswith("local")
-    if not local or is_chosen() or any(name in options for name in _INTERPRETER_SETTINGS) or _is_on_the_path():
+    if (
+        not local
+        or is_interpreter_configured()
+        or any(name in options for name in _INTERPRETER_SETTINGS)
+        or _is_on_the_path()
+    ):
         return
     jvm = SparkContext._jvm  # noqa: SLF001 - pyspark has no public way to ask whether the JVM runs
     if jvm is None:
@@ -45,12 +50,12 @@ def choose_interpreter(builder: SparkSession.Builder) -> None:
         )
 
 
-def is_remote(builder: SparkSession.Builder) -> bool:
+def is_spark_connect(builder: SparkSession.Builder) -> bool:
     """Whether a builder makes a session of Spark Connect, whose server has the JVM."""
     return "spark.remote" in _settings(builder) or "SPARK_REMOTE" in os.environ
 
 
-def is_chosen() -> bool:
+def is_interpreter_configured() -> bool:
     """Whether the environment of this process names a Python for Spark."""
     return any(os.environ.get(name) for name in _INTERPRETER_VARIABLES)
 

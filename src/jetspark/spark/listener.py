@@ -61,13 +61,13 @@ class QueryProgress:
 
     Attributes
     ----------
-    query
+    query_id
         Id of the query, which stays over restarts.
-    run
+    run_id
         Id of this run.
     name
         Name of the query, empty when it has none.
-    batch
+    batch_id
         Number of the micro-batch.
     rows
         Rows that it read from JetStream.
@@ -81,10 +81,10 @@ class QueryProgress:
         By name.
     """
 
-    query: str
-    run: str
+    query_id: str
+    run_id: str
     name: str
-    batch: int
+    batch_id: int
     rows: int
     seconds: float
     rows_per_second: float
@@ -94,7 +94,7 @@ class QueryProgress:
     def __str__(self) -> str:
         streams = ", ".join(f"{name} up to {each.end - 1} (lag {each.lag})" for name, each in self.streams.items())
         return (
-            f"query {self.name or self.query} batch {self.batch}: {self.rows} rows in {self.seconds:.3f} s "
+            f"query {self.name or self.query_id} batch {self.batch_id}: {self.rows} rows in {self.seconds:.3f} s "
             f"({self.rows_per_second:.0f}/s), lag {self.lag}: {streams}"
         )
 
@@ -112,10 +112,10 @@ def progress_of(progress: StreamingQueryProgress) -> QueryProgress | None:
         return None
     seconds = progress.durationMs.get("triggerExecution", progress.batchDuration) / 1000
     return QueryProgress(
-        query=str(progress.id),
-        run=str(progress.runId),
+        query_id=str(progress.id),
+        run_id=str(progress.runId),
         name=progress.name or "",
-        batch=progress.batchId,
+        batch_id=progress.batchId,
         rows=rows,
         seconds=seconds,
         rows_per_second=rows / seconds if seconds else 0.0,
@@ -156,7 +156,7 @@ class JetStreamListener(StreamingQueryListener):
         options: Mapping[str, str] | None = None,
     ) -> None:
         self._on_progress = on_progress
-        self._logs = log
+        self._log_enabled = log
         self._subject = None if subject is None else check_publish_subject(subject)
         self._server: ServerOptions | None = None if subject is None else server_options(RedactedOptions(options or {}))
 
@@ -168,7 +168,7 @@ class JetStreamListener(StreamingQueryListener):
         progress = progress_of(event.progress)
         if progress is None:
             return
-        if self._logs:
+        if self._log_enabled:
             _log.info("%s", progress)
         try:
             if self._subject is not None:
@@ -176,7 +176,7 @@ class JetStreamListener(StreamingQueryListener):
             if self._on_progress is not None:
                 self._on_progress(progress)
         except Exception as error:  # noqa: BLE001 - whatever the callable raises
-            _log.warning("progress of query %s was not reported: %s", progress.name or progress.query, error)
+            _log.warning("progress of query %s was not reported: %s", progress.name or progress.query_id, error)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802, ARG002
         """Close the connection: while the query is idle, nobody answers the server's PINGs."""
@@ -184,7 +184,7 @@ class JetStreamListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Log why a query failed, and close the connection."""
-        if self._logs and event.exception:
+        if self._log_enabled and event.exception:
             _log.warning("query %s failed: %s", event.id, event.exception.splitlines()[0])
         self.close()
 
@@ -201,7 +201,7 @@ class JetStreamListener(StreamingQueryListener):
 
 def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
     """The streams of a source, none when it is no JetStream."""
-    start, end, latest = (_nexts(text) for text in (source.startOffset, source.endOffset, source.latestOffset))
+    start, end, latest = (_next_sequences(text) for text in (source.startOffset, source.endOffset, source.latestOffset))
     return {
         stream: StreamProgress(
             start=start.get(stream), end=at, latest=latest.get(stream, at), lag=max(latest.get(stream, at) - at, 0)
@@ -210,7 +210,7 @@ def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
     }
 
 
-def _nexts(offset: str | None) -> dict[str, int]:
+def _next_sequences(offset: str | None) -> dict[str, int]:
     try:
         document = json.loads(offset or "")
         return {stream: int(each["next"]) for stream, each in document["streams"].items()}

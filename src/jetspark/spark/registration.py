@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from jetspark.spark.interpreter import is_chosen
+from jetspark.spark.interpreter import is_interpreter_configured
 from jetspark.spark.source import JetStreamDataSource
 
 __all__ = ["register"]
@@ -39,16 +39,16 @@ def register(spark: SparkSession) -> None:
     if jvm is None:  # Spark Connect: the server has the JVM and a Python of its own
         spark.dataSource.register(JetStreamDataSource)
         return
-    with _own_interpreter(spark), _no_warning(jvm):
+    with _with_current_interpreter(spark), _without_replacement_warning(jvm):
         spark.dataSource.register(JetStreamDataSource)
 
 
 @contextmanager
-def _own_interpreter(spark: SparkSession) -> Iterator[None]:
+def _with_current_interpreter(spark: SparkSession) -> Iterator[None]:
     """Let a local Spark run what is registered with this interpreter, unless the user has chosen one."""
     context = spark.sparkContext
     before = context.pythonExec
-    if str(context.master).startswith("local") and not is_chosen():
+    if str(context.master).startswith("local") and not is_interpreter_configured():
         context.pythonExec = sys.executable
     try:
         yield
@@ -57,7 +57,7 @@ def _own_interpreter(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def _no_warning(jvm: Any) -> Iterator[None]:
+def _without_replacement_warning(jvm: Any) -> Iterator[None]:
     """Keep Spark from warning that the format takes the place of itself."""
     log4j = jvm.org.apache.logging.log4j
     before = log4j.LogManager.getLogger(_LOGGER).getLevel()

@@ -30,7 +30,7 @@ from jetspark.jetstream.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HEADERS", "Projection", "WriteColumns", "project", "read_schema", "write_columns"]
+__all__ = ["HEADERS", "Projection", "WriteColumns", "plan_projection", "read_schema", "write_columns"]
 
 HEADERS: Final = "headers"
 _TEXT: Final = StringType()
@@ -51,7 +51,7 @@ _WRITABLE: Final[dict[str, tuple[DataType, ...]]] = {
     HEADERS: (_HEADERS_TYPE, MapType(_TEXT, _TEXT)),
     "msg_id": (_TEXT,),
 }
-_NOT_WRITTEN: Final = frozenset(_READABLE) - frozenset(_WRITABLE)
+_READ_ONLY_COLUMNS: Final = frozenset(_READABLE) - frozenset(_WRITABLE)
 """Columns of a read that say where a message was; a write of what was read leaves them out."""
 
 
@@ -71,13 +71,13 @@ class Projection:
         The scan's columns, in the order of the schema.
     schema
         Exact Arrow schema that Spark wants.
-    natural
+    native_columns
         Names in the schema, in lower case, of columns in their own type: filters on them can go to the server.
     """
 
     columns: tuple[str, ...]
     schema: pa.Schema
-    natural: frozenset[str]
+    native_columns: frozenset[str]
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the scan's batch with the schema's names, types and nullability.
@@ -95,7 +95,7 @@ class Projection:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def project(schema: StructType) -> Projection:
+def plan_projection(schema: StructType) -> Projection:
     """Check the schema of a read, Spark's or the user's own: any columns, in any order, nullable or not.
 
     Raises
@@ -108,13 +108,13 @@ def project(schema: StructType) -> Projection:
     columns: list[str] = []
     natural = []
     for field in schema:
-        name = _known(field.name, _READABLE, "read")
+        name = _column_name(field.name, _READABLE, "read")
         if name in columns:
             raise ConfigError(f"the schema names column {name} twice")
         if not _is_one_of(field.dataType, _READABLE[name]):
             raise _wrong_type(field, _READABLE[name], "be read as")
         columns.append(name)
-        if _same(field.dataType, _READABLE[name][0]):
+        if _same_type(field.dataType, _READABLE[name][0]):
             natural.append(name)
     if not columns:
         raise ConfigError(f"the schema names no column; messages have {', '.join(_READABLE)}")
@@ -149,9 +149,9 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
     positions: dict[str, int] = {}
     there = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema) or "no columns"
     for at, field in enumerate(schema):
-        if field.name.lower() in _NOT_WRITTEN:
+        if field.name.lower() in _READ_ONLY_COLUMNS:
             continue
-        name = _known(field.name, _WRITABLE, "write")
+        name = _column_name(field.name, _WRITABLE, "write")
         if name in positions:
             raise ConfigError(f"the rows have column {name} twice")
         if not _is_one_of(field.dataType, _WRITABLE[name]):
@@ -168,7 +168,7 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
     return WriteColumns(positions)
 
 
-def _known(name: str, columns: dict[str, tuple[DataType, ...]], verb: str) -> str:
+def _column_name(name: str, columns: dict[str, tuple[DataType, ...]], verb: str) -> str:
     ours = name.lower()
     if ours not in columns:
         nearest = difflib.get_close_matches(ours, columns, n=1, cutoff=0.0)[0]
@@ -179,15 +179,15 @@ def _known(name: str, columns: dict[str, tuple[DataType, ...]], verb: str) -> st
 
 
 def _is_one_of(have: DataType, types: tuple[DataType, ...]) -> bool:
-    return any(_same(have, wanted) for wanted in types)
+    return any(_same_type(have, wanted) for wanted in types)
 
 
-def _same(have: DataType, wanted: DataType) -> bool:
+def _same_type(have: DataType, wanted: DataType) -> bool:
     """Whether two types are the same but for the nullability inside of them."""
     if isinstance(have, MapType) and isinstance(wanted, MapType):
-        return _same(have.keyType, wanted.keyType) and _same(have.valueType, wanted.valueType)
+        return _same_type(have.keyType, wanted.keyType) and _same_type(have.valueType, wanted.valueType)
     if isinstance(have, ArrayType) and isinstance(wanted, ArrayType):
-        return _same(have.elementType, wanted.elementType)
+        return _same_type(have.elementType, wanted.elementType)
     return have == wanted
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from jetspark.spark.options.batch import either_read_options, read_options, write_options
+from jetspark.spark.filter_pushdown import accepts_filters
+from jetspark.spark.options.batch import common_read_options, read_options, write_options
 from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.stream_read import stream_read_options
 from jetspark.spark.options.stream_write import stream_write_options
-from jetspark.spark.push_down import takes_filters
 from jetspark.spark.read.batch_reader import FilteringReader, JetStreamReader
 from jetspark.spark.read.snapshot_reader import FilteringSnapshotReader, SnapshotReader
 from jetspark.spark.read.stream_reader import JetStreamStreamReader
@@ -31,12 +31,12 @@ class JetStreamDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of a read; checks the options as well. Raises ConfigError."""
         # Spark asks for the schema before it says whether the read is to be a batch or a stream.
-        return read_schema(either_read_options(RedactedOptions(self.options)).include_headers)
+        return read_schema(common_read_options(RedactedOptions(self.options)).include_headers)
 
     def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader:
         """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""
         options = read_options(RedactedOptions(self.options))
-        filtering = takes_filters(options.push_down_predicate)
+        filtering = accepts_filters(options.push_down_predicate)
         if options.last_per_subject:
             return (FilteringSnapshotReader if filtering else SnapshotReader)(schema, options)
         return (FilteringReader if filtering else JetStreamReader)(schema, options)

@@ -14,11 +14,11 @@ from pyspark import TaskContext
 
 __all__ = ["log_counts"]
 
-_room: Final = logging.getLogger("jetspark.spark")
+_package_logger: Final = logging.getLogger("jetspark.spark")
 
 
 def log_counts(logger: logging.Logger, text: str, *values: object) -> None:
     """Write a line about what a task did."""
-    if TaskContext.get() is not None and _room.level == logging.NOTSET:
-        _room.setLevel(logging.INFO)
+    if TaskContext.get() is not None and _package_logger.level == logging.NOTSET:
+        _package_logger.setLevel(logging.INFO)
     logger.info(text, *values)

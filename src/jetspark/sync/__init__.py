@@ -3,9 +3,8 @@
 connection = jetspark.sync.connect("nats://localhost:4222")
 """
 
-from jetspark.sync.connection import Connection, EventHandler
+from jetspark.sync.connection import Connection, EventHandler, connect
 from jetspark.sync.message import Msg
-from jetspark.sync.opening import connect
 from jetspark.sync.subscription import Callback, Subscription
 
 __all__ = ["Callback", "Connection", "EventHandler", "Msg", "Subscription", "connect"]

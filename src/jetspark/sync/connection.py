@@ -10,27 +10,28 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Final, Self, cast
 
-from jetspark.flow.publish_window import PublishSettings
-from jetspark.sync.callbacks import CALLBACK_THREADS, on_thread
-from jetspark.sync.core import ConnectionCore, EventHandler, listed
+from jetspark.engine.publish_window import AsyncPublishOptions
+from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX, in_callback_thread
+from jetspark.sync.core import ConnectionCore, EventHandler, snapshot
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.message import Msg
 from jetspark.sync.subscription import Callback, Subscription
 from jetspark.wire.errors import ConnectionClosedError, DrainTimeoutError
 from jetspark.wire.headers import HeadersLike
-from jetspark.wire.options import ServerAddress
+from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.outbound import Payload
-from jetspark.wire.routes import Overflow
 from jetspark.wire.session import ServerInfo
+from jetspark.wire.subscriptions import Overflow
 
-__all__ = ["Connection", "EventHandler"]
+__all__ = ["Connection", "EventHandler", "connect"]
 
-_JOIN_PATIENCE: Final = 5.0
+_JOIN_TIMEOUT: Final = 5.0
 
 
 class Connection(ConnectionCore):
@@ -64,7 +65,8 @@ class Connection(ConnectionCore):
     ) -> None:
         """Send a message. It is queued when this returns; `flush` waits until the server has it.
 
-        Without a session the message waits in a buffer of `buffer_limit` bytes and is sent after the reconnect.
+        Without a session the message waits in a buffer of `reconnect_buffer_size` bytes and is sent after the
+        reconnect.
 
         Raises
         ------
@@ -75,7 +77,7 @@ class Connection(ConnectionCore):
         ConnectionClosedError
             The connection is closed.
         """
-        self._stage(self._outbound.encode(subject, payload, reply, headers))
+        self._send_frame(self._outbound.encode(subject, payload, reply, headers))
 
     def flush(self, timeout: float | None = 10.0) -> None:
         """Wait until the server has confirmed that it has everything that was sent before.
@@ -97,7 +99,7 @@ class Connection(ConnectionCore):
         ConnectionClosedError
             The connection is closed, or was closed during the call.
         """
-        self._runner.call(self._inner.flush(timeout))
+        self._loop_thread.run_coroutine(self._inner.flush(timeout))
 
     def request(
         self,
@@ -130,7 +132,7 @@ class Connection(ConnectionCore):
             The user may not publish to the subject, or not subscribe to the inbox.
         """
         answer = self._inner.request(subject, payload, timeout=timeout, headers=headers, own_inbox=own_inbox)
-        return cast("Msg", self._runner.call(answer))
+        return cast("Msg", self._loop_thread.run_coroutine(answer))
 
     def new_inbox(self) -> str:
         """Return a new reply subject below the inbox prefix; nobody listens to it yet."""
@@ -142,7 +144,7 @@ class Connection(ConnectionCore):
         domain: str | None = None,
         prefix: str | None = None,
         timeout: float = 5.0,
-        publishing: PublishSettings | None = None,
+        publishing: AsyncPublishOptions | None = None,
     ) -> JetStream:
         """Return a JetStream context over this connection.
 
@@ -163,7 +165,7 @@ class Connection(ConnectionCore):
             `domain` or `prefix` is not valid in a subject.
         """
         if publishing is not None and publishing.on_error is not None:
-            publishing = replace(publishing, on_error=on_thread(self, publishing.on_error))
+            publishing = replace(publishing, on_error=in_callback_thread(self, publishing.on_error))
         return JetStream(
             self, self._inner.jetstream(domain=domain, prefix=prefix, timeout=timeout, publishing=publishing)
         )
@@ -177,8 +179,8 @@ class Connection(ConnectionCore):
         queue: str = "",
         callback: Callback | None = None,
         max_msgs: int = 0,
-        pending_messages: int | None = None,
-        pending_bytes: int | None = None,
+        pending_msgs_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
         overflow: Overflow = "drop",
     ) -> Subscription:
         """Subscribe to a subject.
@@ -194,7 +196,7 @@ class Connection(ConnectionCore):
             an event. Without a callback, iterate the subscription or call `next_msg`.
         max_msgs
             End after that many messages; 0 means no end.
-        pending_messages, pending_bytes
+        pending_msgs_limit, pending_bytes
             Limits of the messages that wait here; None takes the connection's options.
         overflow
             When a limit is reached: `drop` drops new messages and reports `SlowConsumer`; `pause` stops reading from
@@ -204,8 +206,8 @@ class Connection(ConnectionCore):
         ------
         BadSubjectError, ConnectionClosedError
         """
-        limits = (pending_messages, pending_bytes, overflow)
-        return self._runner.call(self._subscribe(subject, queue, callback, max_msgs, limits))
+        limits = (pending_msgs_limit, pending_bytes_limit, overflow)
+        return self._loop_thread.run_coroutine(self._subscribe(subject, queue, callback, max_msgs, limits))
 
     async def _subscribe(
         self,
@@ -216,12 +218,12 @@ class Connection(ConnectionCore):
         limits: tuple[int | None, int | None, Overflow],
     ) -> Subscription:
         messages, size, overflow = limits
-        route = self._inner._client.subscribe(
-            subject, queue, max_msgs=max_msgs, limit_msgs=messages, limit_bytes=size, overflow=overflow
+        sub = self._inner._client.subscribe(
+            subject, queue, max_msgs=max_msgs, pending_msgs_limit=messages, pending_bytes_limit=size, overflow=overflow
         )
-        self._inner._send_soon()
-        subscription = Subscription(self, route, callback)
-        self._subscriptions.add(subscription)  # added here, before a following drain can run on the loop
+        self._inner._flush_soon()
+        subscription = Subscription(self, sub, callback)
+        self._drainables.add(subscription)  # added here, before a following drain can run on the loop
         return subscription
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -246,17 +248,17 @@ class Connection(ConnectionCore):
         wait = True
         try:
             self._run(self._inner._client.drain)
-            subscriptions = listed(self._subscriptions)
+            subscriptions = snapshot(self._drainables)
             for subscription in subscriptions:
-                subscription._retire()
-            self._confirm(seconds)
+                subscription._stop_receiving()
+            self._ping_roundtrip(seconds)
             answered = True
-            late = [each for each in subscriptions if not each._emptied(deadline)]
+            late = [each for each in subscriptions if not each._wait_drained(deadline)]
             if late:
                 left = sum(each.pending[0] for each in late)
                 raise DrainTimeoutError(f"not drained within {seconds:g} s; {left} messages dropped")
-            self._confirm(max(deadline - time.monotonic(), 0.001))
-            self._runner.call(self._inner._acknowledged(max(deadline - time.monotonic(), 0.001)))
+            self._ping_roundtrip(max(deadline - time.monotonic(), 0.001))
+            self._loop_thread.run_coroutine(self._inner._wait_publish_acks(max(deadline - time.monotonic(), 0.001)))
         except TimeoutError as error:
             wait = answered  # without an answer the whole timeout has passed already
             if isinstance(error, DrainTimeoutError):
@@ -275,24 +277,40 @@ class Connection(ConnectionCore):
 
     def _close(self, *, wait: bool = True) -> None:
         """As `close`; with `wait` false, without waiting for the server."""
-        if self._is_inside():
-            end = partial(self._end, wait=wait)
+        if self._in_own_thread():
+            end = partial(self._close_and_join, wait=wait)
             threading.Thread(target=end, name="jetspark close", daemon=True).start()
         else:
-            self._end(wait=wait)
+            self._close_and_join(wait=wait)
 
-    def _end(self, *, wait: bool) -> None:
+    def _close_and_join(self, *, wait: bool) -> None:
         with self._closing:
             try:
-                self._runner.call(self._inner._close(wait=wait))
+                self._loop_thread.run_coroutine(self._inner._close(wait=wait))
             except ConnectionClosedError:
                 return  # already closed
-            for subscription in listed(self._subscriptions):
-                subscription._join(_JOIN_PATIENCE)
-            for thread in listed(self._callback_threads):
-                thread.stop(_JOIN_PATIENCE)
+            for subscription in snapshot(self._drainables):
+                subscription._join(_JOIN_TIMEOUT)
+            for thread in snapshot(self._callback_threads):
+                thread.stop(_JOIN_TIMEOUT)
             self._stop_threads()
 
-    def _is_inside(self) -> bool:
+    def _in_own_thread(self) -> bool:
         name = threading.current_thread().name
-        return name.startswith(("jetspark events", "jetspark subscription", CALLBACK_THREADS))
+        return name.startswith(("jetspark events", "jetspark subscription", CALLBACK_THREAD_PREFIX))
+
+
+def connect(
+    where: ConnectOptions | str | Sequence[str] | None = None,
+    *,
+    on_event: EventHandler | None = None,
+    **changes: object,
+) -> Connection:
+    """Open a blocking connection; parameters and errors are those of `jetspark.connect`.
+
+        with jetspark.sync.connect("nats://localhost:4222") as connection:
+            connection.publish("greetings", b"hello")
+
+    `on_event` is called in a thread of its own. The connection may be used from any thread of one process.
+    """
+    return Connection(ConnectOptions.of(where, **changes), on_event)

@@ -1,11 +1,11 @@
-"""A message of the blocking front: a `Delivery` with `respond` and the acknowledgements."""
+"""A message of the blocking front: a `JetStreamMessage` with `respond` and the acknowledgements."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
 from jetspark.jetstream.ack import ACK, IN_PROGRESS, nak_payload, term_payload
-from jetspark.jetstream.delivery import Delivery
+from jetspark.jetstream.message import JetStreamMessage
 from jetspark.wire.errors import BadSubjectError
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Msg"]
 
 
-class Msg(Delivery, gc=False, eq=False):
+class Msg(JetStreamMessage, gc=False, eq=False):
     """A received message. Subject, reply, headers and metadata are decoded when they are first used.
 
     The acknowledgements are for messages that a JetStream consumer delivered. After `ack`, `nak` or `term`, and on
@@ -34,8 +34,8 @@ class Msg(Delivery, gc=False, eq=False):
         """
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
-        if self.owner is not None:
-            cast("Connection", self.owner).publish(self.reply, payload, headers=headers)
+        if self._connection is not None:
+            cast("Connection", self._connection).publish(self.reply, payload, headers=headers)
 
     def ack(self) -> None:
         """Acknowledge the message. The ack is queued when this returns; `ack_sync` waits for the server.
@@ -47,7 +47,7 @@ class Msg(Delivery, gc=False, eq=False):
         ConnectionClosedError, OutboundBufferLimitError
             The ack cannot be sent.
         """
-        self._answer(ACK)
+        self._send_ack(ACK)
 
     def ack_sync(self, timeout: float = 5.0) -> None:
         """Acknowledge the message, and wait until the server has confirmed it (ACK-07).
@@ -65,8 +65,8 @@ class Msg(Delivery, gc=False, eq=False):
             The consumer is gone.
         """
         self._check_ackable()
-        if self.owner is not None:
-            cast("Connection", self.owner).request(self.reply, ACK, timeout=timeout)
+        if self._connection is not None:
+            cast("Connection", self._connection).request(self.reply, ACK, timeout=timeout)
             self._settle()
 
     def nak(self, delay: float = 0.0) -> None:
@@ -77,7 +77,7 @@ class Msg(Delivery, gc=False, eq=False):
         delay
             Seconds until the redelivery; 0 means at once (ACK-02).
         """
-        self._answer(nak_payload(round(delay * 1e9)))
+        self._send_ack(nak_payload(round(delay * 1e9)))
 
     def term(self, reason: str = "") -> None:
         """Ask the server never to deliver it again.
@@ -87,16 +87,16 @@ class Msg(Delivery, gc=False, eq=False):
         reason
             Text for the advisory that the server publishes (ACK-03).
         """
-        self._answer(term_payload(reason))
+        self._send_ack(term_payload(reason))
 
     def in_progress(self) -> None:
         """Report that the message is still being processed: its `ack_wait` starts again. May be repeated."""
         self._check_ackable()
-        if self.owner is not None:
-            cast("Connection", self.owner)._answer(self.raw_reply, IN_PROGRESS)
+        if self._connection is not None:
+            cast("Connection", self._connection)._send_reply(self.raw_reply, IN_PROGRESS)
 
-    def _answer(self, payload: bytes) -> None:
+    def _send_ack(self, payload: bytes) -> None:
         self._check_ackable()
-        if self.owner is not None:
-            cast("Connection", self.owner)._answer(self.raw_reply, payload)
+        if self._connection is not None:
+            cast("Connection", self._connection)._send_reply(self.raw_reply, payload)
             self._settle()

@@ -16,7 +16,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
-from jetspark.aio.received import Received
+from jetspark.aio.subscription_info import SubscriptionInfo
 from jetspark.sync.message import Msg
 from jetspark.wire.errors import (
     ConnectionClosedError,
@@ -27,7 +27,7 @@ from jetspark.wire.errors import (
     SubscriptionClosedError,
 )
 from jetspark.wire.events import ErrorOccurred
-from jetspark.wire.routes import Route
+from jetspark.wire.subscriptions import SubscriptionState
 
 if TYPE_CHECKING:
     from jetspark.sync.connection import Connection
@@ -38,15 +38,15 @@ Callback = Callable[[Msg], None]
 """Called with each message, in order and one at a time, in a thread of its own."""
 
 
-class Subscription(Received):
+class Subscription(SubscriptionInfo):
     """A subscription, created by `Connection.subscribe`; an iterator. As in the asyncio front, but blocking."""
 
-    def __init__(self, connection: Connection, route: Route, callback: Callback | None) -> None:
+    def __init__(self, connection: Connection, sub: SubscriptionState, callback: Callback | None) -> None:
         self._connection = connection
-        self._route = route
+        self._sub = sub
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        route.wake = partial(_wake, weakref.ref(self))  # weak: the two must not keep each other alive
+        sub.wake = partial(_wake, weakref.ref(self))  # weak: the two must not keep each other alive
         if callback is not None:
             self._thread = threading.Thread(
                 target=self._run, args=(callback,), name=f"jetspark subscription {self.sid}", daemon=True
@@ -59,7 +59,7 @@ class Subscription(Received):
     @property
     def sid(self) -> int:
         """Subscription id on the connection, never used twice."""
-        return self._route.sid
+        return self._sub.sid
 
     def __enter__(self) -> Self:
         return self
@@ -76,8 +76,8 @@ class Subscription(Received):
     def __next__(self) -> Msg:
         message = self._take(None)
         if message is None:
-            if self._route.error is not None:
-                raise self._route.error
+            if self._sub.error is not None:
+                raise self._sub.error
             raise StopIteration
         return message
 
@@ -99,35 +99,35 @@ class Subscription(Received):
         message = self._take(timeout)
         if message is not None:
             return message
-        if self._route.error is not None:
-            raise self._route.error
+        if self._sub.error is not None:
+            raise self._sub.error
         self._connection._check_open()
         raise SubscriptionClosedError(f"the subscription to {self.subject!r} has ended")
 
     def _take(self, timeout: float | None) -> Msg | None:
         """Take the next message; return None if the subscription has ended."""
-        route = self._route
+        sub = self._sub
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             while True:
-                over = route.ended  # read before the queue: messages from before the end are taken first
+                over = sub.ended  # read before the queue: messages from before the end are taken first
                 try:
-                    message = route.pending.popleft()
+                    message = sub.pending.popleft()
                     break
                 except IndexError:  # also if the loop's thread ends the subscription and discards the message now
                     pass
                 if over:
                     return None
-                if not route.waiting:
-                    route.waiting = True
+                if not sub.waiting:
+                    sub.waiting = True
                     continue
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise NoMessageError(f"no message on {self.subject!r} within {timeout:g} s")
                 self._changed.wait(left)
-            route.taken_bytes += len(message.raw_header) + len(message.payload)
-            if route.watched:
-                self._taken()
+            sub.taken_bytes += len(message.raw_header) + len(message.payload)
+            if sub.notify_on_take:
+                self._on_consumed()
         return cast("Msg", message)
 
     def unsubscribe(self, max_msgs: int = 0) -> None:
@@ -139,7 +139,7 @@ class Subscription(Received):
             End after that many messages, counted from the start; 0 ends it now and drops the messages that wait.
         """
         self._connection._check_open()
-        self._connection._unsubscribe(self._route, max_msgs)
+        self._connection._unsubscribe(self._sub, max_msgs)
 
     def drain(self, timeout: float | None = None) -> None:
         """End the subscription without losing a message: messages that the server has sent can still be taken (R44).
@@ -159,31 +159,31 @@ class Subscription(Received):
         self._connection._check_open()
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
-        self._retire()
+        self._stop_receiving()
         with suppress(DisconnectedError, ConnectionClosedError, FlushTimeoutError):  # no more can come, or time is up
-            self._connection._confirm(seconds)
-        if not self._emptied(deadline):
-            left = len(self._route.pending)
-            self._connection._unsubscribe(self._route, 0)
+            self._connection._ping_roundtrip(seconds)
+        if not self._wait_drained(deadline):
+            left = len(self._sub.pending)
+            self._connection._unsubscribe(self._sub, 0)
             raise DrainTimeoutError(
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             )
 
-    def _retire(self) -> None:
+    def _stop_receiving(self) -> None:
         """Ask the server to send nothing more."""
-        self._connection._retire(self._route)
+        self._connection._stop_receiving(self._sub)
 
-    def _emptied(self, deadline: float) -> bool:
+    def _wait_drained(self, deadline: float) -> bool:
         """Wait until all received messages were taken and handled; return whether that was in time."""
-        self._connection._forget(self._route)
+        self._connection._remove_subscription(self._sub)
         if self._thread is not None:
             if self._thread is not threading.current_thread():
                 self._thread.join(max(deadline - time.monotonic(), 0))
                 return not self._thread.is_alive()
             return True
         with self._changed:
-            self._route.watched = True
-            return self._changed.wait_for(lambda: not self._route.pending, max(deadline - time.monotonic(), 0))
+            self._sub.notify_on_take = True
+            return self._changed.wait_for(lambda: not self._sub.pending, max(deadline - time.monotonic(), 0))
 
     def _join(self, timeout: float) -> None:
         """Wait for the end of the callback's thread, unless called in that thread."""
@@ -197,11 +197,11 @@ class Subscription(Received):
         with self._changed:
             self._changed.notify_all()
 
-    def _taken(self) -> None:
-        """Note that a message was taken while the route was watched."""
-        if self._route.slow and self._route.relaxed:
-            self._connection._relax(self._route)
-        if not self._route.pending:
+    def _on_consumed(self) -> None:
+        """Note that a message was taken while the subscription was watched."""
+        if self._sub.over_limit and self._sub.below_resume_level:
+            self._connection._on_consumed(self._sub)
+        if not self._sub.pending:
             self._changed.notify_all()
 
     def _run(self, callback: Callback) -> None:
@@ -212,7 +212,7 @@ class Subscription(Received):
                     return
                 callback(message)
             except Exception as error:  # noqa: BLE001 - a callback may raise anything; continue with the next message
-                self._connection._tell(ErrorOccurred(error))
+                self._connection._emit(ErrorOccurred(error))
 
 
 def _wake(subscription: weakref.ref[Subscription]) -> None:

@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from jetspark.wire.errors import AuthenticationError, ConfigError
-from jetspark.wire.options import ConnectOptions, ServerAddress, reveal
+from jetspark.wire.options import ConnectOptions, ServerAddress, resolve_secret
 
 __all__ = ["credential_fields"]
 
@@ -29,9 +29,9 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
     if address.user is not None:
         return {"user": address.user, "pass": address.password or ""}
     if options.token is not None:
-        return {"auth_token": reveal(options.token) or ""}
+        return {"auth_token": resolve_secret(options.token) or ""}
     if options.user is not None:
-        return {"user": options.user, "pass": reveal(options.password) or ""}
+        return {"user": options.user, "pass": resolve_secret(options.password) or ""}
     text = options.credentials_text()
     if text is not None:
         sections = dict(_SECTION.findall(text))
@@ -40,7 +40,7 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
             where = options.credentials_file or "the text given"
             raise ConfigError(f"the credentials in {where} hold no user JWT with its nkey seed")
         return {"jwt": jwt, "sig": _sign(seed, nonce)[1]}
-    seed = reveal(options.nkey_seed)
+    seed = resolve_secret(options.nkey_seed)
     if seed is not None:
         public, signature = _sign(seed.strip(), nonce)
         return {"nkey": public, "sig": signature}

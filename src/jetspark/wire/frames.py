@@ -21,15 +21,15 @@ __all__ = [
     "Control",
     "Err",
     "Frame",
+    "FrameBuffer",
+    "FrameLimits",
     "Info",
-    "Limits",
     "MessageLine",
-    "Msg",
+    "MsgFrame",
     "Ok",
     "Parser",
     "Ping",
     "Pong",
-    "Tail",
     "parse_control",
     "parse_message_line",
     "pub",
@@ -46,7 +46,7 @@ _MESSAGE_VERBS: Final = (b"MSG ", b"HMSG ")
 _MAX_NUMBER: Final = 2**64 - 1
 
 
-class Limits(NamedTuple):
+class FrameLimits(NamedTuple):
     """Limits of the frames that a server may send.
 
     Attributes
@@ -61,7 +61,7 @@ class Limits(NamedTuple):
     size: int = (64 << 20) + (1 << 20)
 
 
-class Msg(NamedTuple):
+class MsgFrame(NamedTuple):
     """A message. `header` is the raw block with its version line, empty for MSG."""
 
     subject: bytes
@@ -96,7 +96,7 @@ class Ok(NamedTuple):
 
 
 Control = Info | Err | Ping | Pong | Ok
-Frame = Msg | Control
+Frame = MsgFrame | Control
 
 
 class MessageLine(NamedTuple):
@@ -109,19 +109,19 @@ class MessageLine(NamedTuple):
     size: int
 
 
-def _number(token: bytes, line: bytes) -> int:
+def _parse_number(token: bytes, line: bytes) -> int:
     # Check the length first: Python raises its own error for numbers of thousands of digits.
     if token.isdigit() and len(token) <= 20 and (number := int(token)) <= _MAX_NUMBER:
         return number
-    raise ProtocolError(f"not a 64-bit number in the control line {_shown(line)}")
+    raise ProtocolError(f"not a 64-bit number in the control line {_quote_line(line)}")
 
 
-def _shown(line: bytes) -> str:
+def _quote_line(line: bytes) -> str:
     text = line[:120].decode("ascii", "backslashreplace")
     return repr(text + "..." if len(line) > 120 else text)
 
 
-def parse_message_line(line: bytes, limits: Limits = Limits()) -> MessageLine:  # noqa: B008 (immutable)
+def parse_message_line(line: bytes, limits: FrameLimits = FrameLimits()) -> MessageLine:  # noqa: B008 (immutable)
     """Read a control line that begins with `MSG ` or `HMSG `, without its line end.
 
     Raises
@@ -135,12 +135,12 @@ def parse_message_line(line: bytes, limits: Limits = Limits()) -> MessageLine:  
     count = len(words) - with_header
     # An empty reply means no reply: nats-server 2.15 writes one before its answer to CONSUMER.RESET.
     if not 4 <= count <= 5 or not all(words[:3]) or not all(words[-1 - with_header :]):
-        raise ProtocolError(f"wrong number of words in the control line {_shown(line)}")
-    header_size = _number(words[-2], line) if with_header else 0
-    size = _number(words[-1], line)
+        raise ProtocolError(f"wrong number of words in the control line {_quote_line(line)}")
+    header_size = _parse_number(words[-2], line) if with_header else 0
+    size = _parse_number(words[-1], line)
     if header_size > size or size > limits.size:
-        raise ProtocolError(f"impossible size in the control line {_shown(line)}")
-    return MessageLine(words[1], _number(words[2], line), words[3] if count == 5 else b"", header_size, size)
+        raise ProtocolError(f"impossible size in the control line {_quote_line(line)}")
+    return MessageLine(words[1], _parse_number(words[2], line), words[3] if count == 5 else b"", header_size, size)
 
 
 def parse_control(line: bytes) -> Control:
@@ -162,34 +162,34 @@ def parse_control(line: bytes) -> Control:
         return Info(rest.strip())
     if verb == b"-ERR":
         return Err(rest.strip().strip(b"'").decode("utf-8", "replace"))
-    raise ProtocolError(f"unknown control line {_shown(line)}")
+    raise ProtocolError(f"unknown control line {_quote_line(line)}")
 
 
-class Tail:
+class FrameBuffer:
     """Buffer of received bytes whose frame is not complete yet."""
 
-    __slots__ = ("_limits", "_seen", "_tail", "_wanted")
+    __slots__ = ("_frame_size", "_limits", "_pending", "_scanned")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: FrameLimits) -> None:
         self._limits = limits
-        self._tail = bytearray()  # begins with a frame's start
-        self._wanted = 0  # size of the frame at the head of the tail, 0 when not known
-        self._seen = 0  # bytes of the tail that hold no line feed
+        self._pending = bytearray()  # begins with a frame's start
+        self._frame_size = 0  # size of the frame at the head of the tail, 0 when not known
+        self._scanned = 0  # bytes of the tail that hold no line feed
 
-    def _is_complete(self) -> bool:
+    def _may_hold_frame(self) -> bool:
         """Return whether the tail may hold a whole frame. Examines each byte once, however small the pieces are."""
-        tail = self._tail
-        if self._wanted:
-            return len(tail) >= self._wanted
-        if tail.find(b"\n", self._seen) >= 0:
+        tail = self._pending
+        if self._frame_size:
+            return len(tail) >= self._frame_size
+        if tail.find(b"\n", self._scanned) >= 0:
             return True
-        self._seen = len(tail)
-        if self._seen > self._limits.line + 1:  # one may be the carriage return
+        self._scanned = len(tail)
+        if self._scanned > self._limits.line + 1:  # one may be the carriage return
             raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
         return False
 
 
-class Parser(Tail):
+class Parser(FrameBuffer):
     """Scalar parser: bytes in, frames out.
 
     Parameters
@@ -200,7 +200,7 @@ class Parser(Tail):
 
     __slots__ = ("_at", "_buffer")
 
-    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 (immutable)
+    def __init__(self, limits: FrameLimits = FrameLimits()) -> None:  # noqa: B008 (immutable)
         super().__init__(limits)
         self._buffer = b""  # `_frames` reads these bytes, from `_at` on; the tail follows them
         self._at = 0
@@ -215,23 +215,23 @@ class Parser(Tail):
             the fault.
         """
         if self._at < len(self._buffer):
-            self._tail[:0] = memoryview(self._buffer)[self._at :]
+            self._pending[:0] = memoryview(self._buffer)[self._at :]
             self._buffer, self._at = b"", 0
-            self._wanted = self._seen = 0
-        self._tail += data
+            self._frame_size = self._scanned = 0
+        self._pending += data
         return self._frames()
 
     @property
     def unread(self) -> bytes:
         """Bytes that follow the last yielded frame; another reader of the connection continues with them."""
-        return self._buffer[self._at :] + self._tail
+        return self._buffer[self._at :] + self._pending
 
     def _frames(self) -> Iterator[Frame]:
-        if not self._is_complete():
+        if not self._may_hold_frame():
             return
-        buffer = self._buffer = bytes(self._tail)
-        self._tail.clear()
-        self._wanted = self._seen = at = self._at = 0
+        buffer = self._buffer = bytes(self._pending)
+        self._pending.clear()
+        self._frame_size = self._scanned = at = self._at = 0
         while (feed := buffer.find(b"\n", at)) >= 0:
             line = self._line(buffer, at, feed)
             if line.startswith(_MESSAGE_VERBS):
@@ -239,28 +239,28 @@ class Parser(Tail):
                 begin = feed + 1
                 end = begin + size
                 if len(buffer) < end + 2:
-                    self._wanted = end + 2 - at
+                    self._frame_size = end + 2 - at
                     break
                 if not buffer.startswith(CRLF, end):
-                    raise ProtocolError(f"no line end behind the payload of {_shown(line)}")
+                    raise ProtocolError(f"no line end behind the payload of {_quote_line(line)}")
                 middle = begin + header_size
                 self._at = at = end + 2
-                yield Msg(subject, sid, reply, buffer[begin:middle], buffer[middle:end])
+                yield MsgFrame(subject, sid, reply, buffer[begin:middle], buffer[middle:end])
             else:
                 frame = parse_control(line)
                 self._at = at = feed + 1
                 yield frame
             if self._buffer is not buffer:  # `feed` was called meanwhile: its iterator has the rest
                 return
-        self._tail[:0] = memoryview(buffer)[at:]
+        self._pending[:0] = memoryview(buffer)[at:]
         self._buffer, self._at = b"", 0
-        self._is_complete()
+        self._may_hold_frame()
 
     def _line(self, buffer: bytes, at: int, feed: int) -> bytes:
         """Return the control line between its start and its line feed."""
         line = buffer[at : feed - 1]
         if feed == at or buffer[feed - 1] != _CR:
-            raise ProtocolError(f"a line feed without a carriage return behind {_shown(buffer[at:feed])}")
+            raise ProtocolError(f"a line feed without a carriage return behind {_quote_line(buffer[at:feed])}")
         if len(line) > self._limits.line:
             raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
         return line

@@ -16,7 +16,7 @@ from typing import Final
 
 from jetspark.wire.errors import BadHeadersError
 
-__all__ = ["Headers", "HeadersLike", "Status", "encode", "parse", "parse_status"]
+__all__ = ["Headers", "HeadersLike", "Status", "encode_header_block", "parse_header_block", "parse_status"]
 
 VERSION: Final = b"NATS/1.0"
 EMPTY_BLOCK: Final = b"NATS/1.0\r\n\r\n"
@@ -24,8 +24,8 @@ KEY_RULE: Final = "a key is one or more of the ASCII characters 33 to 126 withou
 VALUE_RULE: Final = "CR and LF are not allowed in a value"
 
 _KEY: Final = re.compile(r"[!-9;-~]+")  # ASCII 33 to 126 without the colon
-_MOST_NAMES: Final = 1024
-_names: Final[dict[str, bytes]] = {}
+_MAX_CACHED_KEYS: Final = 1024
+_key_cache: Final[dict[str, bytes]] = {}
 
 
 class Status:
@@ -60,7 +60,7 @@ class Status:
 class Headers:
     """Ordered multi-map of header keys and values: case-sensitive, case-preserving (WIR-04).
 
-    `headers["Key"]` and `get` give the first value, `values` gives all of them, iteration gives the keys in order of
+    `headers["Key"]` and `get` give the first value, `get_all` gives all of them, iteration gives the keys in order of
     their first appearance.
     """
 
@@ -110,11 +110,11 @@ class Headers:
         values = self._values.get(key)
         return values[0] if values else default
 
-    def values(self, key: str) -> list[str]:
+    def get_all(self, key: str) -> list[str]:
         """Return all values of the key in order; an empty list if there is none."""
         return list(self._values.get(key, ()))
 
-    def take_last(self, key: str) -> str | None:
+    def pop_last(self, key: str) -> str | None:
         """Remove the last value of the key and return it; None if there is none."""
         values = self._values.get(key)
         if values is None:
@@ -158,7 +158,7 @@ def _pairs(headers: HeadersLike) -> Iterator[tuple[str, str]]:
         yield from headers
 
 
-def encode(headers: HeadersLike) -> bytes:
+def encode_header_block(headers: HeadersLike) -> bytes:
     """Return the header block to send.
 
     Raises
@@ -169,7 +169,7 @@ def encode(headers: HeadersLike) -> bytes:
     """
     parts = [VERSION]
     for key, value in _pairs(headers):
-        name = _names.get(key) or _name(key)
+        name = _key_cache.get(key) or _encode_key(key)
         if "\n" in value or "\r" in value:
             raise BadHeadersError(f"header {key!r}: {VALUE_RULE}")
         try:
@@ -180,13 +180,13 @@ def encode(headers: HeadersLike) -> bytes:
     return b"".join(parts)
 
 
-def _name(key: str) -> bytes:
+def _encode_key(key: str) -> bytes:
     """Return the bytes before the value of a key. Checked keys are kept in a cache of limited size."""
     if not _KEY.fullmatch(key):
         raise BadHeadersError(f"header {key!r}: {KEY_RULE}")
-    if len(_names) >= _MOST_NAMES:
-        _names.clear()
-    return _names.setdefault(key, f"\r\n{key}: ".encode())
+    if len(_key_cache) >= _MAX_CACHED_KEYS:
+        _key_cache.clear()
+    return _key_cache.setdefault(key, f"\r\n{key}: ".encode())
 
 
 def parse_status(block: bytes | memoryview) -> Status | None:
@@ -201,7 +201,7 @@ def parse_status(block: bytes | memoryview) -> Status | None:
     return Status(int(code), rest[3:].strip().decode("utf-8", "replace"))
 
 
-def parse(block: bytes | memoryview) -> Headers:
+def parse_header_block(block: bytes | memoryview) -> Headers:
     """Return the headers of a header block.
 
     Lines without a colon, or with nothing before it, are left out. Bytes that are not UTF-8 are kept as surrogates

@@ -11,31 +11,31 @@ from collections.abc import Callable
 from typing import Final
 
 from jetspark.wire.errors import ProtocolError
-from jetspark.wire.frames import Control, Limits, Tail, parse_control, parse_message_line
+from jetspark.wire.frames import Control, FrameBuffer, FrameLimits, parse_control, parse_message_line
 from jetspark.wire.messages import Message
-from jetspark.wire.routes import Route
+from jetspark.wire.subscriptions import SubscriptionState
 
 __all__ = ["Inbound"]
 
 _CR: Final = 13
 _SPACE: Final = 32
-_NO_WORDS: Final = b"\n"  # no line begins with it
-_REMEMBERED: Final = 1024
+_NEVER_MATCHES: Final = b"\n"  # no line begins with it
+_MAX_CACHED_SIZES: Final = 1024
 _MESSAGE_VERBS: Final = frozenset({b"MSG", b"HMSG"})
 
 
-class Inbound(Tail):
+class Inbound(FrameBuffer):
     """Reader of the bytes that one session of a connection receives.
 
     Parameters
     ----------
-    routes
+    subscriptions
         Subscriptions by their id as text. Messages for other ids are dropped: they were in transit at the UNSUB.
     on_control
         Takes every frame that is not a message.
     on_full
         Called when a message comes for a full subscription; returns whether to keep the message.
-    on_last
+    on_last_message
         Called after a subscription got its last message (`max_msgs`).
     message_type
         Class of the messages.
@@ -48,25 +48,25 @@ class Inbound(Tail):
         "_on_control",
         "_on_full",
         "_on_last",
-        "_routes",
         "_sizes",
+        "_subscriptions",
     )
 
     def __init__(
         self,
-        routes: dict[bytes, Route],
+        subscriptions: dict[bytes, SubscriptionState],
         *,
         on_control: Callable[[Control], None],
-        on_full: Callable[[Route], bool],
-        on_last: Callable[[Route], None],
+        on_full: Callable[[SubscriptionState], bool],
+        on_last_message: Callable[[SubscriptionState], None],
         message_type: type[Message] = Message,
-        limits: Limits = Limits(),  # noqa: B008 (immutable)
+        limits: FrameLimits = FrameLimits(),  # noqa: B008 (immutable)
     ) -> None:
         super().__init__(limits)
-        self._routes = routes
+        self._subscriptions = subscriptions
         self._on_control = on_control
         self._on_full = on_full
-        self._on_last = on_last
+        self._on_last = on_last_message
         self._message_type = message_type
         self._sizes: dict[bytes, int] = {}
 
@@ -78,34 +78,34 @@ class Inbound(Tail):
         ProtocolError
             They are not the NATS protocol; the session cannot be used any more. Earlier messages were delivered.
         """
-        tail = self._tail
+        tail = self._pending
         if tail:
             tail += data
-            if not self._is_complete():
+            if not self._may_hold_frame():
                 return
             data = bytes(tail)
             tail.clear()
-        self._wanted = self._seen = 0
-        woken: list[Route] = []
+        self._frame_size = self._scanned = 0
+        woken: list[SubscriptionState] = []
         try:
-            at = self._read(data, woken)
+            at = self._deliver_frames(data, woken)
         finally:
-            for route in woken:
-                if route.wake is not None:
-                    route.wake()
+            for sub in woken:
+                if sub.wake is not None:
+                    sub.wake()
         if at < len(data):
             tail += memoryview(data)[at:]
-            self._is_complete()
+            self._may_hold_frame()
 
-    def _read(self, data: bytes, woken: list[Route]) -> int:
+    def _deliver_frames(self, data: bytes, woken: list[SubscriptionState]) -> int:
         """Deliver the complete frames in `data`; return where the first incomplete frame begins."""
-        routes, sizes, message_type = self._routes, self._sizes, self._message_type
+        routes, sizes, message_type = self._subscriptions, self._sizes, self._message_type
         line_limit = self._limits.line + 1  # with the carriage return
         find = data.find
         at, length = 0, len(data)
         while (feed := find(b"\n", at)) >= 0:
             if feed == at or data[feed - 1] != _CR or feed - at > line_limit:
-                raise ProtocolError(_broken_line(data[at:feed], self._limits.line))
+                raise ProtocolError(_line_error(data[at:feed], self._limits.line))
             words = data[at : feed - 1].split(b" ")
             count = len(words)
             if (
@@ -113,8 +113,8 @@ class Inbound(Tail):
                 and 4 <= count <= 5
                 and words[1]
                 and words[3]
-                and (route := routes.get(words[2])) is not None
-                and ((found := sizes.get(words[-1])) is not None or (found := self._learn(words[-1])) is not None)
+                and (sub := routes.get(words[2])) is not None
+                and ((found := sizes.get(words[-1])) is not None or (found := self._parse_size(words[-1])) is not None)
             ):
                 size = found
                 subject = words[1]
@@ -122,7 +122,7 @@ class Inbound(Tail):
                 header_size = 0
             elif words[0] in _MESSAGE_VERBS:
                 subject, sid, reply, header_size, size = parse_message_line(data[at : feed - 1], self._limits)
-                route = routes.get(b"%d" % sid)
+                sub = routes.get(b"%d" % sid)
             else:
                 self._on_control(parse_control(data[at : feed - 1]))
                 at = feed + 1
@@ -130,62 +130,65 @@ class Inbound(Tail):
             begin = feed + 1
             end = begin + size
             if length < end + 2:
-                self._wanted = end + 2 - at
+                self._frame_size = end + 2 - at
                 break
             if not data.startswith(b"\r\n", end):
                 raise ProtocolError(f"no line end behind the payload of {data[at : min(feed, at + 120)]!r}")
             at = end + 2
-            if route is not None:
+            if sub is not None:
                 middle = begin + header_size
                 header = data[begin:middle] if header_size else b""
-                message = message_type(subject, reply, header, data[middle:end], route.owner)
-                route.received += 1
-                if header_size and header_size == size and route.on_status is not None and route.on_status(message):
+                message = message_type(subject, reply, header, data[middle:end], sub.connection)
+                sub.received += 1
+                if header_size and header_size == size and sub.on_status is not None and sub.on_status(message):
                     pass
-                elif route.handler is not None:
-                    route.handler(message)
-                    at = self._handle_run(data, at, route)
+                elif sub.handler is not None:
+                    sub.handler(message)
+                    at = self._offer_following_frames(data, at, sub)
                 elif (
-                    route.unlimited
+                    sub.unlimited
                     or (
-                        len(route.pending) < route.limit_msgs
-                        and route.received_bytes - route.taken_bytes < route.limit_bytes
+                        len(sub.pending) < sub.pending_msgs_limit
+                        and sub.received_bytes - sub.taken_bytes < sub.pending_bytes_limit
                     )
-                    or self._on_full(route)
+                    or self._on_full(sub)
                 ):
-                    route.pending.append(message)
-                    route.received_bytes += size
-                    if route.waiting:
-                        route.waiting = False
-                        woken.append(route)
-                    if route.unlimited:
-                        at = self._read_run(data, at, route)
+                    sub.pending.append(message)
+                    sub.received_bytes += size
+                    if sub.waiting:
+                        sub.waiting = False
+                        woken.append(sub)
+                    if sub.unlimited:
+                        at = self._read_following_messages(data, at, sub)
                 else:
-                    route.dropped += 1
-                if route.received == route.max_msgs:
-                    self._on_last(route)
+                    sub.dropped += 1
+                if sub.received == sub.max_msgs:
+                    self._on_last(sub)
         return at
 
-    def _handle_run(self, data: bytes, at: int, route: Route) -> int:
-        """Offer the bytes from `at` on to the route's `on_run`; return where the frames that it took end."""
-        if route.on_run is not None:
-            at, count = route.on_run(data, at)
-            route.received += count
+    def _offer_following_frames(self, data: bytes, at: int, sub: SubscriptionState) -> int:
+        """Offer the bytes from `at` on to the subscription's `on_following_frames`.
+
+        Return where the frames that it took end.
+        """
+        if sub.on_following_frames is not None:
+            at, count = sub.on_following_frames(data, at)
+            sub.received += count
         return at
 
-    def _read_run(self, data: bytes, at: int, route: Route) -> int:
-        """Deliver the next MSG frames with a reply for a route without limits; return where they end.
+    def _read_following_messages(self, data: bytes, at: int, sub: SubscriptionState) -> int:
+        """Deliver the next MSG frames with a reply for a subscription without limits; return where they end.
 
         Most messages of a consumer differ only in the ack subject. So the loop first compares the other words with
         those of the previous line. It stops at any other frame, which the caller then reads.
         """
-        if route.max_msgs:
+        if sub.max_msgs:
             return at
-        sizes, message_type, owner = self._sizes, self._message_type, route.owner
+        sizes, message_type, owner = self._sizes, self._message_type, sub.connection
         longest = self._limits.line + 1
-        find, startswith, keep = data.find, data.startswith, route.pending.append
-        sid = b"%d" % route.sid
-        head = tail = _NO_WORDS
+        find, startswith, keep = data.find, data.startswith, sub.pending.append
+        sid = b"%d" % sub.sid
+        head = tail = _NEVER_MATCHES
         subject, head_size, tail_size, size = b"", 0, 0, 0
         count = total = 0
         while 0 < (begin := find(b"\n", at) + 1) - at <= longest:
@@ -210,21 +213,21 @@ class Inbound(Tail):
             at = end + 2
             count += 1
             total += size
-        route.received += count
-        route.received_bytes += total
+        sub.received += count
+        sub.received_bytes += total
         return at
 
-    def _learn(self, digits: bytes) -> int | None:
+    def _parse_size(self, digits: bytes) -> int | None:
         """Return the size at the end of a control line, None if it is not valid. Sizes recur, so they are cached."""
         if not digits.isdigit() or len(digits) > 9 or (size := int(digits)) > self._limits.size:
             return None
-        if len(self._sizes) >= _REMEMBERED:
+        if len(self._sizes) >= _MAX_CACHED_SIZES:
             self._sizes.clear()
         self._sizes[digits] = size
         return size
 
 
-def _broken_line(line: bytes, limit: int) -> str:
+def _line_error(line: bytes, limit: int) -> str:
     if len(line) > limit:
         return f"a control line is longer than {limit} bytes"
     return f"a line feed without a carriage return behind {line[:120]!r}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from jetspark.wire.headers import Headers, Status, parse, parse_status
+from jetspark.wire.headers import Headers, Status, parse_header_block, parse_status
 
 __all__ = ["Message"]
 
@@ -22,7 +22,7 @@ class Message(msgspec.Struct, gc=False, eq=False):
         Bytes of the frame. The header block has its version line; it is empty if the message has none.
     payload
         The content.
-    owner
+    _connection
         The connection that received it, used for answers. Not the subscription: the garbage collector does not track
         messages, so a reference cycle of a subscription and its messages would never be freed.
     """
@@ -31,7 +31,7 @@ class Message(msgspec.Struct, gc=False, eq=False):
     raw_reply: bytes
     raw_header: bytes
     payload: bytes
-    owner: object
+    _connection: object
     _headers: Headers | None = None
 
     @property
@@ -48,7 +48,7 @@ class Message(msgspec.Struct, gc=False, eq=False):
     def headers(self) -> Headers:
         """Headers (ADR-4), empty if there are none. Parsed at the first access; later accesses give the same object."""
         if self._headers is None:
-            self._headers = parse(self.raw_header)
+            self._headers = parse_header_block(self.raw_header)
         return self._headers
 
     @property

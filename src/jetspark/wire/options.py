@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from jetspark.wire.errors import ConfigError, TLSError
 from jetspark.wire.subjects import check_publish_subject
 
-__all__ = ["ConnectOptions", "Secret", "ServerAddress", "TLSOptions", "parse_address", "reveal"]
+__all__ = ["ConnectOptions", "Secret", "ServerAddress", "TLSOptions", "parse_address", "resolve_secret"]
 
 DEFAULT_URL: Final = "nats://localhost:4222"
 DEFAULT_PORT: Final = 4222
@@ -25,7 +25,7 @@ Secret = str | Callable[[], str]
 """A credential, or a function that returns a new one at each (re)connect. The function must not block."""
 
 
-def reveal(secret: Secret | None) -> str | None:
+def resolve_secret(secret: Secret | None) -> str | None:
     """Return the credential; if it is a function, call it."""
     return secret() if callable(secret) else secret
 
@@ -179,13 +179,13 @@ class ConnectOptions:
     reconnect_wait, reconnect_wait_max
         Seconds to wait before the second round through the servers, and the maximum. The wait grows by 50 % with each
         round. The first round has no wait. Each wait is shortened at random, by up to 50 %.
-    buffer_limit
+    reconnect_buffer_size
         Bytes of publishes that are kept while there is no connection; 0 refuses to publish then.
     ping_interval
         Seconds between the client's PINGs.
-    max_pings
+    max_outstanding_pings
         Number of unanswered PINGs at which the connection counts as dead.
-    pending_messages, pending_bytes
+    pending_msgs_limit, pending_bytes
         Default limits of the messages, and of their bytes, that wait in a subscription.
     drain_timeout
         Timeout of a drain in seconds.
@@ -204,18 +204,18 @@ class ConnectOptions:
     connect_timeout: float = 5.0
     echo: bool = True
     randomize: bool = True
-    discover: bool = True
+    discover_servers: bool = True
     retry_connect: bool = False
     reconnect: bool = True
     max_reconnects: int | None = None
     max_auth_failures: int | None = None
     reconnect_wait: float = 0.05
     reconnect_wait_max: float = 5.0
-    buffer_limit: int = 8 << 20
+    reconnect_buffer_size: int = 8 << 20
     ping_interval: float = 120.0
-    max_pings: int = 2
-    pending_messages: int = 512 << 10
-    pending_bytes: int = 64 << 20
+    max_outstanding_pings: int = 2
+    pending_msgs_limit: int = 512 << 10
+    pending_bytes_limit: int = 64 << 20
     drain_timeout: float = 30.0
 
     def __repr__(self) -> str:
@@ -241,23 +241,29 @@ class ConnectOptions:
         self.addresses()
 
     def _check_numbers(self) -> None:
-        for name in ("connect_timeout", "ping_interval", "max_pings", "pending_messages", "pending_bytes"):
+        for name in (
+            "connect_timeout",
+            "ping_interval",
+            "max_outstanding_pings",
+            "pending_msgs_limit",
+            "pending_bytes_limit",
+        ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} must be positive, not {getattr(self, name)}")
-        for name in ("reconnect_wait", "reconnect_wait_max", "buffer_limit", "drain_timeout"):
+        for name in ("reconnect_wait", "reconnect_wait_max", "reconnect_buffer_size", "drain_timeout"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, as {getattr(self, name)} is")
         check_publish_subject(self.inbox_prefix)
 
     @classmethod
-    def of(cls, where: ConnectOptions | str | Sequence[str] | None = None, **changes: object) -> Self:
+    def of(cls, source: ConnectOptions | str | Sequence[str] | None = None, **changes: object) -> Self:
         """Create options from options, a URL, a comma-separated list or a sequence of URLs, and apply `changes`."""
-        if isinstance(where, ConnectOptions):
-            base = where
-        elif where is None:
+        if isinstance(source, ConnectOptions):
+            base = source
+        elif source is None:
             base = cls()
         else:
-            urls = where.split(",") if isinstance(where, str) else where
+            urls = source.split(",") if isinstance(source, str) else source
             base = cls(servers=tuple(url.strip() for url in urls if url.strip()))
         return replace(base, **changes)  # type: ignore[arg-type, return-value]  # the names are checked by replace
 
@@ -274,7 +280,7 @@ class ConnectOptions:
             The file cannot be read.
         """
         if self.credentials_file is None:
-            return reveal(self.credentials)
+            return resolve_secret(self.credentials)
         try:
             return Path(self.credentials_file).expanduser().read_text()
         except (OSError, UnicodeDecodeError) as error:

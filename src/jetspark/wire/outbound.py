@@ -26,9 +26,9 @@ __all__ = ["Outbound", "Payload"]
 Payload = bytes | bytearray | memoryview
 """Types that a payload may have."""
 
-_CACHED_SUBJECTS: Final = 1024
-_CACHED_ENDINGS: Final = 64
-_SHORT: Final = 8
+_MAX_CACHED_SUBJECTS: Final = 1024
+_MAX_CACHED_SUFFIXES: Final = 64
+_MAX_CACHED_PAYLOAD: Final = 8
 _SESSION_COMMANDS: Final = (b"SUB ", b"UNSUB ", b"PING\r\n", b"PONG\r\n")
 
 
@@ -41,40 +41,40 @@ class Outbound:
         The frames and their total size in bytes.
     online
         Whether there is a session.
-    closed
+    close_reason
         Reason why nothing may be sent any more; None while the connection is open.
     max_payload
         Largest size of headers and payload together that the server accepts, in bytes.
     limit
         Largest `size` while there is no session.
-    handed
+    taken_publishes
         Publishes handed over to sessions so far.
     """
 
     __slots__ = (
+        "_ack_suffixes",
         "_commands",
-        "_endings",
         "_subjects",
         "chunks",
-        "closed",
-        "handed",
+        "close_reason",
         "limit",
         "max_payload",
         "online",
         "size",
+        "taken_publishes",
     )
 
     def __init__(self, limit: int) -> None:
         self.chunks: list[bytes] = []
         self.size = 0
         self.online = False
-        self.closed: Error | None = None
+        self.close_reason: Error | None = None
         self.max_payload = 1 << 20
         self.limit = limit
-        self.handed = 0
+        self.taken_publishes = 0
         self._commands = 0  # number of chunks that are not publishes
         self._subjects: dict[str, bytes] = {}
-        self._endings: dict[bytes, bytes] = {}
+        self._ack_suffixes: dict[bytes, bytes] = {}
 
     def encode(
         self,
@@ -94,56 +94,56 @@ class Outbound:
         ConnectionClosedError, BadSubjectError, BadHeadersError, MaxPayloadError, TypeError
             The publish may not be sent.
         """
-        if self.closed is not None:
-            raise ConnectionClosedError(str(self.closed))
+        if self.close_reason is not None:
+            raise ConnectionClosedError(str(self.close_reason))
         if wildcards:
-            target = _encoded(subject, check_filter_subject)
+            target = _encode_subject(subject, check_filter_subject)
         else:
-            target = self._subjects.get(subject) or self._subject(subject)
-        data = payload if isinstance(payload, bytes) else _copied(payload)
+            target = self._subjects.get(subject) or self._encode_and_cache_subject(subject)
+        data = payload if isinstance(payload, bytes) else _to_bytes(payload)
         size = len(data)
         if headers is None:
             if size > self.max_payload:
                 raise self._too_large(size)
             if not reply:
                 return b"PUB %b %d\r\n%b\r\n" % (target, size, data)
-            answers = reply if isinstance(reply, bytes) else _encoded(reply)
+            answers = reply if isinstance(reply, bytes) else _encode_subject(reply)
             return b"PUB %b %b %d\r\n%b\r\n" % (target, answers, size, data)
         if reply:
-            target = b"%b %b" % (target, reply if isinstance(reply, bytes) else _encoded(reply))
-        block = header_block.encode(headers)
+            target = b"%b %b" % (target, reply if isinstance(reply, bytes) else _encode_subject(reply))
+        block = header_block.encode_header_block(headers)
         total = len(block) + size
         if total > self.max_payload:
             raise self._too_large(total)
         return b"HPUB %b %d %d\r\n%b%b\r\n" % (target, len(block), total, block, data)
 
-    def encode_answer(self, reply: bytes, payload: bytes) -> bytes:
+    def encode_ack(self, reply: bytes, payload: bytes) -> bytes:
         """Return the frame of a publish without headers to a received reply subject.
 
         Raises
         ------
         ConnectionClosedError, MaxPayloadError
         """
-        if self.closed is not None:
-            raise ConnectionClosedError(str(self.closed))
+        if self.close_reason is not None:
+            raise ConnectionClosedError(str(self.close_reason))
         if len(payload) > self.max_payload:
             raise self._too_large(len(payload))
-        return b"PUB %b%b" % (reply, self._endings.get(payload) or self._ending(payload))
+        return b"PUB %b%b" % (reply, self._ack_suffixes.get(payload) or self._encode_ack_suffix(payload))
 
-    def answer(self, reply: bytes, payload: bytes) -> int:
-        """Do `encode_answer` and `publish` in one call, because acknowledgements are frequent."""
-        if self.closed is not None:
-            raise ConnectionClosedError(str(self.closed))
+    def queue_ack(self, reply: bytes, payload: bytes) -> int:
+        """Do `encode_ack` and `publish` in one call, because acknowledgements are frequent."""
+        if self.close_reason is not None:
+            raise ConnectionClosedError(str(self.close_reason))
         if len(payload) > self.max_payload:
             raise self._too_large(len(payload))
-        frame = b"PUB %b%b" % (reply, self._endings.get(payload) or self._ending(payload))
+        frame = b"PUB %b%b" % (reply, self._ack_suffixes.get(payload) or self._encode_ack_suffix(payload))
         if not self.online:
-            return self.publish(frame)
+            return self.queue_publish(frame)
         self.chunks.append(frame)
         self.size = size = self.size + len(frame)
         return size
 
-    def publish(self, frame: bytes) -> int:
+    def queue_publish(self, frame: bytes) -> int:
         """Keep the frame of a publish; return the total bytes that wait.
 
         Raises
@@ -154,7 +154,7 @@ class Outbound:
         size = self.size + len(frame)
         if not self.online and size > self.limit:
             raise OutboundBufferLimitError(
-                f"not connected, and {self.size} bytes wait already: buffer_limit is {self.limit}"
+                f"not connected, and {self.size} bytes wait already: reconnect_buffer_size is {self.limit}"
             )
         self.chunks.append(frame)
         self.size = size
@@ -171,14 +171,14 @@ class Outbound:
                 chunks[at] = b""  # keep the place: the marks of PINGs count places
                 self.size -= len(chunk)
 
-    def command(self, data: bytes) -> None:
+    def queue_command(self, data: bytes) -> None:
         """Keep a command for the current session; it is dropped when the session ends."""
         if self.online and data:
             self.chunks.append(data)
             self.size += len(data)
             self._commands += 1
 
-    def begin(self, restored: bytes) -> None:
+    def begin_session(self, restored: bytes) -> None:
         """Begin a session; the commands in `restored` go before everything that waits."""
         self.online = True
         if restored:
@@ -187,19 +187,19 @@ class Outbound:
             self._commands += 1
 
     @property
-    def published(self) -> int:
+    def publish_count(self) -> int:
         """Number of publishes handed over or waiting."""
-        return self.handed + len(self.chunks) - self._commands
+        return self.taken_publishes + len(self.chunks) - self._commands
 
-    def take(self) -> bytes:
+    def take_all(self) -> bytes:
         """Remove and return all bytes that wait."""
         data = b"".join(self.chunks)
-        self.handed = self.published
+        self.taken_publishes = self.publish_count
         self.chunks.clear()
         self.size = self._commands = 0
         return data
 
-    def offline(self) -> None:
+    def end_session(self) -> None:
         """Handle the end of the session: drop its commands, keep the publishes."""
         self.online = False
         self._commands = 0
@@ -209,20 +209,20 @@ class Outbound:
     def close(self, error: Error) -> None:
         """Refuse to send from now on, and drop the frames that wait."""
         self.online = False
-        self.closed = error
+        self.close_reason = error
         self.chunks.clear()
         self.size = self._commands = 0
 
-    def _ending(self, payload: bytes) -> bytes:
+    def _encode_ack_suffix(self, payload: bytes) -> bytes:
         """Return the bytes that follow the reply subject in an answer's frame. Those of short payloads are cached."""
         ending = b" %d\r\n%b\r\n" % (len(payload), payload)
-        if len(payload) <= _SHORT and len(self._endings) < _CACHED_ENDINGS:
-            self._endings[payload] = ending
+        if len(payload) <= _MAX_CACHED_PAYLOAD and len(self._ack_suffixes) < _MAX_CACHED_SUFFIXES:
+            self._ack_suffixes[payload] = ending
         return ending
 
-    def _subject(self, subject: str) -> bytes:
-        encoded = _encoded(subject)
-        if len(self._subjects) >= _CACHED_SUBJECTS:
+    def _encode_and_cache_subject(self, subject: str) -> bytes:
+        encoded = _encode_subject(subject)
+        if len(self._subjects) >= _MAX_CACHED_SUBJECTS:
             self._subjects.clear()
         self._subjects[subject] = encoded
         return encoded
@@ -235,13 +235,13 @@ class Outbound:
         )
 
 
-def _copied(payload: object) -> bytes:
+def _to_bytes(payload: object) -> bytes:
     if isinstance(payload, bytearray | memoryview):
         return bytes(payload)
     raise TypeError(f"a payload is bytes, bytearray or memoryview, not {type(payload).__name__}")
 
 
-def _encoded(subject: str, check: Callable[[str], str] = check_publish_subject) -> bytes:
+def _encode_subject(subject: str, check: Callable[[str], str] = check_publish_subject) -> bytes:
     try:
         return check(subject).encode()
     except UnicodeEncodeError as error:

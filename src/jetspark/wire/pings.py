@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 
 from jetspark.wire.errors import Error
 
-__all__ = ["Answered", "Pings"]
+__all__ = ["PingCallback", "PingTracker"]
 
-Answered = Callable[[Error | None], None]
+PingCallback = Callable[[Error | None], None]
 """Called with None when the PONG came, or with the error why it cannot come any more."""
 
 
-class Pings:
+class PingTracker:
     """The unanswered PINGs of one session.
 
     Attributes
@@ -26,18 +26,18 @@ class Pings:
         Number of unanswered keep-alive PINGs at which the connection counts as dead.
     alive
         Whether bytes arrived since the last `tick`; the reader sets it.
-    confirmed
+    confirmed_publishes
         Mark of the latest answered PING. A mark is the number of publishes sent before the PING.
     """
 
-    __slots__ = ("_silent", "_waiting", "alive", "confirmed", "limit")
+    __slots__ = ("_unanswered", "_waiting", "alive", "confirmed_publishes", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.alive = False
-        self.confirmed = 0
-        self._silent = 0
-        self._waiting: deque[tuple[int, Answered | None]] = deque()
+        self.confirmed_publishes = 0
+        self._unanswered = 0
+        self._waiting: deque[tuple[int, PingCallback | None]] = deque()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -46,39 +46,39 @@ class Pings:
         """Handle the end of an interval. Return True to send a PING, False if the connection is dead."""
         if self.alive:
             self.alive = False
-            self._silent = 0
-        if self._silent >= self.limit:
+            self._unanswered = 0
+        if self._unanswered >= self.limit:
             return False
-        self._silent += 1
+        self._unanswered += 1
         self._waiting.append((mark, None))
         return True
 
-    def sent(self, mark: int, answered: Answered | None = None) -> None:
+    def add_ping(self, mark: int, on_answer: PingCallback | None = None) -> None:
         """Register a sent PING, and the callback for its answer if there is one."""
-        self._waiting.append((mark, answered))
+        self._waiting.append((mark, on_answer))
 
-    def pong(self) -> None:
+    def on_pong(self) -> None:
         """Handle a PONG. A PONG without a PING is ignored."""
-        self._silent = 0
+        self._unanswered = 0
         if self._waiting:
-            self.confirmed, answered = self._waiting.popleft()
+            self.confirmed_publishes, answered = self._waiting.popleft()
             if answered is not None:
                 answered(None)
 
-    def lost(self, error: Error) -> None:
+    def on_session_lost(self, error: Error) -> None:
         """Handle the end of the session: pass the error to all callbacks."""
         waiting, self._waiting = self._waiting, deque()
-        self._silent = 0
+        self._unanswered = 0
         self.alive = False
-        _tell(waiting, error)
+        _fail_callbacks(waiting, error)
 
     def close(self, error: Error) -> None:
         """Pass the error to all callbacks, as the connection closes. Keep the PINGs, as their PONGs still come."""
         waiting, self._waiting = self._waiting, deque((mark, None) for mark, _ in self._waiting)
-        _tell(waiting, error)
+        _fail_callbacks(waiting, error)
 
 
-def _tell(waiting: Iterable[tuple[int, Answered | None]], error: Error) -> None:
+def _fail_callbacks(waiting: Iterable[tuple[int, PingCallback | None]], error: Error) -> None:
     for _, answered in waiting:
         if answered is not None:
             answered(error)

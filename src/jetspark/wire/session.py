@@ -37,10 +37,10 @@ __all__ = [
     "StartTLS",
     "Step",
     "Write",
-    "connect_failure",
     "open_session",
+    "parse_err",
     "parse_info",
-    "server_error",
+    "to_connect_error",
 ]
 
 LANGUAGE: Final = "python-jetspark"
@@ -118,7 +118,7 @@ def open_session(options: ConnectOptions, address: ServerAddress) -> Generator[S
         yield StartTLS()
     frame = yield ReadLine()
     if isinstance(frame, Err):
-        raise server_error(frame.text, str(address))
+        raise parse_err(frame.text, str(address))
     if not isinstance(frame, Info):
         raise ProtocolError(f"{address}: the server did not begin with INFO; is this a NATS server?")
     info = parse_info(frame)
@@ -134,7 +134,7 @@ def open_session(options: ConnectOptions, address: ServerAddress) -> Generator[S
         if isinstance(frame, Pong):
             return info
         if isinstance(frame, Err):
-            raise server_error(frame.text, str(address))
+            raise parse_err(frame.text, str(address))
         if isinstance(frame, Info):
             info = parse_info(frame)
         elif isinstance(frame, Ping):
@@ -160,7 +160,7 @@ def connect_command(options: ConnectOptions, address: ServerAddress, info: Serve
 
 
 _PERMISSION: Final = re.compile(r"permissions violation for (publish|subscription)[^\"]*\"([^\"]*)\"", re.IGNORECASE)
-_BY_TEXT: Final[tuple[tuple[str, type[Error], str], ...]] = (
+_ERRORS_BY_TEXT: Final[tuple[tuple[str, type[Error], str], ...]] = (
     ("authentication expired", AuthenticationExpiredError, "the credentials have run out"),
     ("authentication revoked", AuthenticationExpiredError, "the credentials were revoked"),
     ("authorization violation", AuthenticationError, "check user, password, token or credentials"),
@@ -174,7 +174,7 @@ _BY_TEXT: Final[tuple[tuple[str, type[Error], str], ...]] = (
 )
 
 
-def server_error(text: str, where: str) -> Error:
+def parse_err(text: str, where: str) -> Error:
     """Return the exception for an `-ERR` of the server (ADR-40)."""
     found = _PERMISSION.search(text)
     if found:
@@ -185,13 +185,13 @@ def server_error(text: str, where: str) -> Error:
             operation=operation,
         )
     lower = text.lower()
-    for part, kind, hint in _BY_TEXT:
+    for part, kind, hint in _ERRORS_BY_TEXT:
         if part in lower:
             return kind(f"{where}: the server says {text!r}; {hint}")
     return ProtocolError(f"{where}: the server says {text!r}")
 
 
-def connect_failure(address: ServerAddress, error: Exception) -> Error:
+def to_connect_error(address: ServerAddress, error: Exception) -> Error:
     """Return the library's error for a failed connect; the message names the server."""
     if isinstance(error, DisconnectedError):
         refused = isinstance(error.__cause__, ssl.SSLError)  # such as an alert that a certificate is missing

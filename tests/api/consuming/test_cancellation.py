@@ -22,7 +22,7 @@ from tests.fronts import FrontName, Ground, Profile, open_ground
 
 from jetspark.aio import Msg
 from jetspark.aio.jetstream import Consumer
-from jetspark.aio.jetstream.puller import message_size
+from jetspark.aio.jetstream._drivers.pull import message_size
 from jetspark.errors import ConfigError
 from jetspark.server import NatsServer
 

@@ -12,7 +12,7 @@ from tests.api.consuming.support import consumer_of
 from tests.fronts import Ground, eventually
 
 from jetspark.aio import Msg
-from jetspark.aio.jetstream import Consumer, PublishSettings, Stream
+from jetspark.aio.jetstream import AsyncPublishOptions, Consumer, Stream
 from jetspark.sync import jetstream as sync
 
 SOAK = int(os.environ.get("JETSPARK_SOAK", "10000"))
@@ -22,7 +22,7 @@ SOAK = int(os.environ.get("JETSPARK_SOAK", "10000"))
 async def filled(ground: Ground, count: int) -> Stream:
     """A stream with so many messages."""
     stream = await ground.stream()
-    js = ground.admin.jetstream(domain=ground.profile.domain, publishing=PublishSettings(stall_wait=60))
+    js = ground.admin.jetstream(domain=ground.profile.domain, publishing=AsyncPublishOptions(stall_wait=60))
     acks = [await js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(count)]
     await js.publish_async_completed(60)
     assert acks[-1].result().seq == count
@@ -116,7 +116,7 @@ async def test_r44_a_drain_hands_out_everything_that_was_delivered(ground: Groun
 async def test_r43_what_was_pulled_is_never_dropped(ground: Ground) -> None:
     """However small the connection's limits of a subscription are, and however slow the reader (R43)."""
     consumer = await consumer_of(ground, messages=300)
-    connection = await ground.connect(pending_messages=10, pending_bytes=100)
+    connection = await ground.connect(pending_msgs_limit=10, pending_bytes_limit=100)
     handle = await connection.jetstream().consumer(consumer.stream_name, consumer.name)
     async with handle.consume(max_messages=300) as messages:
         await eventually(lambda: messages.pending[0] == 300)

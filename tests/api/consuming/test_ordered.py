@@ -73,14 +73,14 @@ async def test_its_consumers_are_made_to_be_thrown_away(ground: Ground) -> None:
 async def test_reading_ends_when_everything_was_read(ground: Ground) -> None:
     stream = await filled(ground, 250)
     ordered = ground.js.ordered_consumer(stream.name)
-    async with ordered.consume(until_drained=True, max_messages=20) as messages:
+    async with ordered.consume(until_caught_up=True, max_messages=20) as messages:
         seen = [message.payload async for message in messages]
     assert seen == numbered(0, 250)
     assert ordered.last_sequence == 250
-    async with ordered.consume(until_drained=True) as messages:
+    async with ordered.consume(until_caught_up=True) as messages:
         assert [message async for message in messages] == []
     await ground.fill(f"{stream.name}.a", b"more")
-    async with ordered.consume(until_drained=True) as messages:
+    async with ordered.consume(until_caught_up=True) as messages:
         assert [message.payload async for message in messages] == [b"more"]
     await gone(ground, stream.name)
 
@@ -89,7 +89,7 @@ async def test_reading_ends_when_everything_was_read(ground: Ground) -> None:
 async def test_reading_ends_when_what_was_pending_is_purged(ground: Ground) -> None:
     stream = await filled(ground, 100)
     ordered = stream.ordered_consumer()
-    async with ordered.consume(until_drained=True, max_messages=2, expires=1) as messages:
+    async with ordered.consume(until_caught_up=True, max_messages=2, expires=1) as messages:
         await take(messages, 2)
         await stream.purge()
         rest = [message async for message in messages]
@@ -104,7 +104,7 @@ async def test_every_message_comes_once_and_in_order_although_deliveries_are_los
     stream = await filled(ground, 200)
     async with dropping(ground, lambda number: number % 10 == 0, of_each=True) as js:
         told = Warnings()
-        async with js.ordered_consumer(stream.name).consume(until_drained=True, on_error=told.tell) as messages:
+        async with js.ordered_consumer(stream.name).consume(until_caught_up=True, on_error=told.tell) as messages:
             seen = [message.payload async for message in messages]
     assert seen == numbered(0, 200)
     assert told.errors == []
@@ -382,14 +382,14 @@ async def test_a_callback_gets_the_messages_in_order(ground: Ground) -> None:
     def handle(message: Any) -> None:
         seen.append(message.payload)
 
-    context = stream.ordered_consumer().consume(handle, until_drained=True, max_messages=5)
+    context = stream.ordered_consumer().consume(handle, until_caught_up=True, max_messages=5)
     await context.wait_closed()
     assert seen == numbered(0, 50)
 
 
 async def test_by_bytes_everything_comes_as_well(ground: Ground) -> None:
     stream = await filled(ground, 100)
-    async with stream.ordered_consumer().consume(until_drained=True, max_bytes=1000) as messages:
+    async with stream.ordered_consumer().consume(until_caught_up=True, max_bytes=1000) as messages:
         assert [message.payload async for message in messages] == numbered(0, 100)
 
 
@@ -409,7 +409,7 @@ async def test_a_change_of_the_leader_is_survived(front: FrontName) -> None:
     with NatsCluster(3) as cluster:
         async with open_ground(front, PROFILES["default"], cluster[0], reconnect_wait=0.05) as ground:
             stream = await filled(ground, 200, num_replicas=3, storage="file")
-            async with stream.ordered_consumer().consume(until_drained=True, max_messages=10) as messages:
+            async with stream.ordered_consumer().consume(until_caught_up=True, max_messages=10) as messages:
                 seen = payloads(await take(messages, 50))
                 await ground.admin.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{stream.name}")
                 seen += payloads(await take(messages, 50, timeout=40))

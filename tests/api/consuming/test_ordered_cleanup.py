@@ -12,7 +12,8 @@ from tests.api.sieve import Sieve
 from tests.connection.support import Proxy
 from tests.fronts import FrontName, Ground, Profile, Recorder, connect, eventually, open_ground
 
-from jetspark.aio.jetstream import ConsumeContext, ordered_puller
+from jetspark.aio.jetstream import ConsumeContext
+from jetspark.aio.jetstream._drivers import ordered_pull
 from jetspark.errors import PermissionsViolationError, RequestTimeoutError
 from jetspark.events import ErrorOccurred
 from jetspark.server import NatsServer
@@ -56,7 +57,7 @@ async def losing(ground: Ground, stream: str, told: Warnings, answer: bytes) -> 
 async def test_r14_a_consumer_whose_making_was_not_answered_is_deleted(
     ground: Ground, read: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordered_puller, "TRY_TIMEOUT", 1.0)
+    monkeypatch.setattr(ordered_pull, "CREATE_TIMEOUT", 1.0)
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *numbered(0, 3))
     told = Warnings()
@@ -70,7 +71,7 @@ async def test_r14_a_consumer_whose_making_was_not_answered_is_deleted(
 async def test_r14_a_consumer_whose_making_is_not_answered_before_the_end_is_deleted(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordered_puller, "TRY_TIMEOUT", 1.0)
+    monkeypatch.setattr(ordered_pull, "CREATE_TIMEOUT", 1.0)
     stream = await ground.stream()
     async with losing(ground, stream.name, Warnings(), b"consumer_create_response"):
         await left(ground, stream.name, 1)

@@ -8,7 +8,7 @@ import pytest
 from tests.pages import examples, indented, run, run_at, title
 from tools.status_table import PAGE, table, written
 
-from jetspark.jetstream.status import TABLE
+from jetspark.jetstream.status import STATUS_RULES
 from jetspark.server import NatsServer
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -48,4 +48,4 @@ asyncio.run(main({url!r}))
 def test_the_table_of_statuses_is_the_one_that_the_code_uses() -> None:
     assert written(TEXT) == TEXT
     assert TEXT.count(table()) == 1
-    assert table().count("\n") == len(TABLE) + 2
+    assert table().count("\n") == len(STATUS_RULES) + 2

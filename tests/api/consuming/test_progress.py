@@ -15,9 +15,9 @@ from tests.carried import carry
 from tests.fronts import PROFILES, FrontName, Ground, Spy, eventually, open_ground
 
 from jetspark.aio import Msg
-from jetspark.aio.core import SEND_AT
+from jetspark.aio.core import FLUSH_THRESHOLD
 from jetspark.aio.jetstream import ConsumeContext
-from jetspark.flow.pull import Progress
+from jetspark.engine.pull import InProgressTracker
 from jetspark.server import NatsServer
 
 OFTEN = timedelta(seconds=0.3)
@@ -239,10 +239,10 @@ async def test_r26_reports_do_not_pile_up_while_the_server_reads_nothing_and_lea
             await eventually(lambda: context.pending[0] == count)
             server.pause()
             try:
-                await eventually(lambda: ground.nc.buffered >= SEND_AT, 30, "a transport that takes no more")
+                await eventually(lambda: ground.nc.buffered >= FLUSH_THRESHOLD, 30, "a transport that takes no more")
                 await asyncio.sleep(1)  # the time of ten rounds, of more than 300 kB each
                 assert ground.nc.connected
-                assert ground.nc.buffered < 2 * SEND_AT
+                assert ground.nc.buffered < 2 * FLUSH_THRESHOLD
             finally:
                 server.resume()
             spy = await reports(ground)
@@ -266,14 +266,14 @@ async def test_r26_nothing_goes_on_for_a_consume_whose_connection_is_closed(
     await take(messages, 1)
     await spy.wait(3)
     rounds = 0
-    interval = Progress.interval.fget  # type: ignore[attr-defined]
+    interval = InProgressTracker.interval.fget  # type: ignore[attr-defined]
 
-    def counted(progress: Progress) -> float:
+    def counted(progress: InProgressTracker) -> float:
         nonlocal rounds
         rounds += 1
         return float(interval(progress))
 
-    monkeypatch.setattr(Progress, "interval", property(counted))
+    monkeypatch.setattr(InProgressTracker, "interval", property(counted))
     await eventually(lambda: rounds)
     await connection.close()
     before = rounds

@@ -9,7 +9,7 @@ from tests.api.consuming.support import consumer_of, spy_on_pulls, take
 from tests.fronts import Ground
 
 from jetspark import aio
-from jetspark.aio.jetstream.puller import message_size
+from jetspark.aio.jetstream._drivers.pull import message_size
 from jetspark.jetstream.header_names import PENDING_BYTES
 
 

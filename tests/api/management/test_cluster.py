@@ -72,7 +72,7 @@ async def test_a_direct_read_goes_on_with_another_server(cluster: NatsCluster, f
                 node = next(each for each in cluster if each.port == address.port)
                 await asyncio.to_thread(node.restart)
         assert found == list(range(1, 3002))
-        assert len(await stream.get_last_many(batch=100, timeout=20).all()) == 501
+        assert len(await stream.get_last_msgs_for(batch=100, timeout=20).all()) == 501
         await asyncio.to_thread(cluster.wait_ready)
 
 

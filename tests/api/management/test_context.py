@@ -24,7 +24,7 @@ from jetspark.errors import (
     StreamNotFoundError,
 )
 from jetspark.jetstream.api import AccountInfoRequest, StreamInfoRequest
-from jetspark.jetstream.direct import DirectGetRequest
+from jetspark.jetstream.direct_get import DirectGetRequest
 from jetspark.server import NatsServer
 
 _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
@@ -209,7 +209,7 @@ async def test_a_cancelled_question_leaves_nothing_under_way(ground: Ground) -> 
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert len(ground.nc._client.requests) == 0
+    assert len(ground.nc._client.reply_mux) == 0
 
 
 async def test_what_only_reads_survives_a_restart_of_the_server(front: FrontName) -> None:

@@ -10,7 +10,7 @@ from tests.fronts import PROFILES, FrontName, Ground, eventually, open_ground
 
 from jetspark.aio.jetstream import Stream
 from jetspark.errors import ConnectionClosedError, PermissionsViolationError
-from jetspark.jetstream.direct import DirectGetRequest
+from jetspark.jetstream.direct_get import DirectGetRequest
 from jetspark.server import NatsServer
 
 _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
@@ -19,17 +19,17 @@ _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 async def test_a_read_that_is_left_leaves_no_subscription(ground: Ground) -> None:
     stream = await direct_stream(ground, 30)
-    live = len(ground.nc._client.routes)
+    live = len(ground.nc._client.subscriptions)
     async for _ in stream.get_batch():
         break
-    await eventually(lambda: len(ground.nc._client.routes) == live)
+    await eventually(lambda: len(ground.nc._client.subscriptions) == live)
     await ground.spy("SILENT.>")
     waiting = asyncio.create_task(_handle(ground, "SILENT", stream).get_batch().all())
-    await eventually(lambda: len(ground.nc._client.routes) == live + 1)
+    await eventually(lambda: len(ground.nc._client.subscriptions) == live + 1)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert len(ground.nc._client.routes) == live
+    assert len(ground.nc._client.subscriptions) == live
 
 
 async def test_a_read_goes_on_after_a_restart_of_the_server(front: FrontName) -> None:

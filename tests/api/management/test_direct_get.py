@@ -21,7 +21,7 @@ from jetspark.errors import (
     TooManyResultsError,
 )
 from jetspark.jetstream import StoredMessage, Timestamp
-from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest, read_direct_message
+from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest, read_direct_message
 
 _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
@@ -113,7 +113,7 @@ async def test_every_call_raises_what_the_server_says_of_its_request(ground: Gro
     status = b"NATS/1.0 408 %s\r\n\r\n" % text
     js = await fake_api(ground, lambda endpoint, payload: [_INFO] if endpoint[0] == "S" else [(status, b"")])
     stream = await js.stream("S")
-    for call in (stream.get_msg(1, direct=True), stream.get_batch().all(), stream.get_last_many().all()):
+    for call in (stream.get_msg(1, direct=True), stream.get_batch().all(), stream.get_last_msgs_for().all()):
         with pytest.raises(DirectGetRequestError, match=text.decode()):
             await call
 
@@ -124,7 +124,7 @@ async def test_a_stream_without_direct_get_says_so(ground: Ground, js: JetStream
     for name in (stream.name, ground.name()):
         with pytest.raises(NoDirectGetError):
             await js.direct_get(DirectGetRequest(name, seq=1))
-    for call in (stream.get_batch().all(), stream.get_last_many().all()):
+    for call in (stream.get_batch().all(), stream.get_last_msgs_for().all()):
         with pytest.raises(NoDirectGetError, match="503"):
             await call
 
@@ -190,7 +190,7 @@ async def test_a_batch_of_nothing_is_empty(ground: Ground) -> None:
     assert await stream.get_batch().all() == []
     assert await stream.get_batch(5, subject="nothing").all() == []
     assert all(json.loads(message.payload)["seq"] == 1 for message in await spy.settled())
-    assert await stream.get_last_many("nothing").all() == []
+    assert await stream.get_last_msgs_for("nothing").all() == []
     with pytest.raises(ConfigError):
         stream.get_batch(0)
     with pytest.raises(ConfigError):
@@ -237,7 +237,7 @@ async def test_a_batch_whose_end_is_lost_is_asked_for_again_and_never_short(grou
     stream = await js.stream("S")
     assert sequences(await stream.get_batch().all()) == [1, 2, 3]
     assert [request["seq"] for request in asked] == [1, 3]
-    for call in (stream.get_batch().all(), stream.get_last_many().all()):
+    for call in (stream.get_batch().all(), stream.get_last_msgs_for().all()):
         asked.clear()
         ending = []
         with pytest.raises(RequestTimeoutError, match=r"DIRECT\.GET\.S"):
@@ -286,26 +286,26 @@ def _end(last: int, pending: int) -> bytes:
 @pytest.mark.conformance("DIR-08")
 async def test_the_last_messages_of_subjects_come_in_order(ground: Ground) -> None:
     stream = await direct_stream(ground, 30, subjects=10)
-    assert sequences(await stream.get_last_many().all()) == list(range(21, 31))
+    assert sequences(await stream.get_last_msgs_for().all()) == list(range(21, 31))
     wanted = [f"{stream.name}.{number}" for number in (3, 5, 99)]
-    assert sequences(await stream.get_last_many(wanted).all()) == [23, 25]
-    assert sequences([message async for message in stream.get_last_many(f"{stream.name}.7")]) == [27]
-    assert sequences(await stream.get_last_many(up_to_seq=24).all()) == list(range(15, 25))
+    assert sequences(await stream.get_last_msgs_for(wanted).all()) == [23, 25]
+    assert sequences([message async for message in stream.get_last_msgs_for(f"{stream.name}.7")]) == [27]
+    assert sequences(await stream.get_last_msgs_for(up_to_seq=24).all()) == list(range(15, 25))
     moment = (await stream.get_msg(12)).timestamp
-    assert sequences(await stream.get_last_many(up_to_time=moment).all())[-1] in (11, 12)
+    assert sequences(await stream.get_last_msgs_for(up_to_time=moment).all())[-1] in (11, 12)
     with pytest.raises(ConfigError):
-        stream.get_last_many(up_to_seq=1, up_to_time=moment)
+        stream.get_last_msgs_for(up_to_seq=1, up_to_time=moment)
     with pytest.raises(ConfigError):
-        stream.get_last_many([])
+        stream.get_last_msgs_for([])
 
 
 @pytest.mark.conformance("DIR-08")
 async def test_a_thousand_and_twenty_five_subjects_are_too_many(ground: Ground) -> None:
     stream = await direct_stream(ground, 1024, subjects=1024)
-    assert len(await stream.get_last_many().all()) == 1024
+    assert len(await stream.get_last_msgs_for().all()) == 1024
     await ground.fill(f"{stream.name}.more", b"x")
     with pytest.raises(TooManyResultsError) as caught:
-        await stream.get_last_many().all()
+        await stream.get_last_msgs_for().all()
     assert (caught.value.code, caught.value.description) == (413, "Too Many Results")
 
 
@@ -314,7 +314,7 @@ async def test_the_pages_of_the_last_messages_are_of_one_moment(ground: Ground) 
     stream = await direct_stream(ground, 300, subjects=100)
     spy = await ground.spy(f"$JS.API.DIRECT.GET.{stream.name}")
     found: list[StoredMessage] = []
-    async for message in stream.get_last_many(batch=30):
+    async for message in stream.get_last_msgs_for(batch=30):
         found.append(message)
         if len(found) % 20 == 1:  # another client writes
             await ground.fill(f"{stream.name}.{len(found)}", b"later")

@@ -90,7 +90,7 @@ async def test_a_store_that_cannot_be_made_is_an_error_after_a_few_tries(
     name, _ = ground.name(), await ground.stream(storage="file")
     spy = await ground.spy()
     obstacle = unmakeable_store(ground.server, name)
-    monkeypatch.setattr(StreamCreateRequest, "retry_pause", before(StreamCreateRequest.retry_pause, obstacle.touch))
+    monkeypatch.setattr(StreamCreateRequest, "retry_delay", before(StreamCreateRequest.retry_delay, obstacle.touch))
     with pytest.raises(StreamConfigError, match="error creating store for stream") as caught:
         await js.create_stream(name=name, subjects=[name], timeout=30)
     await spy.settled()
@@ -103,7 +103,7 @@ async def test_a_store_that_cannot_be_made_is_an_error_after_a_few_tries(
         obstacle.touch()
         return next(pauses)
 
-    monkeypatch.setattr(StreamCreateRequest, "retry_pause", pause)
+    monkeypatch.setattr(StreamCreateRequest, "retry_delay", pause)
     with pytest.raises(StreamConfigError):  # before the second pause: its time would be up behind that
         await js.create_stream(name=name, subjects=[name], timeout=8)
     await spy.settled()

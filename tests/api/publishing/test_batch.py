@@ -52,7 +52,7 @@ async def _last(stream: Any) -> int:
 async def test_r51_messages_of_a_batch_are_numbered_and_acknowledged_as_one(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     sent = await ground.spy(f"{stream.name}.>")
-    async with ground.js.batch("order-7") as batch:
+    async with ground.js.atomic_batch("order-7") as batch:
         assert batch.id == "order-7"
         for number in range(3):
             await batch.add(f"{stream.name}.{number}", b"%d" % number, headers={"Color": "red"})
@@ -75,7 +75,7 @@ async def test_r51_messages_of_a_batch_are_numbered_and_acknowledged_as_one(grou
 @pytest.mark.conformance("BAT-01")
 async def test_one_message_with_the_commit_is_a_batch(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
-    batch = ground.js.batch()
+    batch = ground.js.atomic_batch()
     ack = await batch.commit(f"{stream.name}.a", b"only", msg_id="m")
     assert (ack.seq, ack.count, ack.batch) == (1, 1, batch.id)
     assert len(batch.id) <= 64
@@ -86,7 +86,7 @@ async def test_one_message_with_the_commit_is_a_batch(ground: Ground) -> None:
 async def test_a_stream_that_allows_no_batches_refuses_the_first_message(ground: Ground) -> None:
     stream = await ground.stream()
     with pytest.raises(AtomicPublishDisabledError) as caught:
-        async with ground.js.batch() as batch:
+        async with ground.js.atomic_batch() as batch:
             await batch.add(f"{stream.name}.a")
     assert caught.value.err_code == 10174
     with pytest.raises(BatchClosedError, match=r"failed: .*10174"):
@@ -98,7 +98,7 @@ async def test_a_stream_that_allows_no_batches_refuses_the_first_message(ground:
 async def test_later_messages_are_confirmed_where_it_is_asked_for(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     await ground.js.publish(f"{stream.name}.a", msg_id="there")
-    batch = ground.js.batch()
+    batch = ground.js.atomic_batch()
     await batch.add(f"{stream.name}.a")
     await batch.add(f"{stream.name}.b", confirm=True)
     # What the commit will refuse is taken until then.
@@ -112,7 +112,7 @@ async def test_later_messages_are_confirmed_where_it_is_asked_for(ground: Ground
 @pytest.mark.conformance("BAT-03")
 async def test_the_last_message_carries_the_commit_either_way(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
-    ended, committed = ground.js.batch(), ground.js.batch()
+    ended, committed = ground.js.atomic_batch(), ground.js.atomic_batch()
     await ended.add(f"{stream.name}.a")
     assert (await ended.commit()).count == 1
     await committed.add(f"{stream.name}.a")
@@ -140,7 +140,7 @@ async def test_an_acknowledgement_of_something_else_is_refused(ground: Ground, a
     answers = iter([b"", answer])
     subscription = await ground.admin.subscribe(subject, callback=lambda m: m.respond(next(answers)))
     await ground.admin.flush()
-    batch = ground.js.batch("b")
+    batch = ground.js.atomic_batch("b")
     await batch.add(subject)
     with pytest.raises(InvalidAckError, match=subject):
         await batch.commit(subject)
@@ -157,11 +157,11 @@ async def test_an_answer_to_the_first_message_that_is_no_batchs_is_refused(groun
     subscription = await ground.admin.subscribe(subject, callback=lambda message: message.respond(answer))
     await ground.admin.flush()
     with pytest.raises(InvalidAckError, match="not the answer to a message of a batch"):
-        await ground.js.batch().add(subject)
+        await ground.js.atomic_batch().add(subject)
     await subscription.unsubscribe()
     second = await ground.admin.subscribe(subject)
     await ground.admin.flush()
-    added = asyncio.ensure_future(ground.js.batch().add(subject))
+    added = asyncio.ensure_future(ground.js.atomic_batch().add(subject))
     await ground.inject((await second.next_msg(10)).reply, b"NATS/1.0 499 Odd\r\n\r\n")
     with pytest.raises(StatusError, match="499"):
         await added
@@ -175,7 +175,7 @@ async def test_a_batch_is_stored_as_a_whole_or_not_at_all(ground: Ground) -> Non
     js = other.jetstream(domain=ground.profile.domain)
 
     async def change_my_mind() -> None:
-        async with ground.js.batch() as batch:
+        async with ground.js.atomic_batch() as batch:
             await batch.add(f"{stream.name}.a")
             await batch.add(f"{stream.name}.a")
             raise RuntimeError("changed my mind")
@@ -184,7 +184,7 @@ async def test_a_batch_is_stored_as_a_whole_or_not_at_all(ground: Ground) -> Non
         await change_my_mind()
     await ground.nc.flush()
     assert await _last(stream) == 0
-    async with ground.js.batch() as batch:
+    async with ground.js.atomic_batch() as batch:
         for _ in range(5):
             await batch.add(f"{stream.name}.batch")
             await js.publish(f"{stream.name}.between")
@@ -233,7 +233,7 @@ async def test_what_breaks_a_batch_is_told_with_its_number(
 @pytest.mark.conformance("BAT-05")
 async def test_a_batch_does_not_go_on_in_another_stream(ground: Ground) -> None:
     stream, other = await ground.stream(allow_atomic=True), await ground.stream(allow_atomic=True)
-    batch = ground.js.batch()
+    batch = ground.js.atomic_batch()
     await batch.add(f"{stream.name}.a")
     with pytest.raises(IncompleteBatchError) as caught:
         await batch.add(f"{other.name}.a", confirm=True)
@@ -244,16 +244,16 @@ async def test_a_batch_does_not_go_on_in_another_stream(ground: Ground) -> None:
 @pytest.mark.conformance("BAT-05")
 @ONE_PROFILE
 async def test_an_id_that_is_too_long_is_refused_here(ground: Ground) -> None:
-    assert ground.js.batch("x" * 64).id == "x" * 64
+    assert ground.js.atomic_batch("x" * 64).id == "x" * 64
     for bad in ("", "x" * 65):
         with pytest.raises(ConfigError, match="64 characters"):
-            ground.js.batch(bad)
+            ground.js.atomic_batch(bad)
 
 
 @pytest.mark.conformance("BAT-06")
 async def test_a_thousand_messages_are_the_most(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
-    async with ground.js.batch() as batch:
+    async with ground.js.atomic_batch() as batch:
         for _ in range(1000):
             await batch.add(f"{stream.name}.a")
         with pytest.raises(ConfigError, match="1 to 1000 messages"):
@@ -278,18 +278,18 @@ async def test_the_server_refuses_the_message_behind_a_thousand(ground: Ground) 
 async def test_an_expected_last_sequence_stands_in_the_first_message(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     await ground.js.publish(f"{stream.name}.a")
-    async with ground.js.batch() as good:
+    async with ground.js.atomic_batch() as good:
         await good.add(f"{stream.name}.a", expected_last_sequence=1)
         with pytest.raises(ConfigError, match="first message"):
             await good.add(f"{stream.name}.a", expected_last_sequence=1)
         await good.add(f"{stream.name}.a")
     assert good.ack.seq == 3
-    wrong = ground.js.batch()
+    wrong = ground.js.atomic_batch()
     await wrong.add(f"{stream.name}.a", expected_last_sequence=1)
     with pytest.raises(WrongLastSequenceError) as caught:
         await wrong.commit()
     assert caught.value.err_code == 10071
-    late = ground.js.batch()
+    late = ground.js.atomic_batch()
     await late.add(f"{stream.name}.a")
     await late.add(f"{stream.name}.a", headers={"Nats-Expected-Last-Sequence": "4"})
     with pytest.raises(WrongLastSequenceError) as refused:
@@ -301,11 +301,11 @@ async def test_an_expected_last_sequence_stands_in_the_first_message(ground: Gro
 @pytest.mark.conformance("BAT-07")
 async def test_an_expected_sequence_of_a_subject_that_the_batch_wrote_is_refused(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
-    batch = ground.js.batch()
+    batch = ground.js.atomic_batch()
     await batch.add(f"{stream.name}.a", expected_last_subject_sequence=0)
     await batch.add(f"{stream.name}.b", expected_last_subject_sequence=0)
     assert (await batch.commit()).seq == 2
-    twice = ground.js.batch()
+    twice = ground.js.atomic_batch()
     await twice.add(f"{stream.name}.a")
     await twice.add(f"{stream.name}.a", expected_last_subject_sequence=1)
     with pytest.raises(WrongLastSequenceError) as caught:
@@ -317,7 +317,7 @@ async def test_an_expected_sequence_of_a_subject_that_the_batch_wrote_is_refused
 @pytest.mark.conformance("BAT-07")
 async def test_an_expected_message_id_cannot_be_used(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
-    batch = ground.js.batch()
+    batch = ground.js.atomic_batch()
     await batch.add(f"{stream.name}.a")
     with pytest.raises(ConfigError, match="expected_last_msg_id"):
         await batch.add(f"{stream.name}.a", expected_last_msg_id="m")
@@ -333,7 +333,7 @@ async def test_an_expected_message_id_cannot_be_used(ground: Ground) -> None:
 async def test_a_message_id_that_is_there_already_loses_the_whole_batch(ground: Ground, ids: tuple[str, str]) -> None:
     stream = await ground.stream(allow_atomic=True)
     await ground.js.publish(f"{stream.name}.a", msg_id="there")
-    batch = ground.js.batch()
+    batch = ground.js.atomic_batch()
     for each in ids:
         await batch.add(f"{stream.name}.a", msg_id=each)
     with pytest.raises(DuplicateInBatchError) as caught:
@@ -357,7 +357,7 @@ async def test_a_batch_that_is_left_alone_is_dropped(
     async with open_ground(front, profile, hasty_server) as ground:
         stream = await ground.stream(allow_atomic=True)
         told = await ground.spy(f"$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{stream.name}")
-        batch = ground.js.batch("lonely")
+        batch = ground.js.atomic_batch("lonely")
         await batch.add(f"{stream.name}.a")
         advisory = json.loads((await told.wait(1))[0].payload)
         assert (advisory["batch"], advisory["reason"]) == ("lonely", "timeout")
@@ -385,15 +385,15 @@ async def test_advisories_tell_why_a_batch_was_dropped(ground: Ground) -> None:
 @pytest.mark.blocking
 async def test_a_stream_has_fifty_open_batches_at_most(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
-    batches = [ground.js.batch() for _ in range(50)]
+    batches = [ground.js.atomic_batch() for _ in range(50)]
     for batch in batches:
         await batch.add(f"{stream.name}.a")
     with pytest.raises(TooManyRequestsError) as caught:
-        await ground.js.batch().add(f"{stream.name}.a")
+        await ground.js.atomic_batch().add(f"{stream.name}.a")
     assert (caught.value.err_code, caught.value.code) == (10210, 429)
     for batch in batches:
         await batch.discard()
-    again = ground.js.batch()
+    again = ground.js.atomic_batch()
     await again.add(f"{stream.name}.a")  # each of them was given back at once
     assert (await again.commit()).seq == 1
 
@@ -403,9 +403,9 @@ async def test_a_stream_has_fifty_open_batches_at_most(ground: Ground) -> None:
 async def test_batches_are_switched_on_by_an_update_but_not_with_asynchronous_persistence(ground: Ground) -> None:
     stream = await ground.stream(storage=StorageType.FILE)
     with pytest.raises(AtomicPublishDisabledError):
-        await ground.js.batch().add(f"{stream.name}.a")
+        await ground.js.atomic_batch().add(f"{stream.name}.a")
     await ground.js.update_stream(stream.cached_info.config.replace(allow_atomic=True))
-    assert (await ground.js.batch().commit(f"{stream.name}.a")).seq == 1
+    assert (await ground.js.atomic_batch().commit(f"{stream.name}.a")).seq == 1
     with pytest.raises(StreamConfigError) as caught:
         await ground.stream(storage=StorageType.FILE, allow_atomic=True, persist_mode="async")
     assert caught.value.err_code == 10052
@@ -414,7 +414,7 @@ async def test_batches_are_switched_on_by_an_update_but_not_with_asynchronous_pe
 @pytest.mark.conformance("BAT-10")
 async def test_after_its_end_a_batch_takes_no_more(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
-    committed, discarded = ground.js.batch(), ground.js.batch()
+    committed, discarded = ground.js.atomic_batch(), ground.js.atomic_batch()
     await committed.add(f"{stream.name}.a")
     await committed.commit()
     await discarded.add(f"{stream.name}.a")
@@ -433,17 +433,17 @@ async def test_after_its_end_a_batch_takes_no_more(ground: Ground) -> None:
 
 
 async def test_an_empty_batch_commits_nothing(ground: Ground) -> None:
-    async with ground.js.batch() as batch:
+    async with ground.js.atomic_batch() as batch:
         pass
     assert batch.count == 0
     with pytest.raises(ConfigError, match="without messages"):
-        await ground.js.batch().commit()
+        await ground.js.atomic_batch().commit()
     with pytest.raises(BatchClosedError, match="not committed, but open"):
         batch.ack  # noqa: B018 (a property that raises)
 
 
 async def test_a_batch_for_no_stream_fails_as_a_publish_does(ground: Ground) -> None:
-    batch = ground.js.batch()
+    batch = ground.js.atomic_batch()
     with pytest.raises(NoStreamResponseError, match="not after 2 retries"):
         await batch.add(ground.name("nobody"))
     with pytest.raises(BatchClosedError, match="failed"):
@@ -453,7 +453,7 @@ async def test_a_batch_for_no_stream_fails_as_a_publish_does(ground: Ground) -> 
 async def test_what_cannot_be_sent_does_not_count_and_does_no_harm(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     limit = ground.nc.server_info.max_payload
-    async with ground.js.batch() as batch:
+    async with ground.js.atomic_batch() as batch:
         for _ in range(2):
             with pytest.raises(MaxPayloadError):
                 await batch.add(f"{stream.name}.a", b"x" * limit)
@@ -465,14 +465,14 @@ async def test_what_cannot_be_sent_does_not_count_and_does_no_harm(ground: Groun
 
 async def test_messages_of_several_tasks_are_numbered_one_behind_the_other(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
-    async with ground.js.batch() as batch:
+    async with ground.js.atomic_batch() as batch:
         await asyncio.gather(*(batch.add(f"{stream.name}.{number}") for number in range(50)))
     assert (batch.ack.count, batch.ack.seq) == (50, 50)
 
 
 async def test_an_answer_that_does_not_come_ends_the_batch(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True, no_ack=True, duplicate_window=timedelta(seconds=1))
-    batch = ground.js.batch(timeout=0.1)
+    batch = ground.js.atomic_batch(timeout=0.1)
     with pytest.raises(PublishTimeoutError, match=r"within 0\.1 s"):
         await batch.add(f"{stream.name}.a")
     with pytest.raises(BatchClosedError, match="failed"):
@@ -485,7 +485,7 @@ async def test_a_batch_whose_answer_was_not_awaited_takes_no_more(ground: Ground
     subject = ground.name("service")
     subscription = await ground.admin.subscribe(subject)
     await ground.admin.flush()
-    batch = ground.js.batch()
+    batch = ground.js.atomic_batch()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(batch.add(subject), 1)
     with pytest.raises(BatchClosedError, match="cancelled"):

@@ -16,7 +16,7 @@ def test_what_was_added_is_committed_however_threads_meet() -> None:
         stream = js.create_stream(name="S", subjects=["s"], allow_atomic=True)
         for _ in range(20):
             stream.purge()
-            batch = js.batch()
+            batch = js.atomic_batch()
             batch.add("s", b"first")
             begin = threading.Barrier(4)
 

@@ -13,14 +13,14 @@ from tests.api.clusters import replicated, step_down, stored_everywhere
 from tests.api.publishing.support import until
 from tests.fronts import PROFILES, FrontName, Ground, eventually, open_ground
 
-from jetspark.aio.jetstream import PublishSettings, RetryPlan
+from jetspark.aio.jetstream import AsyncPublishOptions, RetryPolicy
 from jetspark.errors import DisconnectedError, DuplicateInProcessError, NoDirectGetError, PublishTimeoutError
 from jetspark.jetstream import StoredMessage
 from jetspark.server import NatsCluster
 
 pytestmark = [pytest.mark.matrix, pytest.mark.slow]
 
-PATIENT = PublishSettings(ack_timeout=3, stall_wait=10, retry=RetryPlan(attempts=100, wait=0.05))
+PATIENT = AsyncPublishOptions(ack_timeout=3, stall_wait=10, retry=RetryPolicy(attempts=100, wait=0.05))
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ async def test_publishing_goes_on_with_another_server_when_one_dies(cluster: Nat
         js = ground.nc.jetstream(publishing=replace(PATIENT, ack_timeout=30))
         mine = ground.nc.server_info.server_name
         futures = [await js.publish_async(f"{name}.a", msg_id=str(number)) for number in range(500)]
-        await asyncio.to_thread(cluster.node_named(mine).kill)
+        await asyncio.to_thread(cluster.get_node(mine).kill)
         await js.publish_async_completed(30)
         failed = [number for number, future in enumerate(futures) if future.exception() is not None]
         assert all(isinstance(futures[number].exception(), DisconnectedError) for number in failed)
@@ -94,5 +94,5 @@ async def test_publishing_goes_on_with_another_server_when_one_dies(cluster: Nat
             await until(partial(published, number), 60)
         stored = await _ids(ground, cluster, name)
         assert sorted(stored, key=int) == [str(number) for number in range(500)]
-        await asyncio.to_thread(cluster.node_named(mine).restart)
+        await asyncio.to_thread(cluster.get_node(mine).restart)
         await asyncio.to_thread(cluster.wait_ready)

@@ -12,7 +12,7 @@ from tests.api.publishing.support import until
 from tests.connection.support import Proxy
 from tests.fronts import Ground, connect, eventually
 
-from jetspark.aio.jetstream import PublishSettings, RetryPlan
+from jetspark.aio.jetstream import AsyncPublishOptions, RetryPolicy
 from jetspark.errors import (
     APIError,
     ConfigError,
@@ -157,7 +157,7 @@ async def test_a_status_other_than_503_is_told_as_it_is(ground: Ground, publish:
 async def test_a_stream_that_is_made_meanwhile_gets_the_message(ground: Ground, publish: Any) -> None:
     name = ground.name()
     given = {"retry_attempts": 80, "timeout": 30} if publish is _publish else {}  # the other way, by the context
-    settings = PublishSettings(retry=RetryPlan(80, 0.25))
+    settings = AsyncPublishOptions(retry=RetryPolicy(80, 0.25))
     async with Proxy(ground.server.port) as proxy:
         nc = await connect(ground.front, proxy.url, **ground.profile.options)
         ground.stack.push_async_callback(nc.close)

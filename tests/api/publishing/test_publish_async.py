@@ -10,7 +10,7 @@ import pytest
 from tests.api.publishing.support import long_way, until
 from tests.fronts import Ground, connect, eventually
 
-from jetspark.aio.jetstream import PubAckFuture, PublishSettings, RetryPlan
+from jetspark.aio.jetstream import AsyncPublishOptions, PubAckFuture, RetryPolicy
 from jetspark.errors import (
     ConfigError,
     ConnectionClosedError,
@@ -29,7 +29,7 @@ ONE_PROFILE = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 
 def _context(ground: Ground, **settings: Any) -> Any:
-    return ground.nc.jetstream(domain=ground.profile.domain, publishing=PublishSettings(**settings))
+    return ground.nc.jetstream(domain=ground.profile.domain, publishing=AsyncPublishOptions(**settings))
 
 
 def _subscriptions(ground: Ground) -> list[str]:
@@ -58,7 +58,7 @@ async def test_a_thousand_publishes_have_futures_of_their_own_and_one_subscripti
     assert all(future.done() and future.exception() is None for future in futures)
     assert ground.js.publish_async_pending == 0
     stats = ground.js.publish_async_stats
-    assert (stats.published, stats.acknowledged, stats.failed, stats.strays) == (1000, 1000, 0, 0)
+    assert (stats.published, stats.acknowledged, stats.failed, stats.unmatched_acks) == (1000, 1000, 0, 0)
 
 
 @pytest.mark.conformance("PUB-10")
@@ -185,7 +185,7 @@ async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> No
     await message.respond(b'{"stream":"S", "seq":1}')
     await message.respond(b'{"stream":"S", "seq":1}')
     await ground.admin.flush()
-    await eventually(lambda: js.publish_async_stats.strays == 2)
+    await eventually(lambda: js.publish_async_stats.unmatched_acks == 2)
     assert isinstance(future.exception(), PublishTimeoutError)
     await subscription.unsubscribe()
 
@@ -193,7 +193,7 @@ async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> No
 @pytest.mark.conformance("PUB-12")
 @pytest.mark.blocking
 async def test_retries_do_not_hold_up_the_others(ground: Ground) -> None:
-    js = _context(ground, retry=RetryPlan(attempts=1, wait=4))
+    js = _context(ground, retry=RetryPolicy(attempts=1, wait=4))
     stream = await ground.stream()
     nobody = await js.publish_async(ground.name("nobody"))
     other = await js.publish_async(f"{stream.name}.a")
@@ -232,7 +232,7 @@ async def test_a_handler_that_raises_is_told_as_an_event(ground: Ground) -> None
     def fault(future: Any) -> None:
         raise RuntimeError("in the handler")
 
-    js = nc.jetstream(domain=ground.profile.domain, publishing=PublishSettings(on_error=fault))
+    js = nc.jetstream(domain=ground.profile.domain, publishing=AsyncPublishOptions(on_error=fault))
     stream = await ground.stream()
     with pytest.raises(WrongLastSequenceError):
         await (await js.publish_async(f"{stream.name}.a", expected_last_sequence=7))
@@ -440,4 +440,4 @@ async def test_several_publishers_share_a_window(ground: Ground) -> None:
 @pytest.mark.parametrize("settings", [{"max_pending": 0}, {"ack_timeout": 0}])
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        PublishSettings(**settings)
+        AsyncPublishOptions(**settings)

@@ -13,7 +13,7 @@ from tests.api.publishing.support import under_way, until
 from tests.connection.test_cancellation import CancelledAt
 from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
 
-from jetspark.aio.jetstream import PublishSettings
+from jetspark.aio.jetstream import AsyncPublishOptions
 from jetspark.errors import (
     ConnectionClosedError,
     DisconnectedError,
@@ -45,7 +45,7 @@ async def ground(front: FrontName, profile: Profile, own_server: NatsServer, no_
 
 
 def _context(ground: Ground, **settings: Any) -> Any:
-    return ground.nc.jetstream(domain=ground.profile.domain, publishing=PublishSettings(**settings))
+    return ground.nc.jetstream(domain=ground.profile.domain, publishing=AsyncPublishOptions(**settings))
 
 
 async def _stored(ground: Ground, name: str) -> int:
@@ -173,7 +173,7 @@ async def test_what_was_queued_when_the_session_is_lost_is_not_sent_in_the_next(
 
 
 async def test_the_buffer_without_a_session_is_bounded(ground: Ground) -> None:
-    nc = await ground.connect(buffer_limit=10_000)
+    nc = await ground.connect(reconnect_buffer_size=10_000)
     js = nc.jetstream(domain=ground.profile.domain)
     stream = await ground.stream()
     ground.server.kill()
@@ -247,7 +247,7 @@ async def _operation(js: Any, ground: Ground, subject: str, what: str) -> None:
         with pytest.raises(Error):
             await js.publish(ground.name("nobody"), retry_wait=0.001)
     elif what == "batch":
-        async with js.batch() as batch:
+        async with js.atomic_batch() as batch:
             await batch.add(subject)
             await batch.add(subject, confirm=True)
     else:

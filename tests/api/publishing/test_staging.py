@@ -12,7 +12,7 @@ from jetspark import sync
 from jetspark.errors import DisconnectedError, PublishTimeoutError
 from jetspark.jetstream import StorageType
 from jetspark.server import NatsServer
-from jetspark.sync.jetstream import JetStream, PublishSettings
+from jetspark.sync.jetstream import AsyncPublishOptions, JetStream
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ class Losing(Busy):
 
 
 def _context(connection: sync.Connection, name: str, ack_timeout: float = 30.0) -> JetStream:
-    js = connection.jetstream(publishing=PublishSettings(ack_timeout=ack_timeout))
+    js = connection.jetstream(publishing=AsyncPublishOptions(ack_timeout=ack_timeout))
     js.create_stream(name=name, subjects=[f"{name}.>"], storage=StorageType.MEMORY)
     assert js.publish_async(f"{name}.a").result(20).seq == 1
     return js

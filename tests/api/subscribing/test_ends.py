@@ -79,7 +79,7 @@ async def test_r31_a_consumer_that_was_there_survives(ground: Ground, end: str) 
 async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(push_subscription, "ACK_PATIENCE", 10.0)  # a reader who is held up does ask again
+    monkeypatch.setattr(push_subscription, "LAST_ACK_TIMEOUT", 10.0)  # a reader who is held up does ask again
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *(b"%d" % number for number in range(20)))
     handled: list[bytes] = []

@@ -20,7 +20,7 @@ def some(count: int) -> list[bytes]:
 
 async def test_r43_as_many_may_wait_as_may_be_unacknowledged(ground: Ground) -> None:
     stream = await ground.stream()
-    async with side(ground, pending_messages=10) as own:
+    async with side(ground, pending_msgs_limit=10) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", config=ConsumerConfig(max_ack_pending=50))
         await ground.fill(f"{stream.name}.a", *some(60))
         await eventually(lambda: subscription.pending_msgs == 50, what="50 messages")
@@ -72,7 +72,7 @@ async def test_r43_reading_may_pause_instead_and_nothing_is_dropped(ground: Grou
 
 async def test_there_may_be_no_limit(ground: Ground) -> None:
     stream = await ground.stream()
-    async with side(ground, pending_messages=5, pending_bytes=5) as own:
+    async with side(ground, pending_msgs_limit=5, pending_bytes_limit=5) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", pending_msgs_limit=-1, pending_bytes_limit=-1)
         await ground.fill(f"{stream.name}.a", *some(20))
         await eventually(lambda: subscription.pending_msgs == 20, what="20 messages")

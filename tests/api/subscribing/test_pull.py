@@ -15,6 +15,7 @@ from tests.api.subscribing.support import open_pulls, side
 from tests.fronts import FrontName, Ground, Profile, Spy, eventually, open_ground
 
 from jetspark.aio.jetstream import PullSubscription
+from jetspark.engine import pull_subscribe
 from jetspark.errors import (
     BadPullRequestError,
     ConfigError,
@@ -28,7 +29,6 @@ from jetspark.errors import (
     StatusError,
 )
 from jetspark.events import Disconnected
-from jetspark.flow import pull_subscribe
 from jetspark.jetstream import ConsumerConfig
 from jetspark.server import NatsServer
 
@@ -57,7 +57,7 @@ def make(ground: Ground) -> Make:
 @pytest.fixture
 def long_lull(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is held up between two messages does not end a fetch."""
-    monkeypatch.setattr(pull_subscribe, "_LULL", 20.0)
+    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 20.0)
 
 
 @pytest.mark.conformance("PUL-01", "PUL-02", "PUL-03")
@@ -265,7 +265,7 @@ async def test_r22_a_limit_of_the_consumer_is_named(make: Make, config: dict[str
 async def test_an_error_behind_messages_is_raised_by_the_next_fetch(
     ground: Ground, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_subscribe, "_LULL", 30.0)  # so that the status comes before the end
+    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 30.0)  # so that the status comes before the end
     subscription = await make(b"1", b"2", max_ack_pending=1)
     spy, inboxes = await ground.spy(PULLS), await ground.spy(f"{ground.nc.new_inbox().split('.')[0]}.>")
     fetching = asyncio.create_task(subscription.fetch(5, 10))
@@ -281,7 +281,7 @@ async def test_an_error_behind_messages_is_raised_by_the_next_fetch(
 async def test_what_the_ack_limit_holds_back_does_not_hold_up_what_came(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_subscribe, "_LULL", 1.5)  # a server may be held up between the two
+    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 1.5)  # a server may be held up between the two
     subscription = await make(b"1", b"2", b"3", max_ack_pending=2)
     begin = time.monotonic()
     assert payloads(await subscription.fetch(5, 10)) == [b"1", b"2"]

@@ -11,7 +11,7 @@ from tests.api.subscribing.support import Side, open_pulls
 from tests.fronts import Ground, eventually
 
 from jetspark.aio.jetstream import PullSubscription
-from jetspark.flow import pull_subscribe
+from jetspark.engine import pull_subscribe
 from jetspark.jetstream import ConsumerConfig
 
 pytestmark = pytest.mark.parametrize("front", ["aio"], indirect=True)  # a blocking call is not cancelled from outside
@@ -54,7 +54,7 @@ async def test_a_fetch_that_waits_has_what_came_too_late_for_another(
 async def test_a_fetch_that_waits_has_what_another_had_taken_that_is_cancelled(
     ground: Ground, own: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_subscribe, "_LULL", 30.0)  # so that the first one waits for more
+    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 30.0)  # so that the first one waits for more
     stream = await ground.stream()
     subscription = await subscribe(own, stream.name, max_ack_pending=1)
     await ground.fill(f"{stream.name}.a", b"1", b"2")
@@ -75,7 +75,7 @@ async def test_a_fetch_that_waits_has_what_another_had_taken_that_is_cancelled(
 async def test_a_fetch_gets_no_more_than_it_asked_for_and_the_next_one_has_the_rest(
     ground: Ground, sieve: Sieve, own: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_subscribe, "_LULL", 30.0)  # so that it waits for more
+    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 30.0)  # so that it waits for more
     stream = await ground.stream()
     subscription = await subscribe(own, stream.name, max_ack_pending=2)
     await cancel_too_late(ground, sieve, subscription)

@@ -2,7 +2,7 @@
 
 A request that only reads is repeated: after the loss of the session, and a few times while no answer comes, because a
 server without a leader does not answer (an election). A request that changes something is sent once, unless the server
-answers that nothing was changed and that a retry may succeed (`Request.retry_pause`).
+answers that nothing was changed and that a retry may succeed (`Request.retry_delay`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from jetspark.aio.jetstream.asking import ask_until_answered
-from jetspark.aio.jetstream.results import Listing
+from jetspark.aio.jetstream.pager import ListPager
+from jetspark.aio.jetstream.requests import request_with_retry
 from jetspark.jetstream.api import PagedRequest, Request
-from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest, read_direct_message
+from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest, read_direct_message
 from jetspark.jetstream.errors import APIError, NoDirectGetError, NoRespondersError, RequestTimeoutError
-from jetspark.jetstream.stored import StoredMessage
+from jetspark.jetstream.stored_message import StoredMessage
 
 if TYPE_CHECKING:
     from jetspark.aio.connection import Connection
@@ -84,14 +84,14 @@ class JetStreamAPI:
         while True:
             tries += 1
             try:
-                return await self._ask(request, left)
+                return await self._request_once(request, left)
             except APIError as error:
-                pause = request.retry_pause(error, tries)
+                pause = request.retry_delay(error, tries)
                 if pause is None or (left := deadline - loop.time() - pause) <= 0:
                     raise
                 refused = error.with_traceback(None)  # the traceback would hold this frame
             except RequestTimeoutError:
-                if refused is None or not request.repeatable:
+                if refused is None or not request.idempotent:
                     raise
                 try:
                     raise refused from None  # the server has answered once, but not again in the remaining time
@@ -99,11 +99,11 @@ class JetStreamAPI:
                     del refused  # it holds this frame again
             await asyncio.sleep(pause)
 
-    async def _ask(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109
+    async def _request_once(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109
         subject, payload = request.subject(self._prefix), request.payload()
         try:
-            if request.repeatable:
-                reply = await ask_until_answered(self._connection, subject, payload, timeout)
+            if request.idempotent:
+                reply = await request_with_retry(self._connection, subject, payload, timeout)
             else:
                 reply = await self._connection._api_request(subject, payload, timeout=timeout)
         except NoRespondersError:
@@ -133,13 +133,13 @@ class JetStreamAPI:
         seconds = self._timeout if timeout is None else timeout
         where = f"direct get from stream {request.stream!r}"
         try:
-            reply = await ask_until_answered(
+            reply = await request_with_retry(
                 self._connection, request.subject(self._prefix), request.payload(), seconds
             )
         except NoRespondersError:
             raise NoDirectGetError(503, "nobody answers; does the stream allow direct get?", where=where) from None
         return read_direct_message(reply.status, reply.headers, reply.payload, where)
 
-    def listing(self, request: PagedRequest[R], timeout: float | None = None) -> Listing[R]:
+    def paginate(self, request: PagedRequest[R], timeout: float | None = None) -> ListPager[R]:
         """Return an iterable of all pages of a list. `timeout` is for each page."""
-        return Listing(partial(self.request, timeout=timeout), request)
+        return ListPager(partial(self.request, timeout=timeout), request)

@@ -7,9 +7,9 @@ import contextlib
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
-from jetspark.aio.jetstream.publish_request import ask_stream
-from jetspark.flow.atomic_batch import AtomicBatch
-from jetspark.flow.publish_window import RetryPlan
+from jetspark.aio.jetstream._drivers.publish_request import publish_request
+from jetspark.engine.atomic_batch import AtomicBatch
+from jetspark.engine.publish_window import RetryPolicy
 from jetspark.jetstream.errors import (
     BatchClosedError,
     ConnectionClosedError,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchPublisher"]
 
-_ONCE: Final = RetryPlan(attempts=0)
+_ONCE: Final = RetryPolicy(attempts=0)
 _UNANSWERED: Final = (
     ConnectionClosedError,
     DisconnectedError,
@@ -41,11 +41,11 @@ _UNANSWERED: Final = (
 
 
 class BatchPublisher:
-    """Publishes an atomic batch; created by `JetStream.batch`.
+    """Publishes an atomic batch; created by `JetStream.atomic_batch`.
 
     The end of its `with` block commits the batch; an exception discards it.
 
-        async with js.batch() as batch:
+        async with js.atomic_batch() as batch:
             await batch.add("orders.7.header", header)
             await batch.add("orders.7.line", line)
         print(batch.ack.seq)
@@ -54,13 +54,13 @@ class BatchPublisher:
     give the last message to `commit`.
     """
 
-    def __init__(self, connection: Connection, batch_id: str | None, timeout: float, retry: RetryPlan) -> None:
+    def __init__(self, connection: Connection, batch_id: str | None, timeout: float, retry: RetryPolicy) -> None:
         self._connection = connection
         self._timeout = timeout
         self._retry = retry
         self._state = AtomicBatch(batch_id)  # the blocking front adds to it, too
         self._ack: PubAck | None = None
-        self._turn = asyncio.Lock()  # messages are numbered, so they are sent one after the other
+        self._lock = asyncio.Lock()  # messages are numbered, so they are sent one after the other
 
     def __repr__(self) -> str:
         return f"<BatchPublisher {self.id!r} of {self.count}, {self._state.state.value}>"
@@ -136,18 +136,18 @@ class BatchPublisher:
         NoStreamResponseError, PublishTimeoutError, DisconnectedError
             As for `publish`. The batch has failed and stores nothing.
         """
-        async with self._turn:
+        async with self._lock:
             state = self._state
-            together = state.headers(headers, fields)
-            if state.asks or confirm:
-                plan = self._retry if state.asks else _ONCE
-                answer = await self._ask(subject, payload, together, timeout, plan)
+            together = state.next_headers(headers, fields)
+            if state.next_needs_reply or confirm:
+                plan = self._retry if state.next_needs_reply else _ONCE
+                answer = await self._publish_request(subject, payload, together, timeout, plan)
                 state.sent(subject)
-                state.accepted(answer)
+                state.check_reply(answer)
                 return
-            if self._connection._crowded:
-                await self._connection._room()
-            self._connection._post(self._connection._client.outbound.encode(subject, payload, "", together))
+            if self._connection._write_buffer_full:
+                await self._connection._wait_writable()
+            self._connection._send_frame(self._connection._client.outbound.encode(subject, payload, "", together))
             state.sent(subject)
 
     async def commit(
@@ -179,17 +179,17 @@ class BatchPublisher:
         ConfigError, BatchClosedError
             There is nothing to commit.
         """
-        async with self._turn:
+        async with self._lock:
             state = self._state
             if subject is None:
-                subject, together = state.end()
-                answer = await self._ask(subject, b"", together, timeout, _ONCE)
+                subject, together = state.eob_message()
+                answer = await self._publish_request(subject, b"", together, timeout, _ONCE)
             else:
-                plan = self._retry if state.asks else _ONCE
-                together = state.headers(headers, fields, "1")
-                answer = await self._ask(subject, payload, together, timeout, plan)
+                plan = self._retry if state.next_needs_reply else _ONCE
+                together = state.next_headers(headers, fields, "1")
+                answer = await self._publish_request(subject, payload, together, timeout, plan)
                 state.sent(subject)
-            self._ack = state.committed(answer)
+            self._ack = state.read_commit_ack(answer)
             return self._ack
 
     async def discard(self) -> None:
@@ -199,18 +199,18 @@ class BatchPublisher:
             with contextlib.suppress(Error):  # the server drops the batch by itself, a little later
                 await self._connection.publish(last[0], headers=last[1])
 
-    async def _ask(
+    async def _publish_request(
         self,
         subject: str,
         payload: Payload,
         headers: HeadersLike,
         timeout: float | None,  # noqa: ASYNC109 (the deadline is part of the call)
-        plan: RetryPlan,
+        retry: RetryPolicy,
     ) -> Msg:
         """Send a message that needs an answer. Without one the batch fails; if it cannot be sent, nothing changes."""
         seconds = self._timeout if timeout is None else timeout
         try:
-            return await ask_stream(self._connection, subject, payload, headers, seconds, plan)
+            return await publish_request(self._connection, subject, payload, headers, seconds, retry)
         except _UNANSWERED as error:
             self._state.fail(error)
             raise

@@ -10,18 +10,18 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from jetspark.aio.jetstream.puller import message_size
+from jetspark.aio.jetstream._drivers.pull import message_size
 from jetspark.aio.message import Msg
-from jetspark.flow.pull import HANDLE, Progress
+from jetspark.engine.pull import HANDLE, InProgressTracker
 from jetspark.jetstream.ack import IN_PROGRESS
-from jetspark.jetstream.delivery import Delivery
 from jetspark.jetstream.errors import DrainTimeoutError, Error
+from jetspark.jetstream.message import JetStreamMessage
 from jetspark.wire.events import ErrorOccurred
 
 if TYPE_CHECKING:
     from jetspark.aio.connection import Connection
 
-__all__ = ["Callback", "ConsumeContext", "ErrorHandler", "MessageSource", "not_drained"]
+__all__ = ["Callback", "ConsumeContext", "ErrorHandler", "MessageSource", "drain_timeout_error"]
 
 Callback = Callable[[Msg], Awaitable[None] | None]
 """Called with each message, in order and one at a time; a coroutine function or a plain function."""
@@ -31,7 +31,7 @@ ErrorHandler = Callable[[Exception], Awaitable[None] | None]
 
 
 class MessageSource(Protocol):
-    """A source of messages for a consume: a `Puller`, or an `OrderedPuller`."""
+    """A source of messages for a consume: a `PullDriver`, or an `OrderedPullDriver`."""
 
     ready: deque[Msg]
     taken_size: int
@@ -39,7 +39,7 @@ class MessageSource(Protocol):
     error: Error | None
 
     @property
-    def until_pull(self) -> int:
+    def messages_until_pull(self) -> int:
         """How many messages may be taken before `report` must be called."""
 
     @property
@@ -47,13 +47,13 @@ class MessageSource(Protocol):
         """Whether the reader must update `taken_size`."""
 
     @property
-    def handed(self) -> int:
+    def taken_count(self) -> int:
         """Messages taken from `ready` so far."""
 
     def start(self) -> None:
         """Begin to receive."""
 
-    def report(self) -> None:
+    def on_consumed(self) -> None:
         """Note that messages were taken from `ready`, or that a reader waits."""
 
     def stop(self, error: Error | None = None) -> None:
@@ -70,59 +70,59 @@ class ConsumeContext:
     loses nothing.
     """
 
-    _puller: MessageSource  # the blocking front takes messages from it, too
+    _source: MessageSource  # the blocking front takes messages from it, too
 
     def __init__(self, connection: Connection, where: str) -> None:
         self._connection = connection
         self._where = where
-        self._left = 1  # messages that may be taken until `report` must be called
+        self._until_report = 1  # messages that may be taken until `report` must be called
         self._waiters: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._on_error: ErrorHandler | None = None
-        self._reports: set[asyncio.Task[None]] = set()
-        self._watcher: Callable[[], None] | None = None
-        self._overdue: asyncio.TimerHandle | None = None  # for the end of a drain
-        self._progress: Progress | None = None
+        self._handler_tasks: set[asyncio.Task[None]] = set()
+        self._wake_reader: Callable[[], None] | None = None
+        self._drain_timer: asyncio.TimerHandle | None = None  # for the end of a drain
+        self._progress: InProgressTracker | None = None
 
     def _start(
         self,
-        make: Callable[[Callable[[], None], Callable[[Error], None]], MessageSource],
+        make_source: Callable[[Callable[[], None], Callable[[Error], None]], MessageSource],
         callback: Callback | None,
         on_error: ErrorHandler | None,
-        progress: Progress | None = None,
+        progress: InProgressTracker | None = None,
     ) -> Self:
         """Begin; called by `consume`. `make` creates the source, with callbacks for news and for warnings."""
         self._connection._check_loop()
         self._on_error = on_error
         myself: weakref.ref[ConsumeContext] = weakref.ref(self)  # weak, so that a handle without references stops
-        self._puller = make(partial(_news, myself), partial(_warned, self._connection, myself))
-        self._ready = self._puller.ready
+        self._source = make_source(partial(_wake, myself), partial(_report_warning, self._connection, myself))
+        self._ready = self._source.ready
         self._popleft = self._ready.popleft
-        self._sizes = self._puller.counts_bytes
-        self._puller.start()
+        self._counts_bytes = self._source.counts_bytes
+        self._source.start()
         loop = asyncio.get_running_loop()
         if progress is not None:
             self._progress = progress
-            loop.call_later(progress.interval, _again, weakref.WeakMethod(self._begin_round))
-        weakref.finalize(self, _forgotten, loop, self._puller).atexit = False
-        self._connection._enlist(self)
+            loop.call_later(progress.interval, _call_if_alive, weakref.WeakMethod(self._start_progress_task))
+        weakref.finalize(self, _stop_source, loop, self._source).atexit = False
+        self._connection._register_drainable(self)
         if callback is not None:
             self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
-            self._connection._adopt(self._task)
+            self._connection._track_task(self._task)
             if progress is not None:
-                progress.called_back = True
+                progress.has_callback = True
         return self
 
     def __repr__(self) -> str:
         return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
 
-    def _watch(self, watcher: Callable[[], None]) -> Progress | None:
+    def _attach_reader(self, wake_reader: Callable[[], None]) -> InProgressTracker | None:
         """Let the blocking front take the messages; `watcher` is called when there are some.
 
         Returns the progress, to be informed which reader is at which message.
         """
-        self._watcher = watcher
-        watcher()
+        self._wake_reader = wake_reader
+        wake_reader()
         return self._progress
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -130,57 +130,57 @@ class ConsumeContext:
     @property
     def closed(self) -> bool:
         """Whether it has ended and its messages were taken."""
-        return self._puller.ended and not self._puller.ready
+        return self._source.ended and not self._source.ready
 
     @property
     def error(self) -> Error | None:
         """Error that ended it; None while it runs, and after a stop or drain."""
-        return self._puller.error
+        return self._source.error
 
     @property
     def pending(self) -> tuple[int, int]:
         """Messages in the buffer, and their bytes of headers and payload."""
-        ready = list(self._puller.ready)  # copied in one step, as another thread may take messages
+        ready = list(self._source.ready)  # copied in one step, as another thread may take messages
         return len(ready), sum(len(message.raw_header) + len(message.payload) for message in ready)
 
     # -- messages ------------------------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[Msg]:
-        return self if self._progress is None else _Iteration(self, self._progress)
+        return self if self._progress is None else _ProgressIterator(self, self._progress)
 
     async def __anext__(self, _reader: int = HANDLE) -> Msg:
         message = self._popleft() if self._ready else await self._next(_reader)
-        self._left -= 1
-        if self._left <= 0:
-            self._taken(message, _reader)
+        self._until_report -= 1
+        if self._until_report <= 0:
+            self._on_consumed(message, _reader)
         return message
 
-    def _taken(self, message: Msg, reader: int) -> None:
-        puller = self._puller
-        if self._sizes:
-            puller.taken_size += message_size(message)
-        puller.report()
-        self._left = puller.until_pull
-        if puller.ended:
+    def _on_consumed(self, message: Msg, reader: int) -> None:
+        driver = self._source
+        if self._counts_bytes:
+            driver.taken_size += message_size(message)
+        driver.on_consumed()
+        self._until_report = driver.messages_until_pull
+        if driver.ended:
             self._wake()
         if self._progress is not None:
-            self._progress.began(reader, message)
-            self._left = 1  # so that each message is reported
+            self._progress.set_current(reader, message)
+            self._until_report = 1  # so that each message is reported
 
     async def _next(self, reader: int) -> Msg:
         """Wait for a message."""
-        puller = self._puller
+        driver = self._source
         self._connection._check_loop()
         if self._progress is not None:
-            self._progress.ended(reader)
-        puller.report()
-        while not puller.ready:
-            if puller.ended:
-                if puller.error is not None:
-                    raise puller.error
+            self._progress.clear_current(reader)
+        driver.on_consumed()
+        while not driver.ready:
+            if driver.ended:
+                if driver.error is not None:
+                    raise driver.error
                 raise StopAsyncIteration
             await self._wait()
-        return puller.ready.popleft()
+        return driver.ready.popleft()
 
     async def _wait(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
@@ -193,13 +193,13 @@ class ConsumeContext:
 
     def _wake(self) -> None:
         """Wake all readers: messages came, or the end."""
-        if self._puller.ended:
-            self._left = 1
-            self._hurry(None)
+        if self._source.ended:
+            self._until_report = 1
+            self._set_drain_timer(None)
         else:
-            self._left = min(self._left, self._puller.until_pull)
-        if self._watcher is not None:
-            self._watcher()
+            self._until_report = min(self._until_report, self._source.messages_until_pull)
+        if self._wake_reader is not None:
+            self._wake_reader()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -218,8 +218,8 @@ class ConsumeContext:
     async def stop(self) -> None:
         """End now. Messages in the buffer are dropped, and delivered again after the consumer's `ack_wait` (CNS-05)."""
         self._connection._check_loop()
-        self._puller.stop()
-        self._puller.ready.clear()
+        self._source.stop()
+        self._source.ready.clear()
         if self._progress is not None:
             self._progress.stopped()
         self._wake()
@@ -236,10 +236,12 @@ class ConsumeContext:
             that, the iteration ends with `DrainTimeoutError` after the messages that came.
         """
         self._connection._check_loop()
-        self._puller.drain()
-        if not self._puller.ended:
+        self._source.drain()
+        if not self._source.ended:
             seconds = self._connection.options.drain_timeout if timeout is None else timeout
-            self._hurry(asyncio.get_running_loop().call_later(seconds, _overdue, self._puller, repr(self), seconds))
+            self._set_drain_timer(
+                asyncio.get_running_loop().call_later(seconds, _on_drain_timeout, self._source, repr(self), seconds)
+            )
 
     async def wait_closed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Wait until it has ended and its messages were taken and handled; raise the error that ended it.
@@ -252,22 +254,22 @@ class ConsumeContext:
         self._connection._check_loop()
         try:
             async with asyncio.timeout(timeout):
-                await self._emptied(confirm=True)
+                await self._wait_drained(confirm=True)
         except TimeoutError:
-            raise not_drained(repr(self), timeout or 0, len(self._puller.ready)) from None
-        if self._puller.error is not None:
-            raise self._puller.error
+            raise drain_timeout_error(repr(self), timeout or 0, len(self._source.ready)) from None
+        if self._source.error is not None:
+            raise self._source.error
 
-    def _hurry(self, timer: asyncio.TimerHandle | None) -> None:
-        if self._overdue is not None:
-            self._overdue.cancel()
-        self._overdue = timer
+    def _set_drain_timer(self, timer: asyncio.TimerHandle | None) -> None:
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+        self._drain_timer = timer
 
-    def _retire(self) -> None:
+    def _stop_receiving(self) -> None:
         """Drain, as a part of the connection's drain."""
-        self._puller.drain()
+        self._source.drain()
 
-    async def _emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (a drained source ends by itself)
+    async def _wait_drained(self, *, confirm: bool) -> None:  # noqa: ARG002 (a drained source ends by itself)
         """Wait until all received messages were taken and handled."""
         if self._task is not None:
             if self._task is not asyncio.current_task():
@@ -278,15 +280,15 @@ class ConsumeContext:
 
     # -- progress ------------------------------------------------------------------------------------------------
 
-    def _begin_round(self) -> None:
+    def _start_progress_task(self) -> None:
         """Report the messages in progress now, and again after the interval."""
         progress = self._progress
         if progress is None or self._connection.closed or (self.closed and progress.idle):
             return
-        task = asyncio.create_task(self._round(progress), name=f"jetspark progress of {self._where}")
-        self._connection._adopt(task)
+        task = asyncio.create_task(self._send_progress(progress), name=f"jetspark progress of {self._where}")
+        self._connection._track_task(task)
 
-    async def _round(self, progress: Progress) -> None:
+    async def _send_progress(self, progress: InProgressTracker) -> None:
         """Report each message once, as fast as the transport accepts the reports.
 
         If the transport accepts no more, the rest is not queued: the messages in progress are determined again when
@@ -294,79 +296,79 @@ class ConsumeContext:
         """
         connection, loop = self._connection, asyncio.get_running_loop()
         following = loop.time() + progress.interval
-        reported: set[Delivery] = set()
+        reported: set[JetStreamMessage] = set()
         complete = False
         while not complete and connection.connected:  # without a session, reports would be buffered and sent too late
-            if connection._crowded:
-                await connection._room()
+            if connection._write_buffer_full:
+                await connection._wait_writable()
                 continue  # the session may be lost
             complete = True
-            for message in progress.due(list(self._ready), reported):
+            for message in progress.messages_to_report(list(self._ready), reported):
                 reported.add(message)
-                if connection._answer(message.raw_reply, IN_PROGRESS) and not self._handed_over():
+                if connection._send_reply(message.raw_reply, IN_PROGRESS) and not self._flush_completely():
                     complete = False
                     break
-        loop.call_at(following, _again, weakref.WeakMethod(self._begin_round))
+        loop.call_at(following, _call_if_alive, weakref.WeakMethod(self._start_progress_task))
 
-    def _handed_over(self) -> bool:
+    def _flush_completely(self) -> bool:
         """Send the queue; returns whether the transport took it."""
-        self._connection._send_now()
-        return not self._connection._crowded
+        self._connection._flush_now()
+        return not self._connection._write_buffer_full
 
     # -- callback ------------------------------------------------------------------------------------------------
 
     async def _run(self, callback: Callback) -> None:
         try:
-            await self._call_back(callback)
+            await self._call_for_each(callback)
         finally:  # also when the task is cancelled
             if self._progress is not None:
-                self._progress.ended(HANDLE)
+                self._progress.clear_current(HANDLE)
 
-    async def _call_back(self, callback: Callback) -> None:
+    async def _call_for_each(self, callback: Callback) -> None:
         while True:
             try:
                 message = await self.__anext__()
             except StopAsyncIteration:
                 return
             except Error as error:
-                self._report(error)
+                self._report_error(error)
                 return
             try:
                 result = callback(message)
                 if result is not None:
                     await result
             except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
-                self._report(error)
+                self._report_error(error)
 
-    def _report(self, error: Exception) -> None:
+    def _report_error(self, error: Exception) -> None:
         """Report a warning to the handler."""
         if self._on_error is None:
-            self._connection._tell(ErrorOccurred(error))
+            self._connection._emit(ErrorOccurred(error))
             return
         try:
             result = self._on_error(error)
         except Exception as fault:  # noqa: BLE001 - the handler is the user's
-            self._connection._tell(ErrorOccurred(fault))
+            self._connection._emit(ErrorOccurred(fault))
             return
         if result is not None:
-            task = asyncio.ensure_future(self._reported(result))
-            self._reports.add(task)
-            task.add_done_callback(self._reports.discard)
+            task = asyncio.ensure_future(self._await_handler(result))
+            self._handler_tasks.add(task)
+            task.add_done_callback(self._handler_tasks.discard)
 
-    async def _reported(self, result: Awaitable[None]) -> None:
+    async def _await_handler(self, result: Awaitable[None]) -> None:
         try:
             await result
         except Exception as fault:  # noqa: BLE001 - the handler is the user's
-            self._connection._tell(ErrorOccurred(fault))
+            self._connection._emit(ErrorOccurred(fault))
 
 
-class _Iteration:
+class _ProgressIterator:
     """An iterator of a consume with progress reports; each iterator is one reader, which is at one message."""
 
-    def __init__(self, context: ConsumeContext, progress: Progress) -> None:
+    def __init__(self, context: ConsumeContext, progress: InProgressTracker) -> None:
         self._context = context
         self._progress = progress
-        self._reader = progress.reader()
+        self._reader = progress.new_reader()
 
     def __aiter__(self) -> Self:
         return self
@@ -375,39 +377,39 @@ class _Iteration:
         return await self._context.__anext__(self._reader)
 
     def __del__(self) -> None:
-        self._progress.forgotten(self._reader)
+        self._progress.reader_collected(self._reader)
 
 
-def _news(context: weakref.ref[ConsumeContext]) -> None:
+def _wake(context: weakref.ref[ConsumeContext]) -> None:
     if (found := context()) is not None:
         found._wake()
 
 
-def _warned(connection: Connection, context: weakref.ref[ConsumeContext], error: Error) -> None:
+def _report_warning(connection: Connection, context: weakref.ref[ConsumeContext], error: Error) -> None:
     found = context()
     if found is not None:
-        found._report(error)
+        found._report_error(error)
     else:
-        connection._tell(ErrorOccurred(error))
+        connection._emit(ErrorOccurred(error))
 
 
-def not_drained(who: str, seconds: float, left: int) -> DrainTimeoutError:
+def drain_timeout_error(who: str, seconds: float, left: int) -> DrainTimeoutError:
     """Return the error of a consume that was not drained in time."""
     return DrainTimeoutError(f"{who} was not drained within {seconds:g} s; {left} messages wait")
 
 
-def _overdue(source: MessageSource, who: str, seconds: float) -> None:
+def _on_drain_timeout(source: MessageSource, who: str, seconds: float) -> None:
     """End a drain: the server has not confirmed in time that it sends no more."""
-    source.stop(not_drained(who, seconds, len(source.ready)))
+    source.stop(drain_timeout_error(who, seconds, len(source.ready)))
 
 
-def _again(method: weakref.WeakMethod[Callable[[], None]]) -> None:
+def _call_if_alive(method: weakref.WeakMethod[Callable[[], None]]) -> None:
     """Call the method, unless its object has no references any more."""
     if (call := method()) is not None:
         call()
 
 
-def _forgotten(loop: asyncio.AbstractEventLoop, puller: MessageSource) -> None:
+def _stop_source(loop: asyncio.AbstractEventLoop, driver: MessageSource) -> None:
     """Stop the source of a handle without references; may run in another thread."""
-    if not puller.ended and not loop.is_closed():
-        loop.call_soon_threadsafe(puller.stop)
+    if not driver.ended and not loop.is_closed():
+        loop.call_soon_threadsafe(driver.stop)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from jetspark.aio.jetstream.columns import FetchedBatches, fetch_from
+from jetspark.aio.jetstream.arrow import FetchReader, fetch_consumer
 from jetspark.aio.jetstream.consuming import Consuming
-from jetspark.flow.pull import PriorityFields
+from jetspark.engine.pull import PriorityFields
 
 __all__ = ["ConsumerColumns"]
 
@@ -25,7 +25,7 @@ class ConsumerColumns(Consuming):
         idle_heartbeat: float | None = None,
         columns: Sequence[str] | None = None,
         **priority: Unpack[PriorityFields],
-    ) -> FetchedBatches:
+    ) -> FetchReader:
         """Pull once, into Arrow record batches, which pandas, polars and DuckDB accept.
 
         It pulls over a connection of its own. `ack` of the returned object acknowledges all returned messages. Needs
@@ -45,7 +45,7 @@ class ConsumerColumns(Consuming):
         ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError
             While reading; see `jetspark.bulk.fetch`.
         """
-        return fetch_from(
+        return fetch_consumer(
             self._js,
             self._info.stream_name,
             self._info.name,

@@ -7,9 +7,9 @@ from typing import Unpack
 
 from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.consumer import Consumer
-from jetspark.aio.jetstream.ordered import OrderedConsumer
-from jetspark.aio.jetstream.results import Listing
-from jetspark.flow.ordered import OrderedCursor, OrderedFields, ordered_config
+from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
+from jetspark.aio.jetstream.pager import ListPager
+from jetspark.engine.ordered import OrderedCursor, OrderedFields, ordered_config
 from jetspark.jetstream.api import (
     ConsumerAction,
     ConsumerCreateRequest,
@@ -22,9 +22,9 @@ from jetspark.jetstream.api import (
     ConsumerUnpinRequest,
 )
 from jetspark.jetstream.config import AckPolicy, ConsumerConfig
+from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.errors import ConfigError, NotPullConsumerError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
-from jetspark.jetstream.making import make_config
 from jetspark.jetstream.names import check_stream_name, new_name
 
 __all__ = ["ConsumerManager"]
@@ -70,7 +70,7 @@ class ConsumerManager(JetStreamAPI):
         ConsumerConfigError, APIError
             The server refuses the configuration.
         """
-        return await self._put(stream, ConsumerAction.CREATE, config, fields, timeout)
+        return await self._send_config(stream, ConsumerAction.CREATE, config, fields, timeout)
 
     async def update_consumer(
         self,
@@ -89,7 +89,7 @@ class ConsumerManager(JetStreamAPI):
         ConsumerCreateError
             A field cannot be changed (10012).
         """
-        return await self._put(stream, ConsumerAction.UPDATE, config, fields, timeout)
+        return await self._send_config(stream, ConsumerAction.UPDATE, config, fields, timeout)
 
     async def create_or_update_consumer(
         self,
@@ -100,7 +100,7 @@ class ConsumerManager(JetStreamAPI):
         **fields: object,
     ) -> Consumer:
         """Create a consumer, or update the one of that name (MGT-09). Parameters and errors as in the two calls."""
-        return await self._put(stream, ConsumerAction.CREATE_OR_UPDATE, config, fields, timeout)
+        return await self._send_config(stream, ConsumerAction.CREATE_OR_UPDATE, config, fields, timeout)
 
     async def consumer(self, stream: str, name: str, *, timeout: float | None = None) -> Consumer:  # noqa: ASYNC109
         """Return the handle of a pull consumer that exists (MGT-11).
@@ -233,15 +233,15 @@ class ConsumerManager(JetStreamAPI):
         await self.consumer_info(stream, name, timeout=timeout)  # the server does not answer if there is no consumer
         return await self.request(ConsumerResetRequest(stream, name, seq), timeout)
 
-    def consumers(self, stream: str, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
+    def consumers(self, stream: str, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of a stream's consumers, in pages of 256; `timeout` is for each page."""
-        return self.listing(ConsumerListRequest(stream), timeout)
+        return self.paginate(ConsumerListRequest(stream), timeout)
 
-    def consumer_names(self, stream: str, *, timeout: float | None = None) -> Listing[str]:
+    def consumer_names(self, stream: str, *, timeout: float | None = None) -> ListPager[str]:
         """List the names of a stream's consumers, in pages of 1,024; `timeout` is for each page."""
-        return self.listing(ConsumerNamesRequest(stream), timeout)
+        return self.paginate(ConsumerNamesRequest(stream), timeout)
 
-    async def _put(
+    async def _send_config(
         self,
         stream: str,
         action: ConsumerAction,

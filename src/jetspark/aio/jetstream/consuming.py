@@ -1,6 +1,6 @@
 """Consuming from a pull consumer: fetch, fetch_bytes, fetch_no_wait, next and consume (ADR-37).
 
-The logic is in `jetspark.flow.pull`; here are the calls. Each call has a subscription of its own, so the messages of
+The logic is in `jetspark.engine.pull`; here are the calls. Each call has a subscription of its own, so the messages of
 calls do not mix (WIR-07). The messages of a cancelled call go to a fetch that waits on the same handle, or else to the
 next call. The same happens to messages that come after a fetch has timed out without an answer.
 """
@@ -11,16 +11,16 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Unpack
 
+from jetspark.aio.jetstream._drivers.carry_over import CarryOver, FetchBuffer
+from jetspark.aio.jetstream._drivers.pull import PullDriver
 from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
-from jetspark.aio.jetstream.leftovers import Leftovers, Share
-from jetspark.aio.jetstream.puller import Puller
 from jetspark.aio.message import Msg
-from jetspark.flow.pull import (
-    Batch,
+from jetspark.engine.pull import (
     ConsumeFields,
+    InProgressTracker,
+    MessageBatch,
     PinIds,
     PriorityFields,
-    Progress,
     PullOptions,
     check_group,
     consume_options,
@@ -44,7 +44,7 @@ class Consuming:
         self._js = js
         self._info = info
         self._pins = PinIds()
-        self._left = Leftovers()
+        self._carry_over = CarryOver()
 
     # -- one pull ------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ class Consuming:
         expires: float | None = 30.0,
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
-    ) -> Batch[Msg]:
+    ) -> MessageBatch[Msg]:
         """Pull once, and wait until `max_messages` or `max_bytes` came or `expires` has passed.
 
         Parameters
@@ -103,7 +103,7 @@ class Consuming:
         expires: float | None = 30.0,
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
-    ) -> Batch[Msg]:
+    ) -> MessageBatch[Msg]:
         """As `fetch`, limited by bytes only (FET-02). A next message that does not fit ends it, even if it is empty."""
         return await self._fetch(
             fetch_options(max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)
@@ -115,7 +115,7 @@ class Consuming:
         *,
         max_bytes: int | None = None,
         **priority: Unpack[PriorityFields],
-    ) -> Batch[Msg]:
+    ) -> MessageBatch[Msg]:
         """As `fetch`, for messages that are available now (FET-08)."""
         return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, no_wait=True, **priority))
 
@@ -174,7 +174,7 @@ class Consuming:
         options
             `max_messages` or `max_bytes`, `expires`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
             `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
-            `jetspark.flow.pull.consume_options`.
+            `jetspark.engine.pull.consume_options`.
 
         Raises
         ------
@@ -186,20 +186,20 @@ class Consuming:
         wanted = consume_options(**options)
         check_group(self._info.config, wanted.priority)
         where = f"{self._info.stream_name}/{self._info.name}"
-        puller: Puller | None = None
+        driver: PullDriver | None = None
 
-        def make(on_news: Callable[[], None], on_warning: Callable[[Error], None]) -> Puller:
-            nonlocal puller
-            puller = self._puller(wanted, on_news, on_warning)
-            self._left.pass_to(puller)
-            return puller
+        def make(on_ready: Callable[[], None], on_warning: Callable[[Error], None]) -> PullDriver:
+            nonlocal driver
+            driver = self._make_driver(wanted, on_ready, on_warning)
+            self._carry_over.prefill_driver(driver)
+            return driver
 
         try:
-            progress = Progress.of(lambda: self._info.config) if wanted.auto_in_progress else None
+            progress = InProgressTracker.for_consumer(lambda: self._info.config) if wanted.auto_in_progress else None
             return ConsumeContext(self._js.connection, where)._start(make, callback, on_error, progress)
         except BaseException:
-            if puller is not None:
-                self._left.leave(puller)
+            if driver is not None:
+                self._carry_over.detach(driver)
             raise
 
     async def ack_all(self, messages: Iterable[Msg]) -> None:
@@ -219,58 +219,58 @@ class Consuming:
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
-    def _puller(
+    def _make_driver(
         self,
         options: PullOptions,
-        on_news: Callable[[], None],
+        on_ready: Callable[[], None],
         on_warning: Callable[[Error], None],
-        left: Leftovers | None = None,
-    ) -> Puller:
-        return Puller(
+        carry_over: CarryOver | None = None,
+    ) -> PullDriver:
+        return PullDriver(
             self._js,
             self._info.stream_name,
             self._info.name,
             options,
             pins=self._pins,
             acks=self._info.config.ack_policy is not AckPolicy.NONE,
-            on_news=on_news,
+            on_ready=on_ready,
             on_warning=on_warning,
-            on_late=None if left is None else left.keep,
-            on_linger=None if left is None else left.expect,
+            on_late_messages=None if carry_over is None else carry_over.add,
+            on_draining=None if carry_over is None else carry_over.track,
         )
 
-    async def _fetch(self, options: PullOptions) -> Batch[Msg]:
+    async def _fetch(self, options: PullOptions) -> MessageBatch[Msg]:
         check_group(self._info.config, options.priority)
         self._js.connection._check_loop()
         loop = asyncio.get_running_loop()
         began = None  # None: now, unless it must wait before it can pull
-        if self._left:
+        if self._carry_over:
             began = loop.time()
             options.template(self._info.stream_name, self._info.name)  # raises before any message is taken
-            await self._left.settle(options.patience)
-        batch, wanted = self._left.take(options)
+            await self._carry_over.wait_quiet(options.wait_limit)
+        batch, wanted = self._carry_over.take(options)
         if wanted is None:
             return batch
         ended = loop.create_future()
 
-        share = Share(self._left, options, batch)
+        share = FetchBuffer(self._carry_over, options, batch)
 
-        def on_news() -> None:
-            if not ended.done() and (puller.ended or share.look(puller.ready)):
+        def on_ready() -> None:
+            if not ended.done() and (driver.ended or share.take_carried_over(driver.ready)):
                 ended.set_result(None)
 
-        puller = self._puller(wanted, on_news, self._warn, self._left)
+        driver = self._make_driver(wanted, on_ready, self._warn, self._carry_over)
         try:
-            with self._left.offered_to(on_news):
-                puller.start(began)
+            with self._carry_over.listening(on_ready):
+                driver.start(began)
                 await ended
         except BaseException:
-            self._left.give_back(batch)
-            self._left.leave(puller)
+            self._carry_over.put_back(batch)
+            self._carry_over.detach(driver)
             raise
-        return self._checked(share.end(puller), None if share.full else puller.error)
+        return self._finish_batch(share.finish(driver), None if share.full else driver.error)
 
-    def _checked(self, batch: Batch[Msg], error: Error | None) -> Batch[Msg]:
+    def _finish_batch(self, batch: MessageBatch[Msg], error: Error | None) -> MessageBatch[Msg]:
         if not batch:
             if error is not None:
                 raise error
@@ -279,4 +279,4 @@ class Consuming:
         return batch
 
     def _warn(self, error: Error) -> None:
-        self._js.connection._tell(ErrorOccurred(error))
+        self._js.connection._emit(ErrorOccurred(error))

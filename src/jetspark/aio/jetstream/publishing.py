@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from jetspark.aio.jetstream._drivers.publish_request import publish_request
 from jetspark.aio.jetstream.api import JetStreamAPI
+from jetspark.aio.jetstream.async_publisher import AsyncPublisher, PubAckFuture
 from jetspark.aio.jetstream.batch_publisher import BatchPublisher
-from jetspark.aio.jetstream.publish_request import ask_stream
-from jetspark.aio.jetstream.publisher import PubAckFuture, Publisher
-from jetspark.flow.publish_window import PublishSettings, PublishStats, RetryPlan
+from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats, RetryPolicy
 from jetspark.jetstream.errors import StatusError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields, publish_headers, read_pub_ack
@@ -32,12 +32,12 @@ class Publishing(JetStreamAPI):
     """
 
     def __init__(
-        self, connection: Connection, prefix: str, timeout: float, publishing: PublishSettings | None = None
+        self, connection: Connection, prefix: str, timeout: float, publishing: AsyncPublishOptions | None = None
     ) -> None:
         super().__init__(connection, prefix, timeout)
         # Used by both fronts, not by users: limits and times, and the publisher once there is one.
-        self._settings = publishing or PublishSettings()
-        self._publisher: Publisher | None = None
+        self._publish_options = publishing or AsyncPublishOptions()
+        self._publisher: AsyncPublisher | None = None
 
     async def publish(
         self,
@@ -84,8 +84,8 @@ class Publishing(JetStreamAPI):
         """
         seconds = self.timeout if timeout is None else timeout
         together = publish_headers(headers, fields)
-        plan = RetryPlan(retry_attempts, retry_wait)
-        reply = await ask_stream(self._connection, subject, payload, together, seconds, plan)
+        plan = RetryPolicy(retry_attempts, retry_wait)
+        reply = await publish_request(self._connection, subject, payload, together, seconds, plan)
         if (status := reply.status) is not None:
             raise StatusError(status.code, status.description, where=subject)
         return read_pub_ack(reply.payload, subject)
@@ -122,13 +122,13 @@ class Publishing(JetStreamAPI):
             The message cannot be sent. Nothing was sent.
         """
         publisher = self._publisher
-        if publisher is None or publisher.over:
+        if publisher is None or publisher.ended:
             self._connection._check_loop()
-            publisher = self._publisher = Publisher(self._connection, self._settings)
+            publisher = self._publisher = AsyncPublisher(self._connection, self._publish_options)
         if fields:
             headers = publish_headers(headers, fields)
         while (future := publisher.send(subject, payload, headers)) is None:
-            await publisher.room()
+            await publisher.wait_writable()
         return future
 
     @property
@@ -155,9 +155,9 @@ class Publishing(JetStreamAPI):
             Some publishes are still open, and stay open.
         """
         if self._publisher is not None:
-            await self._publisher.completed(timeout)
+            await self._publisher.wait_completed(timeout)
 
-    def batch(self, batch_id: str | None = None, *, timeout: float | None = None) -> BatchPublisher:
+    def atomic_batch(self, batch_id: str | None = None, *, timeout: float | None = None) -> BatchPublisher:
         """Return a new atomic batch, of up to a thousand messages for one stream with `allow_atomic` (ADR-50).
 
         Parameters
@@ -173,4 +173,4 @@ class Publishing(JetStreamAPI):
             The id is too long.
         """
         seconds = self.timeout if timeout is None else timeout
-        return BatchPublisher(self._connection, batch_id, seconds, self._settings.retry)
+        return BatchPublisher(self._connection, batch_id, seconds, self._publish_options.retry)

@@ -8,11 +8,11 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
-from jetspark.aio.jetstream.driving import drive
-from jetspark.aio.jetstream.fetching import Fetcher
+from jetspark.aio.jetstream._drivers.pull_subscribe import PullSubscribeDriver
+from jetspark.aio.jetstream._drivers.workflow import run_workflow
 from jetspark.aio.message import Msg
-from jetspark.flow.pull_subscribe import FetchOptions, fetch
-from jetspark.flow.subscribing import ACK_PATIENCE, Binding, Step, drain, unsubscribe
+from jetspark.engine.pull_subscribe import FetchOptions, fetch
+from jetspark.engine.subscribe import LAST_ACK_TIMEOUT, Binding, Step, drain, unsubscribe
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import (
     ConnectionClosedError,
@@ -45,15 +45,15 @@ class PullSubscription:
         self._connection = js.connection
         self._binding = binding
         self._inbox = js.connection.new_inbox()
-        self._pulls = 0
+        self._inbox_count = 0
         self._buffer: deque[Message] = deque()
-        self._problem: Error | None = None
-        self._fetchers: set[Fetcher] = set()
+        self._deferred_error: Error | None = None
+        self._drivers: set[PullSubscribeDriver] = set()
         self._delivered = 0
         self._ending = self._closed = False
-        js.connection._enlist(self)
-        self._empty: asyncio.Future[None] | None = None
-        self._asked: asyncio.Future[None] | None = None
+        js.connection._register_drainable(self)
+        self._drained_waiter: asyncio.Future[None] | None = None
+        self._next_requested: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
         return f"<PullSubscription to {self.consumer!r} of {self.stream!r}{', closed' if self.closed else ''}>"
@@ -146,59 +146,61 @@ class PullSubscription:
         """
         self._connection._check_loop()
         options = FetchOptions(self.stream, self.consumer, batch, timeout, heartbeat)
-        if self._asked is not None and not self._asked.done() and not self._buffer:
-            self._asked.set_result(None)
+        if self._next_requested is not None and not self._next_requested.done() and not self._buffer:
+            self._next_requested.set_result(None)
         self._check_fetch()
         got: list[Message] = [self._buffer.popleft() for _ in range(min(batch, len(self._buffer)))]
         if not (self._ending and got):
             await self._fetch(options, got)
         self._delivered += len(got)
-        self._look_empty()
+        self._check_drained()
         return cast("list[Msg]", got)
 
     async def _fetch(self, options: FetchOptions, got: list[Message]) -> None:
-        fetcher = Fetcher(self._js, self._new_inbox, self._keep, self._buffer, acks=self._binding.acknowledged)
-        self._fetchers.add(fetcher)
+        fetcher = PullSubscribeDriver(
+            self._js, self._new_inbox, self._add_late, self._buffer, acks=self._binding.acknowledged
+        )
+        self._drivers.add(fetcher)
         try:
             problem = await fetcher.run(fetch(options, got, asyncio.get_running_loop().time))
-            self._problem = problem or self._problem
+            self._deferred_error = problem or self._deferred_error
         except BaseException:
-            self._give_back(got)
+            self._put_back(got)
             raise
         else:
-            self._give_back(got[options.batch :])  # it may have both its own messages and left ones
+            self._put_back(got[options.batch :])  # it may have both its own messages and left ones
             del got[options.batch :]
         finally:
-            self._fetchers.discard(fetcher)
+            self._drivers.discard(fetcher)
 
     def _check_fetch(self) -> None:
         self._connection._check_open()
         if self._closed or (self._ending and not self._buffer):
             raise SubscriptionClosedError(f"{self!r} has ended")
-        if self._problem is not None and not self._buffer:
-            problem, self._problem = self._problem, None
+        if self._deferred_error is not None and not self._buffer:
+            problem, self._deferred_error = self._deferred_error, None
             raise problem
 
-    def _give_back(self, messages: list[Message]) -> None:
+    def _put_back(self, messages: list[Message]) -> None:
         """Put back the messages of a fetch that does not return them."""
         if messages and not self._closed:
             self._buffer.extendleft(reversed(messages))
-            self._offer()
+            self._wake_fetches()
 
-    def _keep(self, late: list[Message]) -> None:
+    def _add_late(self, late: list[Message]) -> None:
         """Keep messages that came too late for their fetch."""
         if not self._closed:
             self._buffer.extend(late)
-            self._offer()
+            self._wake_fetches()
 
-    def _offer(self) -> None:
+    def _wake_fetches(self) -> None:
         """Let waiting fetches look at the kept messages: their own pulls may bring nothing for long."""
-        for fetcher in self._fetchers:
-            fetcher.look()
+        for fetcher in self._drivers:
+            fetcher.wake()
 
     def _new_inbox(self) -> str:
-        self._pulls += 1
-        return f"{self._inbox}.{self._pulls}"
+        self._inbox_count += 1
+        return f"{self._inbox}.{self._inbox_count}"
 
     async def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
         """Return configuration and state of the consumer.
@@ -221,7 +223,7 @@ class PullSubscription:
             The consumer could not be deleted. The subscription has ended anyway.
         """
         self._check_open(self._closed)
-        await drive(unsubscribe(self._binding), self._js.request, self._end)
+        await run_workflow(unsubscribe(self._binding), self._js.request, self._end)
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Pull no more, and end when the waiting messages were fetched. Then a consumer that it created is deleted.
@@ -245,14 +247,14 @@ class PullSubscription:
         self._stop_fetching()
         try:
             async with asyncio.timeout(seconds):
-                problem = await drive(drain(self._binding), self._js.request, self._fetched)
+                problem = await run_workflow(drain(self._binding), self._js.request, self._wait_fetched)
         except TimeoutError:
             left = len(self._buffer)
             await self._end()
             raise DrainTimeoutError(f"{self!r} was not drained within {seconds:g} s; {left} messages dropped") from None
         await self._end()
         if problem is not None:
-            self._connection._tell(ErrorOccurred(problem))
+            self._connection._emit(ErrorOccurred(problem))
 
     # -- for a connection that drains ----------------------------------------------------------------------------
 
@@ -261,17 +263,17 @@ class PullSubscription:
         """Messages that wait for the next fetch, and their bytes."""
         return self.pending_msgs, self.pending_bytes
 
-    def _retire(self) -> None:
+    def _stop_receiving(self) -> None:
         """Pull no more."""
         if not self._ending:
             self._stop_fetching()
 
-    async def _emptied(self, *, confirm: bool) -> None:  # noqa: ARG002 (there is nothing to wait for)
+    async def _wait_drained(self, *, confirm: bool) -> None:  # noqa: ARG002 (there is nothing to wait for)
         """Delete the consumer if this subscription created it. Kept messages are dropped: nobody will fetch them."""
         if not self._closed:
-            problem = await drive(drain(self._binding), self._js.request, self._end)
+            problem = await run_workflow(drain(self._binding), self._js.request, self._end)
             if problem is not None:
-                self._connection._tell(ErrorOccurred(problem))
+                self._connection._emit(ErrorOccurred(problem))
 
     # -- inner ---------------------------------------------------------------------------------------------------
 
@@ -283,7 +285,7 @@ class PullSubscription:
 
     def _stop_fetching(self) -> None:
         self._ending = True
-        for fetcher in list(self._fetchers):
+        for fetcher in list(self._drivers):
             fetcher.close()
 
     async def _end(self, _: Step | None = None) -> None:
@@ -291,16 +293,18 @@ class PullSubscription:
         self._closed = True
         self._buffer.clear()
 
-    async def _fetched(self, _: Step) -> None:
+    async def _wait_fetched(self, _: Step) -> None:
         """Wait until nothing more can come, and all received messages were fetched."""
         with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
-            await self._connection._confirm(None)
+            await self._connection._ping_roundtrip(None)
         if self._buffer:
             loop = asyncio.get_running_loop()
-            self._empty, self._asked = loop.create_future(), loop.create_future()
-            await self._empty
-            await asyncio.wait([self._asked], timeout=ACK_PATIENCE)  # for the acks of the messages fetched last
+            self._drained_waiter, self._next_requested = loop.create_future(), loop.create_future()
+            await self._drained_waiter
+            await asyncio.wait(
+                [self._next_requested], timeout=LAST_ACK_TIMEOUT
+            )  # for the acks of the messages fetched last
 
-    def _look_empty(self) -> None:
-        if self._empty is not None and not self._buffer and not self._empty.done():
-            self._empty.set_result(None)
+    def _check_drained(self) -> None:
+        if self._drained_waiter is not None and not self._buffer and not self._drained_waiter.done():
+            self._drained_waiter.set_result(None)

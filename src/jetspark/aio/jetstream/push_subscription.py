@@ -8,10 +8,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from jetspark.aio.jetstream.feed import PushFeed
+from jetspark.aio.jetstream._drivers.push import PushDriver
 from jetspark.aio.message import Msg
 from jetspark.aio.subscription import Subscription
-from jetspark.flow.subscribing import ACK_PATIENCE, Step, drain, unsubscribe
+from jetspark.engine.subscribe import LAST_ACK_TIMEOUT, Step, drain, unsubscribe
 from jetspark.jetstream.ack import ACK
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import (
@@ -45,19 +45,19 @@ class PushSubscription(Subscription):
     connection. As a context manager it unsubscribes at the end.
     """
 
-    def __init__(self, js: JetStreamAPI, feed: PushFeed, callback: PushCallback | None, *, auto_ack: bool) -> None:
+    def __init__(self, js: JetStreamAPI, driver: PushDriver, callback: PushCallback | None, *, auto_ack: bool) -> None:
         self._js = js
-        self._feed = feed
-        self._retired = self._over = False
-        self._asked: asyncio.Future[None] | None = None
-        self._reading: asyncio.Future[None] | None = None
+        self._driver = driver
+        self._receiving_stopped = self._finished_draining = False
+        self._next_requested: asyncio.Future[None] | None = None
+        self._reader_done: asyncio.Future[None] | None = None
         self._auto_ack = auto_ack
-        self._direct: Callable[[Msg], object] | None = getattr(callback, "direct", None)
-        if self._direct is not None:  # the blocking front calls it, in a thread that takes the messages itself
-            self._reading = asyncio.get_running_loop().create_future()
+        self._thread_callback: Callable[[Msg], object] | None = getattr(callback, "thread_callback", None)
+        if self._thread_callback is not None:  # the blocking front calls it, in a thread that takes the messages itself
+            self._reader_done = asyncio.get_running_loop().create_future()
             callback = None
-        super().__init__(js.connection, feed.route, _acking(js, callback) if callback and auto_ack else callback)
-        js.connection._enlist(self)
+        super().__init__(js.connection, driver.sub, _with_ack(js, callback) if callback and auto_ack else callback)
+        js.connection._register_drainable(self)
 
     def __repr__(self) -> str:
         return f"<PushSubscription to {self.consumer!r} of {self.stream!r}{', closed' if self.closed else ''}>"
@@ -65,42 +65,42 @@ class PushSubscription(Subscription):
     @property
     def stream(self) -> str:
         """Name of the stream."""
-        return self._feed.binding.stream
+        return self._driver.binding.stream
 
     @property
     def consumer(self) -> str:
         """Name of the consumer; for an ordered subscription, of the present one."""
-        return self._feed.binding.consumer
+        return self._driver.binding.consumer
 
     @property
     def created(self) -> bool:
         """Whether this subscription created the consumer; then it deletes the consumer at its end."""
-        return self._feed.binding.created
+        return self._driver.binding.created
 
     @property
     def initial_pending(self) -> int:
         """Messages that the consumer had to deliver when the subscription began (CRE-09)."""
-        return self._feed.binding.pending
+        return self._driver.binding.pending
 
     @property
     def sid(self) -> int:
         """Subscription id on the connection; an ordered subscription gets a new one with each consumer."""
-        return self._feed.sid
+        return self._driver.sid
 
     @property
     def pending_msgs(self) -> int:
         """Messages that wait."""
-        return len(self._route.pending)
+        return len(self._sub.pending)
 
     @property
     def pending_bytes(self) -> int:
         """Bytes of headers and payload of the messages that wait."""
-        return self._route.pending_bytes
+        return self._sub.pending_bytes
 
     @property
     def delivered(self) -> int:
         """Messages received so far, without statuses and without messages that an ordered subscription dropped."""
-        return self._route.received - self._route.dropped
+        return self._sub.received - self._sub.dropped
 
     async def __aenter__(self) -> Self:
         return self
@@ -121,7 +121,7 @@ class PushSubscription(Subscription):
         ConsumerResettingError
             The ordered subscription is between two consumers; call it again.
         """
-        if self._feed.resetting:
+        if self._driver.resetting:
             raise ConsumerResettingError(f"{self!r} is making its next consumer; ask again")
         return await self._js.request(ConsumerInfoRequest(self.stream, self.consumer), timeout)
 
@@ -140,11 +140,11 @@ class PushSubscription(Subscription):
         ConsumerNotFoundError, APIError, RequestTimeoutError
             The consumer could not be deleted. The subscription has ended anyway.
         """
-        self._check(self._over)
+        self._check_open(self._finished_draining)
         if max_msgs:
-            self._feed.limit(max_msgs)
+            self._driver.limit(max_msgs)
         else:
-            await self._feed.run(unsubscribe(self._feed.binding), act=self._end)
+            await self._driver.run(unsubscribe(self._driver.binding), perform_step=self._end)
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """End the subscription without losing a message: received messages are still returned, and can be acked.
@@ -165,77 +165,77 @@ class PushSubscription(Subscription):
         DrainTimeoutError
             It took too long; the remaining messages were dropped.
         """
-        self._check(self._retired)
+        self._check_open(self._receiving_stopped)
         if self._task is not None and self._task is asyncio.current_task():
             self._drain_soon(timeout)
             return
         seconds = self._connection.options.drain_timeout if timeout is None else timeout
-        self._retire()
+        self._stop_receiving()
         try:
             async with asyncio.timeout(seconds):
-                await self._emptied(confirm=True)
+                await self._wait_drained(confirm=True)
         except TimeoutError:
-            left = len(self._route.pending)
+            left = len(self._sub.pending)
             try:
-                await self._feed.run(unsubscribe(self._feed.binding), act=self._end)
+                await self._driver.run(unsubscribe(self._driver.binding), perform_step=self._end)
             except Error as error:
-                self._connection._tell(ErrorOccurred(error))
+                self._connection._emit(ErrorOccurred(error))
             raise DrainTimeoutError(
                 f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
             ) from None
         except BaseException:
-            self._retired = self._over  # it can be drained or unsubscribed again
+            self._receiving_stopped = self._finished_draining  # it can be drained or unsubscribed again
             raise
 
-    def _retire(self) -> None:
+    def _stop_receiving(self) -> None:
         """Ask the server to send nothing more."""
-        self._retired = True
-        self._feed.retire()
+        self._receiving_stopped = True
+        self._driver.stop_receiving()
 
-    async def _emptied(self, *, confirm: bool) -> None:
+    async def _wait_drained(self, *, confirm: bool) -> None:
         """Wait until all received messages were taken and handled; then delete a consumer that this one created."""
-        if self._over:
+        if self._finished_draining:
             return
 
         async def handled(_: Step) -> None:
             if confirm:
                 with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
-                    await self._connection._confirm(None)
-            await self._handed_out()
-            self._feed.finish()
-            if self._reading is not None:
-                await asyncio.wait([self._reading])
-            await super(PushSubscription, self)._emptied(confirm=False)
-            self._over = True
+                    await self._connection._ping_roundtrip(None)
+            await self._wait_consumed()
+            self._driver.finish()
+            if self._reader_done is not None:
+                await asyncio.wait([self._reader_done])
+            await super(PushSubscription, self)._wait_drained(confirm=False)
+            self._finished_draining = True
 
-        problem = await self._feed.run(drain(self._feed.binding), act=handled)
+        problem = await self._driver.run(drain(self._driver.binding), perform_step=handled)
         if problem is not None:
-            self._connection._tell(ErrorOccurred(problem))
+            self._connection._emit(ErrorOccurred(problem))
 
-    async def _handed_out(self) -> None:
+    async def _wait_consumed(self) -> None:
         """Wait until a reader has taken the waiting messages and asks for more: then it has acknowledged the last one.
 
         If the reader does not ask again, the wait is short.
         """
-        self._feed.absorb()
-        route = self._route
-        if self._task is None and self._reading is None and route.pending:
+        self._driver.collect()
+        sub = self._sub
+        if self._task is None and self._reader_done is None and sub.pending:
             loop = asyncio.get_running_loop()
-            self._empty, self._asked = loop.create_future(), loop.create_future()
-            route.watched = True
-            self._look_empty()  # another thread may have taken all before `watched` was set
-            await self._empty
-            self._empty = None
-            await asyncio.wait([self._asked], timeout=ACK_PATIENCE)
-            self._asked = None
+            self._drained_waiter, self._next_requested = loop.create_future(), loop.create_future()
+            sub.notify_on_take = True
+            self._check_drained()  # another thread may have taken all before `watched` was set
+            await self._drained_waiter
+            self._drained_waiter = None
+            await asyncio.wait([self._next_requested], timeout=LAST_ACK_TIMEOUT)
+            self._next_requested = None
 
     async def _end(self, _: Step) -> None:
         """End now and drop the waiting messages."""
-        self._retired = self._over = True
-        self._feed.close()
-        self._route.discard()
+        self._receiving_stopped = self._finished_draining = True
+        self._driver.close()
+        self._sub.discard_pending()
 
-    def _check(self, over: bool) -> None:
+    def _check_open(self, over: bool) -> None:
         self._connection._check_loop()
         self._connection._check_open()
         if over or self.closed:
@@ -250,53 +250,53 @@ class PushSubscription(Subscription):
             try:
                 await self.drain(timeout)
             except Error as error:
-                self._connection._tell(ErrorOccurred(error))
+                self._connection._emit(ErrorOccurred(error))
 
-        self._connection._adopt(asyncio.create_task(run()))
+        self._connection._track_task(asyncio.create_task(run()))
 
     @property
-    def _wants_taken(self) -> bool:
-        """Whether `_tell_taken` has something to do. May be read from any thread."""
-        route, mark = self._route, self._feed.mark
+    def _needs_consumed_report(self) -> bool:
+        """Whether `_report_consumed` has something to do. May be read from any thread."""
+        sub, mark = self._sub, self._driver.flow_reply_at
         return (
-            (mark is not None and self._feed.handed_out >= mark)
-            or (route.slow and route.relaxed)
-            or ((route.ended or self._retired) and not route.pending)
+            (mark is not None and self._driver.taken_count >= mark)
+            or (sub.over_limit and sub.below_resume_level)
+            or ((sub.ended or self._receiving_stopped) and not sub.pending)
         )
 
-    def _tell_taken(self) -> None:
-        """Note that a message was taken while the route was watched."""
-        self._feed.taken()
-        super()._taken()
-        if self._retired:
-            self._look_empty()
+    def _report_consumed(self) -> None:
+        """Note that a message was taken while the subscription was watched."""
+        self._driver.on_consumed()
+        super()._on_consumed()
+        if self._receiving_stopped:
+            self._check_drained()
 
-    def _reader_ended(self) -> None:
+    def _on_reader_ended(self) -> None:
         """Note that the thread of the callback has handled the last message."""
-        if self._reading is not None and not self._reading.done():
-            self._reading.set_result(None)
+        if self._reader_done is not None and not self._reader_done.done():
+            self._reader_done.set_result(None)
 
     @property
-    def _awaits_asking(self) -> bool:
-        """Whether `_asked_again` has something to do. May be read from any thread."""
-        return self._asked is not None
+    def _awaits_next_request(self) -> bool:
+        """Whether `_on_next_requested` has something to do. May be read from any thread."""
+        return self._next_requested is not None
 
-    def _asked_again(self) -> None:
+    def _on_next_requested(self) -> None:
         """Note that a reader asks for a message and none waits."""
-        if self._asked is not None and not self._asked.done():
-            self._asked.set_result(None)
+        if self._next_requested is not None and not self._next_requested.done():
+            self._next_requested.set_result(None)
 
-    def _taken(self) -> None:
-        route, mark = self._route, self._feed.mark
-        if mark is None or route.slow or self._retired or self._feed.handed_out >= mark:
-            self._tell_taken()
+    def _on_consumed(self) -> None:
+        sub, mark = self._sub, self._driver.flow_reply_at
+        if mark is None or sub.over_limit or self._receiving_stopped or self._driver.taken_count >= mark:
+            self._report_consumed()
 
     async def _wait(self) -> None:
-        self._asked_again()
+        self._on_next_requested()
         await super()._wait()
 
 
-def _acking(js: JetStreamAPI, callback: PushCallback) -> PushCallback:
+def _with_ack(js: JetStreamAPI, callback: PushCallback) -> PushCallback:
     """Return the callback with an ack after it; without an ack if it raises or has settled the message."""
 
     async def call(message: Msg) -> None:
@@ -305,7 +305,7 @@ def _acking(js: JetStreamAPI, callback: PushCallback) -> PushCallback:
             await result
         if not message.settled:
             message._check_ackable()
-            js.connection._answer(message.raw_reply, ACK)
+            js.connection._send_reply(message.raw_reply, ACK)
             message._settle()
 
     return call

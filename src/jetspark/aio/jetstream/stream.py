@@ -11,8 +11,8 @@ from jetspark.jetstream.api import (
     all_subjects,
 )
 from jetspark.jetstream.config import StreamConfig
+from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.info import StreamInfo
-from jetspark.jetstream.making import make_config
 
 __all__ = ["Stream"]
 

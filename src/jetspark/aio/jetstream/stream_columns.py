@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from jetspark.aio.jetstream.columns import ScannedBatches, scan_stream
+from jetspark.aio.jetstream.arrow import ScanReader, scan_stream
 from jetspark.aio.jetstream.stream_consumers import StreamConsumers
 
 __all__ = ["StreamColumns"]
@@ -24,7 +24,7 @@ class StreamColumns(StreamConsumers):
         end_time: datetime | int | None = None,
         columns: Sequence[str] | None = None,
         max_batch_rows: int = 16_384,
-    ) -> ScannedBatches:
+    ) -> ScanReader:
         """Read a range of the stream as Arrow record batches, which pandas, polars and DuckDB accept.
 
         It reads over a connection of its own, acknowledges nothing and leaves nothing on the server. Needs the `arrow`

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Unpack
 
 from jetspark.aio.jetstream.consumer import Consumer
-from jetspark.aio.jetstream.ordered import OrderedConsumer
-from jetspark.aio.jetstream.results import Listing
+from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
+from jetspark.aio.jetstream.pager import ListPager
 from jetspark.aio.jetstream.stream_messages import StreamMessages
-from jetspark.flow.ordered import OrderedFields
+from jetspark.engine.ordered import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 
@@ -101,10 +101,10 @@ class StreamConsumers(StreamMessages):
         """Move a consumer to a sequence of the stream; see `JetStream.reset_consumer`."""
         return await self._js.reset_consumer(self.name, name, seq, timeout=timeout)
 
-    def consumers(self, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
+    def consumers(self, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of its consumers, in pages of 256; `timeout` is for each page."""
         return self._js.consumers(self.name, timeout=timeout)
 
-    def consumer_names(self, *, timeout: float | None = None) -> Listing[str]:
+    def consumer_names(self, *, timeout: float | None = None) -> ListPager[str]:
         """List the names of its consumers, in pages of 1,024; `timeout` is for each page."""
         return self._js.consumer_names(self.name, timeout=timeout)

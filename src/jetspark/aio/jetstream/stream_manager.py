@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jetspark.aio.jetstream.consumer_manager import ConsumerManager
-from jetspark.aio.jetstream.results import Listing
+from jetspark.aio.jetstream.pager import ListPager
 from jetspark.aio.jetstream.stream import Stream
 from jetspark.jetstream.api import (
     StreamCreateRequest,
@@ -14,9 +14,9 @@ from jetspark.jetstream.api import (
     StreamUpdateRequest,
 )
 from jetspark.jetstream.config import StreamConfig
+from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.errors import NoMatchingStreamError, StreamNotFoundError
 from jetspark.jetstream.info import StreamInfo
-from jetspark.jetstream.making import make_config
 
 __all__ = ["StreamManager"]
 
@@ -116,7 +116,7 @@ class StreamManager(ConsumerManager):
         """
         await self.request(StreamDeleteRequest(name), timeout)
 
-    def streams(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[StreamInfo]:
+    def streams(self, subject: str | None = None, *, timeout: float | None = None) -> ListPager[StreamInfo]:
         """List configuration and state of the streams, in pages of 256.
 
             async for info in js.streams():
@@ -130,11 +130,11 @@ class StreamManager(ConsumerManager):
         timeout
             Seconds, for each page; None takes `timeout` of the context.
         """
-        return self.listing(StreamListRequest(subject), timeout)
+        return self.paginate(StreamListRequest(subject), timeout)
 
-    def stream_names(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[str]:
+    def stream_names(self, subject: str | None = None, *, timeout: float | None = None) -> ListPager[str]:
         """List the names of the streams, in pages of 1,024. Parameters are those of `streams`."""
-        return self.listing(StreamNamesRequest(subject), timeout)
+        return self.paginate(StreamNamesRequest(subject), timeout)
 
     async def stream_name_by_subject(self, subject: str, *, timeout: float | None = None) -> str:  # noqa: ASYNC109
         """Return the name of the only stream that stores a subject (STR-01).

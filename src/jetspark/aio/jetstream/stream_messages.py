@@ -7,11 +7,11 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from jetspark.aio.jetstream.direct_reader import read_direct
-from jetspark.aio.jetstream.results import Results
-from jetspark.flow.direct_read import PAGE, PAGE_BYTES
+from jetspark.aio.jetstream._drivers.direct_get import direct_get_batches
+from jetspark.aio.jetstream.pager import Pager
+from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
 from jetspark.jetstream.api import MessageDeleteRequest, MessageGetRequest, StreamPurgeRequest
-from jetspark.jetstream.direct import (
+from jetspark.jetstream.direct_get import (
     DirectBatchRequest,
     DirectGetRequest,
     DirectLastRequest,
@@ -19,7 +19,7 @@ from jetspark.jetstream.direct import (
 )
 from jetspark.jetstream.errors import ConfigError, NoDirectGetError
 from jetspark.jetstream.info import StreamInfo
-from jetspark.jetstream.stored import StoredMessage
+from jetspark.jetstream.stored_message import StoredMessage
 
 if TYPE_CHECKING:
     from jetspark.aio.jetstream.consumer_manager import ConsumerManager
@@ -111,9 +111,9 @@ class StreamMessages:
         seq: int | None = None,
         start_time: datetime | None = None,
         subject: str | None = None,
-        max_bytes: int = PAGE_BYTES,
+        max_bytes: int = DIRECT_BATCH_BYTES,
         timeout: float | None = None,
-    ) -> Results[StoredMessage]:
+    ) -> Pager[StoredMessage]:
         """Read messages in order by direct get, without a consumer (DIR-05). Needs `allow_direct`.
 
             async for message in stream.get_batch(1000, subject="orders.eu.>"):
@@ -142,21 +142,21 @@ class StreamMessages:
         RequestTimeoutError
             The answer stopped, and stopped again after a repeated request: the result is not complete.
         """
-        request = DirectBatchRequest(self.name, PAGE, seq, start_time, subject, max_bytes)
+        request = DirectBatchRequest(self.name, DIRECT_BATCH, seq, start_time, subject, max_bytes)
         if batch is not None and batch < 1:
             raise ConfigError(f"a batch asks for at least one message, not {batch}")
-        return Results(partial(read_direct, self._js, request, batch, self._silence(timeout)))
+        return Pager(partial(direct_get_batches, self._js, request, batch, self._timeout_or_default(timeout)))
 
-    def get_last_many(
+    def get_last_msgs_for(
         self,
         subjects: str | Sequence[str] = ">",
         *,
         up_to_seq: int | None = None,
         up_to_time: datetime | None = None,
-        batch: int = PAGE,
-        max_bytes: int = PAGE_BYTES,
+        batch: int = DIRECT_BATCH,
+        max_bytes: int = DIRECT_BATCH_BYTES,
         timeout: float | None = None,
-    ) -> Results[StoredMessage]:
+    ) -> Pager[StoredMessage]:
         """Read the last message of each of many subjects, as they were at one moment (DIR-08). Needs `allow_direct`.
 
         They come in the order of their sequences. All pages are of the moment of the first one, also if messages are
@@ -184,7 +184,7 @@ class StreamMessages:
         """
         wanted = (subjects,) if isinstance(subjects, str) else tuple(subjects)
         request = DirectMultiLastRequest(self.name, wanted, batch, None, up_to_seq, up_to_time, max_bytes)
-        return Results(partial(read_direct, self._js, request, None, self._silence(timeout)))
+        return Pager(partial(direct_get_batches, self._js, request, None, self._timeout_or_default(timeout)))
 
     async def purge(
         self,
@@ -228,5 +228,5 @@ class StreamMessages:
         """Delete a message and overwrite it with random bytes. Slower; errors are those of `delete_msg`."""
         await self._js.request(MessageDeleteRequest(self.name, seq, secure=True), timeout)
 
-    def _silence(self, timeout: float | None) -> float:
+    def _timeout_or_default(self, timeout: float | None) -> float:
         return self._js.timeout if timeout is None else timeout

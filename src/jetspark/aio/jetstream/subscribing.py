@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import partial
 
+from jetspark.aio.jetstream._drivers.ordered_push import OrderedPushDriver
+from jetspark.aio.jetstream._drivers.push import PushDriver, PushDriverOptions
+from jetspark.aio.jetstream._drivers.workflow import run_in_background, run_workflow
 from jetspark.aio.jetstream.api import JetStreamAPI
-from jetspark.aio.jetstream.driving import drive, spawn
-from jetspark.aio.jetstream.feed import FeedOptions, PushFeed
-from jetspark.aio.jetstream.ordered_feed import OrderedFeed
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
 from jetspark.aio.jetstream.push_subscription import PushCallback, PushSubscription
-from jetspark.flow.push import ALARM_FACTOR
-from jetspark.flow.subscribing import Binding, SubscribeOptions, merged, subscribe
+from jetspark.engine.push import ALARM_FACTOR
+from jetspark.engine.subscribe import Binding, SubscribeOptions, merge_config, subscribe
 from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import new_name
-from jetspark.wire.routes import Overflow
+from jetspark.wire.subscriptions import Overflow
 
 __all__ = ["Subscribing"]
 
@@ -106,15 +106,15 @@ class Subscribing(JetStreamAPI):
         """
         if ordered_consumer and not manage_status:
             raise ConfigError("an ordered subscription lives by its statuses; it cannot hand them over")
-        feeding = FeedOptions(
-            pending_messages=pending_msgs_limit,
-            pending_bytes=pending_bytes_limit,
+        feeding = PushDriverOptions(
+            pending_msgs_limit=pending_msgs_limit,
+            pending_bytes_limit=pending_bytes_limit,
             overflow=overflow,
             manage_status=manage_status,
             alarm_factor=heartbeat_alarm_factor,
             max_reset_attempts=max_reset_attempts,
         )
-        chosen = merged(
+        chosen = merge_config(
             config,
             idle_heartbeat=_duration(idle_heartbeat),
             flow_control=flow_control,
@@ -172,9 +172,9 @@ class Subscribing(JetStreamAPI):
         BindingError
             The consumer is bound, or it differs from the options; the subclass says how.
         """
-        feeding = FeedOptions(
-            pending_messages=pending_msgs_limit,
-            pending_bytes=pending_bytes_limit,
+        feeding = PushDriverOptions(
+            pending_msgs_limit=pending_msgs_limit,
+            pending_bytes_limit=pending_bytes_limit,
             overflow=overflow,
             manage_status=manage_status,
             alarm_factor=heartbeat_alarm_factor,
@@ -282,15 +282,17 @@ class Subscribing(JetStreamAPI):
         )
 
     async def _push(
-        self, options: SubscribeOptions, feeding: FeedOptions, cb: PushCallback | None, manual_ack: bool
+        self, options: SubscribeOptions, driver_options: PushDriverOptions, cb: PushCallback | None, manual_ack: bool
     ) -> PushSubscription:
-        feed = (OrderedFeed if options.ordered else PushFeed)(self, feeding)
-        await feed.open(subscribe(options, self._connection.new_inbox, new_name))
-        return PushSubscription(self, feed, cb, auto_ack=not manual_ack and feed.binding.acknowledged)
+        driver = (OrderedPushDriver if options.ordered else PushDriver)(self, driver_options)
+        await driver.open(subscribe(options, self._connection.new_inbox, new_name))
+        return PushSubscription(self, driver, cb, auto_ack=not manual_ack and driver.binding.acknowledged)
 
     async def _pull(self, options: SubscribeOptions) -> PullSubscription:
         workflow = subscribe(options, self._connection.new_inbox, new_name)
-        binding: Binding = await drive(workflow, self.request, forget=partial(spawn, self._connection))
+        binding: Binding = await run_workflow(
+            workflow, self.request, run_in_background=partial(run_in_background, self._connection)
+        )
         return PullSubscription(self, binding)
 
 

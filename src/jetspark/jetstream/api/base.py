@@ -23,7 +23,7 @@ from jetspark.jetstream.errors import (
 )
 from jetspark.jetstream.names import API_PREFIX
 
-__all__ = ["Done", "Request", "body", "check_success", "narrow", "raise_error", "read_reply"]
+__all__ = ["Done", "Request", "check_success", "encode_fields", "raise_error", "read_reply", "to_base_struct"]
 
 R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S", bound=JsonStruct)
@@ -39,7 +39,7 @@ class Request(ABC, Generic[R_co]):
 
     __slots__ = ()
 
-    repeatable: ClassVar[bool] = False
+    idempotent: ClassVar[bool] = False
     """Whether it only reads, so that it may be sent again if its reply is lost."""
 
     @property
@@ -62,7 +62,7 @@ class Request(ABC, Generic[R_co]):
         Raises APIError if the server reports an error, InvalidReplyError if the reply cannot be read.
         """
 
-    def retry_pause(self, error: APIError, tries: int) -> float | None:  # noqa: ARG002 (for those that give up)
+    def retry_delay(self, error: APIError, tries: int) -> float | None:  # noqa: ARG002 (for those that give up)
         """Return the seconds to wait before a retry after a temporary error; None if a retry does not help.
 
         Parameters
@@ -72,7 +72,7 @@ class Request(ABC, Generic[R_co]):
         tries
             How often the request was sent.
         """
-        if self.repeatable and error.err_code == _TEMPORARILY_UNAVAILABLE:
+        if self.idempotent and error.err_code == _TEMPORARILY_UNAVAILABLE:
             return _ELECTION_PAUSE
         return None
 
@@ -137,12 +137,12 @@ def check_success(payload: bytes, where: str) -> None:
         raise InvalidReplyError(f"{where}: the server neither did it nor reported an error: {_shown(payload)}")
 
 
-def narrow(reply: JsonStruct, cls: type[S]) -> S:
+def to_base_struct(reply: JsonStruct, cls: type[S]) -> S:
     """Return the part of a reply that `cls`, one of its base classes, describes, without the other fields."""
     return cls(**{name: getattr(reply, name) for name in cls.__struct_fields__})
 
 
-def body(**fields: object) -> bytes:
+def encode_fields(**fields: object) -> bytes:
     """Write the fields of a request that are neither None nor False; without such fields the payload is empty."""
     present = {key: value for key, value in fields.items() if value is not None and value is not False}
     return encode(present) if present else b""

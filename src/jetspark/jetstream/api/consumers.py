@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from jetspark.jetstream.api.base import Request, body, check_success, narrow, raise_error, read_reply
+from jetspark.jetstream.api.base import Request, check_success, encode_fields, raise_error, read_reply, to_base_struct
 from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
 from jetspark.jetstream.codec import JsonEnum, encode
 from jetspark.jetstream.config import ConsumerConfig, Placement
@@ -120,14 +120,14 @@ class ConsumerCreateRequest(Request[ConsumerInfo]):
 
     def read(self, payload: bytes) -> ConsumerInfo:
         """Read the reply: the current consumer, with its name also if the server chose it."""
-        return narrow(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
+        return to_base_struct(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerInfoRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
     """Get configuration and state of a consumer."""
 
-    repeatable: ClassVar[bool] = True
+    idempotent: ClassVar[bool] = True
 
     @property
     def endpoint(self) -> str:
@@ -136,7 +136,7 @@ class ConsumerInfoRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
 
     def read(self, payload: bytes) -> ConsumerInfo:
         """Read the reply. ConsumerNotFoundError (10014), StreamNotFoundError (10059)."""
-        return narrow(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
+        return to_base_struct(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class ConsumerNamesRequest(PagedRequest[str]):
 
     def payload(self) -> bytes:
         """Return the offset as JSON, nothing for the first page."""
-        return body(offset=self.offset or None)
+        return encode_fields(offset=self.offset or None)
 
     def read(self, payload: bytes) -> Page[str]:
         """Read one page."""
@@ -197,7 +197,7 @@ class ConsumerListRequest(PagedRequest[ConsumerInfo]):
 
     def payload(self) -> bytes:
         """Return the offset as JSON, nothing for the first page."""
-        return body(offset=self.offset or None)
+        return encode_fields(offset=self.offset or None)
 
     def read(self, payload: bytes) -> Page[ConsumerInfo]:
         """Read one page."""
@@ -219,11 +219,11 @@ class ConsumerPauseRequest(_ConsumerEndpoint, Request[ConsumerPause]):
 
     def payload(self) -> bytes:
         """Return the time as JSON."""
-        return body(pause_until=self.pause_until) or b"{}"
+        return encode_fields(pause_until=self.pause_until) or b"{}"
 
     def read(self, payload: bytes) -> ConsumerPause:
         """Read the reply: whether it is paused now, and for how long."""
-        return narrow(read_reply(_PauseReply, payload, self.endpoint), ConsumerPause)
+        return to_base_struct(read_reply(_PauseReply, payload, self.endpoint), ConsumerPause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class ConsumerUnpinRequest(_ConsumerEndpoint, Request[None]):
 
     def payload(self) -> bytes:
         """Return the group as JSON."""
-        return body(group=self.group)
+        return encode_fields(group=self.group)
 
     def read(self, payload: bytes) -> None:
         """Read the reply. InvalidPriorityGroupError (10160), ConsumerNotFoundError (10014)."""
@@ -261,11 +261,11 @@ class ConsumerResetRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
 
     def payload(self) -> bytes:
         """Return the sequence as JSON, empty if there is none."""
-        return body(seq=self.seq)
+        return encode_fields(seq=self.seq)
 
     def read(self, payload: bytes) -> ConsumerInfo:
         """Read the reply: the current consumer."""
-        return narrow(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
+        return to_base_struct(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ class ConsumerLeaderStepdownRequest(_ConsumerEndpoint, Request[None]):
 
     def payload(self) -> bytes:
         """Return the placement as JSON, empty if there is none."""
-        return body(placement=self.placement)
+        return encode_fields(placement=self.placement)
 
     def read(self, payload: bytes) -> None:
         """Read the reply."""

@@ -1,4 +1,4 @@
-"""Requests about single messages by the management API. `jetspark.jetstream.direct` is faster and reads batches."""
+"""Requests about single messages by the management API. `jetspark.jetstream.direct_get` is faster and reads batches."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from jetspark.jetstream.api.base import Request, body, check_success, read_reply
+from jetspark.jetstream.api.base import Request, check_success, encode_fields, read_reply
 from jetspark.jetstream.codec import JsonStruct
 from jetspark.jetstream.errors import ConfigError, InvalidReplyError
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
-from jetspark.jetstream.stored import StoredMessage
+from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import TimestampField, time_ns
-from jetspark.wire.headers import parse
+from jetspark.wire.headers import parse_header_block
 
 __all__ = ["MessageDeleteRequest", "MessageGetRequest", "check_selector"]
 
@@ -38,7 +38,7 @@ class MessageGetRequest(Request[StoredMessage]):
     bound, if wanted).
     """
 
-    repeatable: ClassVar[bool] = True
+    idempotent: ClassVar[bool] = True
 
     stream: str
     """Name of the stream."""
@@ -65,7 +65,7 @@ class MessageGetRequest(Request[StoredMessage]):
 
     def payload(self) -> bytes:
         """Return the request as JSON."""
-        return body(
+        return encode_fields(
             seq=self.seq,
             last_by_subj=self.last_by_subj,
             next_by_subj=self.next_by_subj,
@@ -79,7 +79,12 @@ class MessageGetRequest(Request[StoredMessage]):
         if message is None:
             raise InvalidReplyError(f"{self.endpoint}: the server's reply has no message")
         return StoredMessage(
-            self.stream, message.subject, message.seq, time_ns(message.time), parse(message.hdrs), message.data
+            self.stream,
+            message.subject,
+            message.seq,
+            time_ns(message.time),
+            parse_header_block(message.hdrs),
+            message.data,
         )
 
 
@@ -107,7 +112,7 @@ class MessageDeleteRequest(Request[None]):
 
     def payload(self) -> bytes:
         """Return the request as JSON."""
-        return body(seq=self.seq, no_erase=not self.secure)
+        return encode_fields(seq=self.seq, no_erase=not self.secure)
 
     def read(self, payload: bytes) -> None:
         """Read the reply. MessageNotFoundError (10043) if there is no such message."""

@@ -57,7 +57,7 @@ class PagedReply(JsonStruct):
 class PagedRequest(Request[Page[I]]):
     """Request for one page of a list."""
 
-    repeatable: ClassVar[bool] = True
+    idempotent: ClassVar[bool] = True
 
     offset: int = field(default=0, kw_only=True)
     """Number of the first entry to get."""

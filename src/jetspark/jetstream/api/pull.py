@@ -1,7 +1,7 @@
 """The body of a pull.
 
-A pull is not a request with one reply: messages and statuses come to an inbox, which `jetspark.flow` handles. So there
-is no reply to read here. `jetspark.jetstream.status` has the meaning of the statuses.
+A pull is not a request with one reply: messages and statuses come to an inbox, which `jetspark.engine` handles. So
+there is no reply to read here. `jetspark.jetstream.status` has the meaning of the statuses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Final
 
-from jetspark.jetstream.api.base import body
+from jetspark.jetstream.api.base import encode_fields
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import API_PREFIX, check_consumer_name, check_stream_name
 from jetspark.jetstream.times import format_go_duration
@@ -87,7 +87,7 @@ class PullRequest:
 @lru_cache(maxsize=128)
 def _payload(request: PullRequest) -> bytes:
     """Return the request as JSON; cached, because the same pulls are sent often."""
-    return body(
+    return encode_fields(
         batch=request.batch,
         expires=request.expires,
         no_wait=request.no_wait,

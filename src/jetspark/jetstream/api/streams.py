@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, TypeVar
 
 from jetspark.jetstream.account import AccountInfo
-from jetspark.jetstream.api.base import Request, body, check_success, narrow, read_reply
+from jetspark.jetstream.api.base import Request, check_success, encode_fields, read_reply, to_base_struct
 from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
 from jetspark.jetstream.codec import encode, to_builtins
 from jetspark.jetstream.config import Placement, StreamConfig
@@ -69,7 +69,7 @@ class _PurgeReply(PagedReply):
 class AccountInfoRequest(Request[AccountInfo]):
     """Get the JetStream resources that the account uses, and its limits."""
 
-    repeatable: ClassVar[bool] = True
+    idempotent: ClassVar[bool] = True
 
     @property
     def endpoint(self) -> str:
@@ -78,7 +78,7 @@ class AccountInfoRequest(Request[AccountInfo]):
 
     def read(self, payload: bytes) -> AccountInfo:
         """Read the reply. JetStreamNotEnabledForAccountError (10039) if the account has no JetStream."""
-        return narrow(read_reply(_AccountInfoReply, payload, self.endpoint), AccountInfo)
+        return to_base_struct(read_reply(_AccountInfoReply, payload, self.endpoint), AccountInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ class _StreamConfigRequest(Request[StreamInfo]):
 
     def read(self, payload: bytes) -> StreamInfo:
         """Read the reply: the current stream."""
-        return narrow(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
+        return to_base_struct(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
 
-    def retry_pause(self, error: APIError, tries: int) -> float | None:
+    def retry_delay(self, error: APIError, tries: int) -> float | None:
         """Return the seconds to wait before a retry; None if a retry does not help.
 
         In a cluster that has just started, the leader places no replica on a server that has not reported its resources
@@ -124,7 +124,7 @@ class StreamCreateRequest(_StreamConfigRequest):
         """The subject without the API's prefix."""
         return f"STREAM.CREATE.{self.config.name}"
 
-    def retry_pause(self, error: APIError, tries: int) -> float | None:
+    def retry_delay(self, error: APIError, tries: int) -> float | None:
         """Return the seconds to wait before a retry; None if a retry does not help.
 
         nats-server removes directories of an account's last stream after it has confirmed its deletion. A store that is
@@ -133,7 +133,7 @@ class StreamCreateRequest(_StreamConfigRequest):
         """
         if (error.err_code, error.description) == _STORE_FAILED:
             return _pause(tries, _STORE_PAUSES)
-        return _StreamConfigRequest.retry_pause(self, error, tries)
+        return _StreamConfigRequest.retry_delay(self, error, tries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class StreamUpdateRequest(_StreamConfigRequest):
 class StreamInfoRequest(Request[StreamInfo]):
     """Get configuration and state of a stream."""
 
-    repeatable: ClassVar[bool] = True
+    idempotent: ClassVar[bool] = True
 
     stream: str
     """Name of the stream."""
@@ -172,11 +172,11 @@ class StreamInfoRequest(Request[StreamInfo]):
 
     def payload(self) -> bytes:
         """Return the options as JSON, nothing when there are none."""
-        return body(deleted_details=self.deleted_details, subjects_filter=self.subjects_filter)
+        return encode_fields(deleted_details=self.deleted_details, subjects_filter=self.subjects_filter)
 
     def read(self, payload: bytes) -> StreamInfo:
         """Read the reply. StreamNotFoundError (10059) when there is no such stream."""
-        return narrow(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
+        return to_base_struct(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class StreamInfoPage:
 class StreamSubjectsRequest(Request[StreamInfoPage]):
     """Get one page of the number of messages by subject. `all_subjects` requests all pages."""
 
-    repeatable: ClassVar[bool] = True
+    idempotent: ClassVar[bool] = True
 
     stream: str
     """Name of the stream."""
@@ -220,7 +220,7 @@ class StreamSubjectsRequest(Request[StreamInfoPage]):
 
     def payload(self) -> bytes:
         """Return the options as JSON."""
-        return body(
+        return encode_fields(
             deleted_details=self.deleted_details,
             subjects_filter=self.subjects_filter,
             offset=self.offset or None,
@@ -229,7 +229,7 @@ class StreamSubjectsRequest(Request[StreamInfoPage]):
     def read(self, payload: bytes) -> StreamInfoPage:
         """Read one page. StreamNotFoundError (10059) if there is no such stream."""
         reply = read_reply(_StreamReply, payload, self.endpoint)
-        return StreamInfoPage(narrow(reply, StreamInfo), reply.total, reply.offset, reply.limit)
+        return StreamInfoPage(to_base_struct(reply, StreamInfo), reply.total, reply.offset, reply.limit)
 
 
 def all_subjects(
@@ -281,7 +281,7 @@ class _StreamsRequest(PagedRequest[T]):
 
     def payload(self) -> bytes:
         """Return the options as JSON, nothing when there are none."""
-        return body(offset=self.offset or None, subject=self.subject_filter)
+        return encode_fields(offset=self.offset or None, subject=self.subject_filter)
 
 
 @dataclass(frozen=True)
@@ -344,7 +344,7 @@ class StreamPurgeRequest(Request[int]):
 
     def payload(self) -> bytes:
         """Return the options as JSON, nothing when there are none."""
-        return body(filter=self.filter, seq=self.seq, keep=self.keep)
+        return encode_fields(filter=self.filter, seq=self.seq, keep=self.keep)
 
     def read(self, payload: bytes) -> int:
         """Read the reply: the number of deleted messages."""
@@ -371,7 +371,7 @@ class StreamLeaderStepdownRequest(Request[None]):
 
     def payload(self) -> bytes:
         """Return the placement as JSON, empty if there is none."""
-        return body(placement=self.placement)
+        return encode_fields(placement=self.placement)
 
     def read(self, payload: bytes) -> None:
         """Read the reply."""

@@ -70,7 +70,7 @@ from jetspark.jetstream.errors.status import (
     StatusError,
     TooManyResultsError,
 )
-from jetspark.jetstream.errors.subscribing import (
+from jetspark.jetstream.errors.subscribe import (
     BindingError,
     ConsumerAlreadyBoundError,
     ConsumerConfigMismatchError,

@@ -19,7 +19,7 @@ from jetspark.spark.commit.releaser import Releaser
 from jetspark.spark.connections import close_idle
 from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.stream_read import CommitMode, stream_read_options
-from jetspark.spark.streams.offsets import StreamOffset, read_offset
+from jetspark.spark.streams.offsets import StreamOffset, decode_offsets
 from jetspark.spark.streams.state import StreamStates
 
 __all__ = ["committed_offset", "release_committed"]
@@ -60,10 +60,10 @@ def release_committed(
     if read.release.mode is CommitMode.NONE:
         raise ConfigError("option commitMode = none: there is nothing to release; say consumer or purge")
     session = spark or SparkSession.active()
-    batch = _newest(session, checkpoint_location)
+    batch = _last_committed_batch(session, checkpoint_location)
     if batch is None:
         return None
-    lines = _text(session, f"{checkpoint_location}/{_OFFSETS}/{batch}").splitlines()
+    lines = _read_file(session, f"{checkpoint_location}/{_OFFSETS}/{batch}").splitlines()
     offsets = committed_offset(lines, read.read.streams, checkpoint_location)
     states = StreamStates(read)
     releaser = Releaser(read, states)
@@ -101,7 +101,7 @@ def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -
         if isinstance(entries, dict):
             found.append(", ".join(sorted(entries)))
             if sorted(entries) == names:
-                return read_offset(document, names)
+                return decode_offsets(document, names)
     there = "; ".join(found) or "no jetstream source"
     raise ConfigError(f"the checkpoint {where} is of {there}, and option stream says {', '.join(names)}")
 
@@ -117,7 +117,7 @@ def _documents(lines: Iterable[str]) -> Iterator[Mapping[str, object]]:
             yield document
 
 
-def _newest(spark: SparkSession, checkpoint_location: str) -> int | None:
+def _last_committed_batch(spark: SparkSession, checkpoint_location: str) -> int | None:
     """Number of the last micro-batch that was committed."""
     try:
         files = spark.read.format("binaryFile").load(f"{checkpoint_location}/{_COMMITS}").select("path").collect()
@@ -127,7 +127,7 @@ def _newest(spark: SparkSession, checkpoint_location: str) -> int | None:
     return max((int(name) for name in names if name.isdecimal()), default=None)
 
 
-def _text(spark: SparkSession, path: str) -> str:
+def _read_file(spark: SparkSession, path: str) -> str:
     (row,) = spark.read.text(path, wholetext=True).collect()
     text: str = row[0]
     return text

@@ -16,7 +16,7 @@ from jetspark.spark.streams.ranges import Loss
 
 __all__ = [
     "check_commit_consumer",
-    "check_version",
+    "check_reset_version",
     "commit_consumer_config",
     "complete_from",
     "losses_if_deleted",
@@ -24,18 +24,21 @@ __all__ = [
     "retained_from",
 ]
 
-_MARK: Final = "jetspark.follows"
-_SINCE: Final = "jetspark.since"
-_RESET_SINCE: Final = (2, 14)
+_COMMIT_CONSUMER_KEY: Final = "jetspark.commit_consumer"
+_RETAINED_FROM_KEY: Final = "jetspark.retained_from"
+_MIN_RESET_VERSION: Final = (2, 14)
 """First server that moves a consumer to a sequence (CONSUMER.RESET)."""
 
 
-def commit_consumer_config(name: str, subjects: tuple[str, ...], since: int | None = None) -> ConsumerConfig:
+def commit_consumer_config(name: str, subjects: tuple[str, ...], first_retained: int | None = None) -> ConsumerConfig:
     """Return the configuration of a commit consumer that retains everything from `since`; None leaves that open."""
     return ConsumerConfig(
         durable_name=name,
         description="follows a Spark query: its ack floor is what Spark has committed",
-        metadata={_MARK: "ack floor", **({} if since is None else {_SINCE: str(since)})},
+        metadata={
+            _COMMIT_CONSUMER_KEY: "ack floor",
+            **({} if first_retained is None else {_RETAINED_FROM_KEY: str(first_retained)}),
+        },
         deliver_policy=DeliverPolicy.ALL,
         ack_policy=AckPolicy.EXPLICIT,
         filter_subject=subjects[0] if len(subjects) == 1 else None,
@@ -46,7 +49,7 @@ def commit_consumer_config(name: str, subjects: tuple[str, ...], since: int | No
 def check_commit_consumer(found: ConsumerConfig, wanted: ConsumerConfig, stream: str) -> None:
     """Check that the existing consumer is a commit consumer with the same filters. Raises ConfigError if it is not."""
     where = f"option commitConsumer: consumer {wanted.durable_name} of stream {stream}"
-    if _MARK not in (found.metadata or {}):
+    if _COMMIT_CONSUMER_KEY not in (found.metadata or {}):
         raise ConfigError(
             f"{where} was not made for a Spark query, and moving it would skip what others have to read from it; "
             "choose another name"
@@ -62,19 +65,19 @@ def _filters(config: ConsumerConfig) -> list[str]:
     return sorted(config.filter_subjects or ([config.filter_subject] if config.filter_subject else []))
 
 
-def check_version(version: str, name: str) -> None:
+def check_reset_version(version: str, name: str) -> None:
     """Check that a server can move the commit consumer. Raises ConfigError."""
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdecimal())
-    if numbers < _RESET_SINCE:
+    if numbers < _MIN_RESET_VERSION:
         raise ConfigError(
             f"option commitMode = consumer: consumer {name} cannot be moved by a server of version {version}; that "
-            f"needs {'.'.join(map(str, _RESET_SINCE))} or newer"
+            f"needs {'.'.join(map(str, _MIN_RESET_VERSION))} or newer"
         )
 
 
 def retained_from(config: ConsumerConfig) -> int | None:
     """Return the sequence from which a commit consumer retains everything; None when that was never written down."""
-    text = (config.metadata or {}).get(_SINCE, "")
+    text = (config.metadata or {}).get(_RETAINED_FROM_KEY, "")
     return int(text) if text.isdecimal() else None
 
 
@@ -83,13 +86,13 @@ def complete_from(state: StreamState) -> int:
     return max(state.first_seq if not state.num_deleted else state.last_seq + 1, 1)
 
 
-def possible_losses(stream: str, name: str, at: int, since: int) -> list[Loss]:
+def possible_losses(stream: str, name: str, at: int, first_retained: int) -> list[Loss]:
     """Return what an interest stream may lack from `at` on, if its commit consumer retains messages from `since` on."""
-    if since <= at:
+    if first_retained <= at:
         return []
     reason = (
         f"consumer {name}, for which the stream keeps its messages, was deleted and made again; of sequences {at} to "
-        f"{since - 1} the stream has dropped what no other consumer had to read"
+        f"{first_retained - 1} the stream has dropped what no other consumer had to read"
     )
     return [Loss(stream, None, None, reason)]
 

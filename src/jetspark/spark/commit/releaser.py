@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from jetspark.flow.ranges import is_passing
+from jetspark.engine.ranges import can_continue_read
 from jetspark.jetstream import ConsumerConfig, ConsumerInfo, RetentionPolicy, StreamInfo
 from jetspark.jetstream.api import (
     ConsumerAction,
@@ -27,13 +27,13 @@ from jetspark.jetstream.errors import ConfigError, ConsumerNotFoundError, Error
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.commit.commit_consumer import (
     check_commit_consumer,
-    check_version,
+    check_reset_version,
     commit_consumer_config,
     complete_from,
     possible_losses,
     retained_from,
 )
-from jetspark.spark.connections import asking
+from jetspark.spark.connections import call_with_connection
 from jetspark.spark.options.stream_read import CommitMode, ReleaseOptions, StreamReadOptions
 from jetspark.spark.streams.offsets import StreamExtent, StreamOffset
 from jetspark.spark.streams.ranges import Loss
@@ -42,14 +42,14 @@ from jetspark.spark.streams.state import StreamStates
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["Releaser", "check_release", "purges"]
+__all__ = ["Releaser", "check_commit_mode", "purge_requests"]
 
 T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
 
 
-def check_release(info: StreamInfo, options: ReleaseOptions) -> None:
+def check_commit_mode(info: StreamInfo, options: ReleaseOptions) -> None:
     """Check that the commit mode fits the stream.
 
     Raises
@@ -73,7 +73,7 @@ def check_release(info: StreamInfo, options: ReleaseOptions) -> None:
         )
 
 
-def purges(stream: str, subjects: tuple[str, ...], committed: StreamOffset) -> list[StreamPurgeRequest]:
+def purge_requests(stream: str, subjects: tuple[str, ...], committed: StreamOffset) -> list[StreamPurgeRequest]:
     """Return the purge requests for everything before a committed offset: one for each filter."""
     if committed.next <= 1:
         return []  # the server takes sequence 0 for "all"
@@ -94,7 +94,7 @@ class Releaser:
         self._withheld: dict[str, StreamOffset] = {}
         # By stream: the sequence from which its commit consumer retains everything; None while that is not known.
         self._retained_from: dict[str, int | None] = {}
-        self._interest: frozenset[str] = frozenset()
+        self._interest_streams: frozenset[str] = frozenset()
         # Of a new query: where its commit consumers are to begin. Empty after they have begun.
         self._starts: dict[str, StreamOffset] = {}
 
@@ -104,16 +104,16 @@ class Releaser:
         Raises
         ------
         ConfigError
-            See `check_release`, `check_version` and `check_commit_consumer`.
+            See `check_commit_mode`, `check_reset_version` and `check_commit_consumer`.
         """
         retentions = {stream: info.config.retention for stream, info in infos.items()}
-        self._interest = frozenset(stream for stream in infos if retentions[stream] is RetentionPolicy.INTEREST)
+        self._interest_streams = frozenset(stream for stream in infos if retentions[stream] is RetentionPolicy.INTEREST)
         for stream, info in infos.items():
-            check_release(info, self._release)
+            check_commit_mode(info, self._release)
             if self._release.mode is CommitMode.CONSUMER:
-                self._ask(partial(self._commit_consumer, stream))
+                self._call_with_connection(partial(self._commit_consumer, stream))
 
-    def start_at(self, start: Mapping[str, StreamOffset]) -> None:
+    def set_start(self, start: Mapping[str, StreamOffset]) -> None:
         """Remember where a query begins.
 
         Spark also asks for the start before it repeats a first micro-batch. The commit consumers have begun then. If
@@ -122,24 +122,28 @@ class Releaser:
         if self._release.mode is CommitMode.CONSUMER:
             self._starts = dict(start)
 
-    def begin(self) -> None:
+    def start_consumers(self) -> None:
         """Let the commit consumers of a new query begin where it begins, before its first micro-batch is planned."""
         for stream, offset in self._starts.items():
-            self._ask(partial(self._begin, stream, offset))
+            self._call_with_connection(partial(self._start_consumer, stream, offset))
         self._starts = {}
 
     def possible_losses(self, stream: str, at: StreamOffset) -> list[Loss]:
         """Return what an interest stream may have dropped because the commit consumer did not exist."""
-        if self._release.mode is not CommitMode.CONSUMER or stream not in self._interest:
+        if self._release.mode is not CommitMode.CONSUMER or stream not in self._interest_streams:
             return []
         if self._retained_from[stream] is None:  # the query began in an earlier run, and its consumer was deleted
-            self._ask(partial(self._record_complete_from, stream))
+            self._call_with_connection(partial(self._record_complete_from, stream))
         return possible_losses(stream, self._release.consumer, at.next, self._retained_from[stream] or 0)
 
     def retaining_consumer(self, stream: str, sequence: int) -> str | None:
         """Return the consumer that makes an interest stream retain everything from a sequence on; None without one."""
         since = self._retained_from.get(stream)  # None where there are no commit consumers
-        return self._release.consumer if stream in self._interest and since is not None and since <= sequence else None
+        return (
+            self._release.consumer
+            if stream in self._interest_streams and since is not None and since <= sequence
+            else None
+        )
 
     def release(self, committed: Mapping[str, StreamOffset], strict: bool = False) -> set[str]:
         """Let the streams release what lies before these offsets.
@@ -165,7 +169,7 @@ class Releaser:
                 try:
                     self._release_stream(stream, place)
                 except Error as error:
-                    if strict or not is_passing(error):
+                    if strict or not can_continue_read(error):
                         raise
                     _log.warning("stream %s: not released up to %d yet: %s", stream, offset.next - 1, error)
             if self._withheld.get(stream) == place:
@@ -174,8 +178,8 @@ class Releaser:
 
     def _release_stream(self, stream: str, committed: StreamOffset) -> None:
         """Release what was committed, if the stream still holds it."""
-        info = self._ask(partial(self._info, stream))
-        check_release(info, self._release)
+        info = self._call_with_connection(partial(self._info, stream))
+        check_commit_mode(info, self._release)
         if time_ns(info.created) != committed.created_ns:
             self._withhold(stream, committed, "was deleted and made again; nothing of the new one is released")
             self._released[stream] = committed  # not checked again before the next offset
@@ -190,7 +194,7 @@ class Releaser:
                 "was just elected); nothing is released before the next commit",
             )
             return
-        self._ask(
+        self._call_with_connection(
             partial(self._advance if self._release.mode is CommitMode.CONSUMER else self._purge, stream, committed)
         )
         self._withheld.pop(stream, None)
@@ -203,11 +207,11 @@ class Releaser:
             _log.warning("stream %s %s", stream, why)
 
     def _purge(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
-        for request in purges(stream, self._options.read.subjects, committed):
+        for request in purge_requests(stream, self._options.read.subjects, committed):
             gone = self._server.request(connection, request)
             _log.info("stream %s: purged %d messages before %d", stream, gone, committed.next)
 
-    def _begin(self, stream: str, start: StreamOffset, connection: Connection) -> None:
+    def _start_consumer(self, stream: str, start: StreamOffset, connection: Connection) -> None:
         """Let a new commit consumer begin at an offset. One that has begun already stays where it is."""
         info = self._commit_consumer(stream, connection)
         if self._retained_from[stream] is None:
@@ -230,7 +234,7 @@ class Releaser:
 
     def _commit_consumer(self, stream: str, connection: Connection) -> ConsumerInfo:
         name = self._release.consumer
-        check_version(connection.server_info.version, name)
+        check_reset_version(connection.server_info.version, name)
         config = self._config()
         try:
             info = self._server.request(connection, ConsumerInfoRequest(stream, name))
@@ -258,5 +262,5 @@ class Releaser:
     def _config(self, since: int | None = None) -> ConsumerConfig:
         return commit_consumer_config(self._release.consumer, self._options.read.subjects, since)
 
-    def _ask(self, ask: Callable[[Connection], T]) -> T:
-        return asking(self._server.connect, ask, self._options.read.retry_timeout)
+    def _call_with_connection(self, ask: Callable[[Connection], T]) -> T:
+        return call_with_connection(self._server.connect, ask, self._options.read.retry_timeout)

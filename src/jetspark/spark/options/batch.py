@@ -22,31 +22,31 @@ from jetspark.spark.options.values import Position, PositionKind
 
 __all__ = [
     "EARLIEST",
-    "ENDS",
+    "END_OPTIONS",
     "LATEST",
-    "STARTS",
+    "START_OPTIONS",
     "ReadOptions",
     "WriteOptions",
-    "either_read_options",
+    "common_read_options",
     "make_read_options",
     "make_write_options",
     "read_options",
     "write_options",
 ]
 
-STARTS: Final[tuple[Option[object], ...]] = (
+START_OPTIONS: Final[tuple[Option[object], ...]] = (
     table.STARTING_OFFSETS,
     table.STARTING_TIMESTAMP,
     table.STARTING_BY_TIMESTAMP,
 )
-ENDS: Final[tuple[Option[object], ...]] = (
+END_OPTIONS: Final[tuple[Option[object], ...]] = (
     table.ENDING_OFFSETS,
     table.ENDING_TIMESTAMP,
     table.ENDING_BY_TIMESTAMP,
 )
 EARLIEST: Final = Position(PositionKind.EARLIEST)
 LATEST: Final = Position(PositionKind.LATEST)
-_OF_A_RANGE: Final = (*STARTS, *ENDS, table.MIN_PARTITIONS, table.MAX_RECORDS_PER_PARTITION)
+_RANGE_OPTIONS: Final = (*START_OPTIONS, *END_OPTIONS, table.MIN_PARTITIONS, table.MAX_RECORDS_PER_PARTITION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
     return make_read_options(ParsedOptions(options, Use.READ), EARLIEST)
 
 
-def either_read_options(options: Mapping[str, str]) -> ReadOptions:
+def common_read_options(options: Mapping[str, str]) -> ReadOptions:
     """Check what holds for the options of a batch read and of a streaming one. Raises ConfigError."""
     return make_read_options(ParsedOptions(options, Use.READ_STREAM), EARLIEST)
 
@@ -176,7 +176,7 @@ def _is_last_per_subject(parsed: ParsedOptions) -> bool:
     """Whether a read is a snapshot, for which there is neither a range nor a way to split it."""
     if parsed[table.READ_MODE] == "all":
         return False
-    for option in _OF_A_RANGE:
+    for option in _RANGE_OPTIONS:
         if option in parsed:
             raise conflicting_options(option, table.READ_MODE, f" = {parsed[table.READ_MODE]}")
     return True

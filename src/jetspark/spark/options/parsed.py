@@ -21,14 +21,18 @@ __all__ = ["ParsedOptions", "RedactedOptions", "conflicting_options", "option_er
 T = TypeVar("T")
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
-_OTHER_NAMES: Final = {
-    **{option.kafka.lower(): option for option in OPTIONS if option.kafka and option.kafka.lower() not in _BY_NAME},
+_SUGGESTIONS: Final = {
+    **{
+        option.kafka_option.lower(): option
+        for option in OPTIONS
+        if option.kafka_option and option.kafka_option.lower() not in _BY_NAME
+    },
     "path": table.STREAM,
     "streams": table.STREAM,
     "filtersubjects": table.SUBJECT,
     "url": table.SERVERS,
 }
-_SPARKS_OWN: Final = frozenset(
+_SPARK_OPTIONS: Final = frozenset(
     {
         "checkpointlocation",
         "queryname",
@@ -83,7 +87,7 @@ class ParsedOptions:
         self.use = use
         self._values: dict[str, object] = {}
         for name in options:  # no value in a local variable: Spark can print those with a traceback
-            if use is Use.WRITE_STREAM and name.lower() in _SPARKS_OWN:
+            if use is Use.WRITE_STREAM and name.lower() in _SPARK_OPTIONS:
                 continue
             option = _BY_NAME.get(name.lower())
             if option is None:
@@ -99,7 +103,7 @@ class ParsedOptions:
 
 def _value(option: Option[T], text: str) -> T:
     try:
-        return option.read(text)
+        return option.parse(text)
     except ValueError as error:
         if option.secret:
             raise ConfigError(f"option {option.name} cannot be read (its value is not shown)") from None
@@ -112,9 +116,9 @@ def _shown(text: str) -> str:
 
 
 def _unknown(name: str, use: Use) -> str:
-    fitting = {key: option for key, option in _BY_NAME.items() if option.use in use.takes}
+    fitting = {key: option for key, option in _BY_NAME.items() if option.use in use.accepted_uses}
     nearest = (
-        _OTHER_NAMES.get(name.lower()) or _BY_NAME[difflib.get_close_matches(name.lower(), fitting, n=1, cutoff=0.0)[0]]
+        _SUGGESTIONS.get(name.lower()) or _BY_NAME[difflib.get_close_matches(name.lower(), fitting, n=1, cutoff=0.0)[0]]
     )
     names = ", ".join(sorted(option.name for option in fitting.values()))
     return f"there is no option {name!r}; did you mean {nearest.name}? The options for a {use.value} are: {names}"

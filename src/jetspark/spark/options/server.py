@@ -12,7 +12,7 @@ from jetspark.jetstream.names import api_prefix
 from jetspark.spark.options import table
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.spark.options.table import Use
-from jetspark.spark.options.values import read_texts
+from jetspark.spark.options.values import parse_text_list
 from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address
 
 if TYPE_CHECKING:
@@ -45,25 +45,25 @@ class ServerOptions:
     ----------
     connect
         How to open a connection.
-    api
+    api_prefix
         Prefix of the JetStream API, with its final dot.
     request_timeout
         Seconds to wait for an answer of the API.
     """
 
     connect: ConnectOptions
-    api: str
+    api_prefix: str
     request_timeout: float
 
     def request(self, connection: Connection, request: Request[T]) -> T:
         """Send a request of the API and return what the answer means. Raises APIError, TimeoutError, ..."""
-        return connection.request(request, timeout=self.request_timeout, prefix=self.api)
+        return connection.request(request, timeout=self.request_timeout, prefix=self.api_prefix)
 
     def first_sequence_at(self, connection: Connection, stream: str, ns: int) -> int:
         """Return the first sequence stored at or after a time, one above the last if there is none. Raises as above."""
         from jetspark.bulk import first_sequence_at
 
-        return first_sequence_at(connection, stream, ns, timeout=self.request_timeout, prefix=self.api)
+        return first_sequence_at(connection, stream, ns, timeout=self.request_timeout, prefix=self.api_prefix)
 
 
 def server_options(options: Mapping[str, str]) -> ServerOptions:
@@ -81,7 +81,7 @@ def make_server_options(parsed: ParsedOptions) -> ServerOptions:
         api = api_prefix(parsed[table.DOMAIN], parsed[table.API_PREFIX])
     servers = parsed[table.SERVERS]
     option = "option servers" if servers else f"environment variable {SERVERS_VARIABLE}"
-    servers = servers or read_texts(os.environ.get(SERVERS_VARIABLE) or _DEFAULT_SERVERS)
+    servers = servers or parse_text_list(os.environ.get(SERVERS_VARIABLE) or _DEFAULT_SERVERS)
     try:
         addresses = [parse_address(url) for url in servers]
     except ConfigError as error:

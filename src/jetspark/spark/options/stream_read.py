@@ -11,7 +11,7 @@ from enum import Enum
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options import table
-from jetspark.spark.options.batch import EARLIEST, ENDS, LATEST, STARTS, ReadOptions, make_read_options
+from jetspark.spark.options.batch import EARLIEST, END_OPTIONS, LATEST, START_OPTIONS, ReadOptions, make_read_options
 from jetspark.spark.options.parsed import ParsedOptions
 from jetspark.spark.options.table import Option, Use
 
@@ -95,7 +95,7 @@ class StreamReadOptions:
 def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
     """Check the options of a streaming read. Raises ConfigError."""
     parsed = ParsedOptions(options, Use.READ_STREAM)
-    for option in ENDS:
+    for option in END_OPTIONS:
         if option in parsed:
             raise ConfigError(
                 f"option {option.name} is for batch reads: a streaming query has no end; leave it out "
@@ -123,7 +123,7 @@ def _limits(parsed: ParsedOptions) -> TriggerLimits:
             f"options {table.MIN_OFFSETS_PER_TRIGGER.name} ({least}) and {table.MAX_OFFSETS_PER_TRIGGER.name} ({most}) "
             "contradict each other: the least is more than the most"
         )
-    _check_beside(parsed, table.MAX_TRIGGER_DELAY, table.MIN_OFFSETS_PER_TRIGGER)
+    _check_requires(parsed, table.MAX_TRIGGER_DELAY, table.MIN_OFFSETS_PER_TRIGGER)
     return TriggerLimits(most, parsed[table.MAX_BYTES_PER_TRIGGER], least, parsed[table.MAX_TRIGGER_DELAY])
 
 
@@ -140,13 +140,13 @@ def _release_options(parsed: ParsedOptions) -> ReleaseOptions:
     if mode is not CommitMode.PURGE and parsed[table.ALLOW_PURGE]:
         raise _mode_conflict(table.ALLOW_PURGE, mode)
     if mode is CommitMode.PURGE:
-        _check_purged_start(parsed)
+        _check_purge_start(parsed)
     return ReleaseOptions(mode, consumer or "", parsed[table.ALLOW_PURGE])
 
 
-def _check_purged_start(parsed: ParsedOptions) -> None:
+def _check_purge_start(parsed: ParsedOptions) -> None:
     """A purge reaches back to the first message, so what lies before the start would go without having been read."""
-    for option in STARTS:
+    for option in START_OPTIONS:
         if option in parsed and parsed[option] != EARLIEST:
             raise ConfigError(
                 f"options {table.COMMIT_MODE.name} = purge and {option.name} contradict each other: what lies before "
@@ -154,7 +154,7 @@ def _check_purged_start(parsed: ParsedOptions) -> None:
             )
 
 
-def _check_beside(parsed: ParsedOptions, option: Option[object], needed: Option[object]) -> None:
+def _check_requires(parsed: ParsedOptions, option: Option[object], needed: Option[object]) -> None:
     if option in parsed and needed not in parsed:
         raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
 

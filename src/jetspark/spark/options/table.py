@@ -15,19 +15,19 @@ from jetspark.jetstream.names import check_consumer_name, check_publish_subject,
 from jetspark.spark.options.values import (
     Position,
     PositionKind,
-    at_least,
     one_of,
-    read_count,
-    read_duration,
-    read_flag,
-    read_offsets,
-    read_size,
-    read_streams,
-    read_subjects,
-    read_text,
-    read_texts,
-    read_time,
-    read_times,
+    parse_boolean,
+    parse_count,
+    parse_duration,
+    parse_offsets,
+    parse_size,
+    parse_streams,
+    parse_subjects,
+    parse_text,
+    parse_text_list,
+    parse_time,
+    parse_times,
+    with_minimum,
 )
 
 __all__ = ["OPTIONS", "Option", "Use", "markdown_table"]
@@ -45,7 +45,7 @@ class Use(Enum):
     WRITE_STREAM = "streaming write"
 
     @property
-    def takes(self) -> frozenset[Use]:
+    def accepted_uses(self) -> frozenset[Use]:
         """Uses of the options that mean something here."""
         wider = {Use.READ_STREAM: Use.READ, Use.WRITE_STREAM: Use.WRITE}
         return frozenset({Use.BOTH, self, wider.get(self, self)})
@@ -61,7 +61,7 @@ class Option(Generic[T_co]):
         Name in camel case.
     kind
         What its text is, in a word or two.
-    read
+    parse
         Makes the value of the text, or raises ValueError.
     default
         Value when it is not given.
@@ -71,7 +71,7 @@ class Option(Generic[T_co]):
         What it does, for the documentation.
     use
         Whether it is for reading, writing or both.
-    kafka
+    kafka_option
         The option of Spark's Kafka source or sink that it resembles, empty when there is none.
     secret
         Its value never appears in an error.
@@ -79,12 +79,12 @@ class Option(Generic[T_co]):
 
     name: str
     kind: str
-    read: Callable[[str], T_co]
+    parse: Callable[[str], T_co]
     default: T_co
     default_text: str
     meaning: str
     use: Use = Use.BOTH
-    kafka: str = ""
+    kafka_option: str = ""
     secret: bool = False
 
 
@@ -94,174 +94,180 @@ NONE: Final = "none"
 # fmt: off
 
 SERVERS: Final = Option[tuple[str, ...] | None](
-    "servers", "list of URLs", read_texts, None, "`NATS_URL`, else `nats://localhost:4222`",
-    "Servers to connect to, `nats://` or `tls://`, tried in random order.", kafka="kafka.bootstrap.servers",
+    "servers", "list of URLs", parse_text_list, None, "`NATS_URL`, else `nats://localhost:4222`",
+    "Servers to connect to, `nats://` or `tls://`, tried in random order.", kafka_option="kafka.bootstrap.servers",
 )
-USER: Final = Option[str | None]("user", "text", read_text, None, NONE, "User name.", secret=True)
+USER: Final = Option[str | None]("user", "text", parse_text, None, NONE, "User name.", secret=True)
 PASSWORD: Final = Option[str | None](
-    "password", "text", str, None, NONE, "The user's password.", kafka="kafka.sasl.jaas.config", secret=True
+    "password", "text", str, None, NONE, "The user's password.", kafka_option="kafka.sasl.jaas.config", secret=True
 )
-TOKEN: Final = Option[str | None]("token", "text", read_text, None, NONE, "Token.", secret=True)
+TOKEN: Final = Option[str | None]("token", "text", parse_text, None, NONE, "Token.", secret=True)
 CREDENTIALS: Final = Option[str | None](
-    "credentials", "path", read_text, None, NONE,
+    "credentials", "path", parse_text, None, NONE,
     "A `.creds` file. It must be there on the driver and on every executor.",
 )
 CREDENTIALS_TEXT: Final = Option[str | None](
-    "credentialsText", "text", read_text, None, NONE, "The content of a `.creds` file.", secret=True
+    "credentialsText", "text", parse_text, None, NONE, "The content of a `.creds` file.", secret=True
 )
-NKEY_SEED: Final = Option[str | None]("nkeySeed", "text", read_text, None, NONE, "Seed of an nkey.", secret=True)
+NKEY_SEED: Final = Option[str | None]("nkeySeed", "text", parse_text, None, NONE, "Seed of an nkey.", secret=True)
 TLS_CA: Final = Option[str | None](
-    "tlsCa", "path", read_text, None, "the system's", "PEM file of the authorities to trust.",
-    kafka="kafka.ssl.truststore.location",
+    "tlsCa", "path", parse_text, None, "the system's", "PEM file of the authorities to trust.",
+    kafka_option="kafka.ssl.truststore.location",
 )
 TLS_CERT: Final = Option[str | None](
-    "tlsCert", "path", read_text, None, NONE, "PEM file of the client's certificate.",
-    kafka="kafka.ssl.keystore.location",
+    "tlsCert", "path", parse_text, None, NONE, "PEM file of the client's certificate.",
+    kafka_option="kafka.ssl.keystore.location",
 )
 TLS_KEY: Final = Option[str | None](
-    "tlsKey", "path", read_text, None, "in `tlsCert`", "PEM file of the client's key.", kafka="kafka.ssl.keystore.key"
+    "tlsKey",
+    "path",
+    parse_text,
+    None,
+    "in `tlsCert`",
+    "PEM file of the client's key.",
+    kafka_option="kafka.ssl.keystore.key",
 )
 TLS_KEY_PASSWORD: Final = Option[str | None](
-    "tlsKeyPassword", "text", str, None, NONE, "Password of the client's key.", kafka="kafka.ssl.key.password",
+    "tlsKeyPassword", "text", str, None, NONE, "Password of the client's key.", kafka_option="kafka.ssl.key.password",
     secret=True,
 )
 TLS_HOSTNAME: Final = Option[str | None](
-    "tlsHostname", "text", read_text, None, "the address", "Name that the server's certificate must carry."
+    "tlsHostname", "text", parse_text, None, "the address", "Name that the server's certificate must carry."
 )
 TLS_VERIFY: Final = Option[bool](
-    "tlsVerify", "true or false", read_flag, True, "true",
+    "tlsVerify", "true or false", parse_boolean, True, "true",
     "Check the server's certificate. Without it anybody can be the server.",
-    kafka="kafka.ssl.endpoint.identification.algorithm",
+    kafka_option="kafka.ssl.endpoint.identification.algorithm",
 )
 TLS_FIRST: Final = Option[bool](
-    "tlsFirst", "true or false", read_flag, False, "false", "Start TLS before the server sends its first message."
+    "tlsFirst", "true or false", parse_boolean, False, "false", "Start TLS before the server sends its first message."
 )
-DOMAIN: Final = Option[str | None]("domain", "text", read_text, None, NONE, "JetStream domain.")
+DOMAIN: Final = Option[str | None]("domain", "text", parse_text, None, NONE, "JetStream domain.")
 API_PREFIX: Final = Option[str | None](
-    "apiPrefix", "subject", read_text, None, "`$JS.API`", "Prefix of the JetStream API that another account exports."
+    "apiPrefix", "subject", parse_text, None, "`$JS.API`", "Prefix of the JetStream API that another account exports."
 )
 INBOX_PREFIX: Final = Option[str](
-    "inboxPrefix", "subject", lambda text: check_publish_subject(read_text(text)), "_INBOX", "`_INBOX`",
+    "inboxPrefix", "subject", lambda text: check_publish_subject(parse_text(text)), "_INBOX", "`_INBOX`",
     "First tokens of the subjects that answers come to.",
 )
 CONNECTION_NAME: Final = Option[str](
-    "connectionName", "text", read_text, "jetspark-spark", "`jetspark-spark`",
-    "Name of the connections in the server's monitoring.", kafka="kafka.client.id",
+    "connectionName", "text", parse_text, "jetspark-spark", "`jetspark-spark`",
+    "Name of the connections in the server's monitoring.", kafka_option="kafka.client.id",
 )
 CONNECT_TIMEOUT: Final = Option[float](
-    "connectTimeout", "duration", read_duration, 5.0, "5s", "Longest time to connect to one server.",
-    kafka="kafka.socket.connection.setup.timeout.ms",
+    "connectTimeout", "duration", parse_duration, 5.0, "5s", "Longest time to connect to one server.",
+    kafka_option="kafka.socket.connection.setup.timeout.ms",
 )
 REQUEST_TIMEOUT: Final = Option[float](
-    "requestTimeout", "duration", read_duration, 5.0, "5s", "Longest wait for an answer of the JetStream API.",
-    kafka="kafka.request.timeout.ms",
+    "requestTimeout", "duration", parse_duration, 5.0, "5s", "Longest wait for an answer of the JetStream API.",
+    kafka_option="kafka.request.timeout.ms",
 )
 
 STREAM: Final = Option[tuple[str, ...]](
-    "stream", "list of names", read_streams, (), "must be given", "Stream to read, or several.", Use.READ, "subscribe"
+    "stream", "list of names", parse_streams, (), "must be given", "Stream to read, or several.", Use.READ, "subscribe"
 )
 SUBJECT: Final = Option[tuple[str, ...]](
-    "subject", "list of subjects", read_subjects, (), "everything",
+    "subject", "list of subjects", parse_subjects, (), "everything",
     "Reading: only messages whose subject matches one of these (`*` one token, `>` the rest), selected by the server. "
-    "Writing: the subject of all rows, instead of the column `subject`.", kafka="topic",
+    "Writing: the subject of all rows, instead of the column `subject`.", kafka_option="topic",
 )
 READ_MODE: Final = Option[str](
     "readMode", "`all` or `lastPerSubject`", one_of("all", "lastPerSubject"), "all", "`all`",
     "`lastPerSubject`: a batch read gives the last message of every subject, at one moment, and no others.", Use.READ,
 )
 STARTING_OFFSETS: Final = Option[Position | dict[str, Position]](
-    "startingOffsets", "`earliest`, `latest` or JSON", read_offsets, Position(PositionKind.EARLIEST),
+    "startingOffsets", "`earliest`, `latest` or JSON", parse_offsets, Position(PositionKind.EARLIEST),
     "`earliest`; streaming: `latest`",
     'First sequence to read: `earliest`, `latest` (streaming only), or one for each stream, `{"ORDERS": 17}` (-2 is '
     "earliest, -1 latest). A streaming query goes on where its checkpoint says.", Use.READ, "startingOffsets",
 )
 ENDING_OFFSETS: Final = Option[Position | dict[str, Position]](
-    "endingOffsets", "`latest` or JSON", read_offsets, Position(PositionKind.LATEST), "`latest`",
+    "endingOffsets", "`latest` or JSON", parse_offsets, Position(PositionKind.LATEST), "`latest`",
     'Sequence to stop before: `latest`, which is the end of the stream when the read is planned, or one for each '
     'stream, `{"ORDERS": 42}` (-1 is latest).', Use.READ, "endingOffsets",
 )
 STARTING_TIMESTAMP: Final = Option[int | None](
-    "startingTimestamp", "time", read_time, None, NONE,
+    "startingTimestamp", "time", parse_time, None, NONE,
     "Read messages stored at or after this time: milliseconds since 1970, or `2026-03-01T12:00:00Z`. Overrides "
     "`startingOffsetsByTimestamp`, which overrides `startingOffsets`.", Use.READ, "startingTimestamp",
 )
 ENDING_TIMESTAMP: Final = Option[int | None](
-    "endingTimestamp", "time", read_time, None, NONE,
+    "endingTimestamp", "time", parse_time, None, NONE,
     "Read messages stored before this time. Overrides `endingOffsetsByTimestamp`, which overrides `endingOffsets`.",
     Use.READ, "endingTimestamp",
 )
 STARTING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
-    "startingOffsetsByTimestamp", "JSON", read_times, None, NONE,
+    "startingOffsetsByTimestamp", "JSON", parse_times, None, NONE,
     'A starting time for each stream: `{"ORDERS": "2026-03-01T12:00:00Z"}`.', Use.READ, "startingOffsetsByTimestamp",
 )
 ENDING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
-    "endingOffsetsByTimestamp", "JSON", read_times, None, NONE, "An ending time for each stream.", Use.READ,
+    "endingOffsetsByTimestamp", "JSON", parse_times, None, NONE, "An ending time for each stream.", Use.READ,
     "endingOffsetsByTimestamp",
 )
 MIN_PARTITIONS: Final = Option[int | None](
-    "minPartitions", "number", read_count, None, "the driver's cores, each at least 50,000 sequences",
+    "minPartitions", "number", parse_count, None, "the driver's cores, each at least 50,000 sequences",
     "Minimum number of Spark partitions, divided among the streams in proportion to what there is to read.",
     Use.READ, "minPartitions",
 )
 MAX_RECORDS_PER_PARTITION: Final = Option[int | None](
-    "maxRecordsPerPartition", "number", read_count, None, NONE,
+    "maxRecordsPerPartition", "number", parse_count, None, NONE,
     "Maximum number of sequences of one Spark partition.", Use.READ, "maxRecordsPerPartition",
 )
 PUSH_DOWN_PREDICATE: Final = Option[bool | None](
-    "pushDownPredicate", "true or false", read_flag, None, "`false` up to Spark 4.3, `true` on later versions",
+    "pushDownPredicate", "true or false", parse_boolean, None, "`false` up to Spark 4.3, `true` on later versions",
     "Let the server apply the conditions of a batch read that it can apply. Spark does so only with "
     "`spark.sql.python.filterPushdown.enabled`. Up to Spark 4.3 the rows are then wrong where a DataFrame is used more "
     "than once.", Use.READ,
 )
 INCLUDE_HEADERS: Final = Option[bool](
-    "includeHeaders", "true or false", read_flag, False, "false",
+    "includeHeaders", "true or false", parse_boolean, False, "false",
     "Add the column `headers`. A schema of your own that has it needs no option.", Use.READ, "includeHeaders",
 )
 FAIL_ON_DATA_LOSS: Final = Option[bool](
-    "failOnDataLoss", "true or false", read_flag, True, "true",
+    "failOnDataLoss", "true or false", parse_boolean, True, "true",
     "Fail when requested messages are lost: they expired or were purged, or the stream was deleted and created again. "
     "With `false` a warning names what is lost, and the rest is read.", Use.READ, "failOnDataLoss",
 )
 ARROW_BATCH_ROWS: Final = Option[int](
-    "arrowBatchRows", "number", read_count, 16_384, "16384", "Maximum rows of a record batch for Spark.",
+    "arrowBatchRows", "number", parse_count, 16_384, "16384", "Maximum rows of a record batch for Spark.",
     Use.READ, "kafka.max.poll.records",
 )
 ARROW_BATCH_BYTES: Final = Option[int](
-    "arrowBatchBytes", "size", at_least(4096, read_size), 8 << 20, "8m",
+    "arrowBatchBytes", "size", with_minimum(4096, parse_size), 8 << 20, "8m",
     "Size above which a record batch is not filled further.", Use.READ,
 )
 MAX_BYTES_IN_FLIGHT: Final = Option[int](
-    "maxBytesInFlight", "size", at_least(4096, read_size), 8 << 20, "8m",
+    "maxBytesInFlight", "size", with_minimum(4096, parse_size), 8 << 20, "8m",
     "Maximum bytes in flight from the server to one task.", Use.READ, "kafka.fetch.max.bytes",
 )
 RETRY_TIMEOUT: Final = Option[float](
-    "retryTimeout", "duration", read_duration, 30.0, "30s",
+    "retryTimeout", "duration", parse_duration, 30.0, "30s",
     "How long a task, or the planning, keeps trying when the server is away. A write does so only if its rows have "
-    "message ids.", kafka="fetchOffset.numRetries",
+    "message ids.", kafka_option="fetchOffset.numRetries",
 )
 
 MAX_OFFSETS_PER_TRIGGER: Final = Option[int | None](
-    "maxOffsetsPerTrigger", "number", read_count, None, NONE,
+    "maxOffsetsPerTrigger", "number", parse_count, None, NONE,
     "Maximum sequences of a micro-batch, deleted and filtered ones included. Several streams share it in proportion to "
     "what there is to read, and each gets at least one.", Use.READ_STREAM, "maxOffsetsPerTrigger",
 )
 MAX_BYTES_PER_TRIGGER: Final = Option[int | None](
-    "maxBytesPerTrigger", "size", read_size, None, NONE,
+    "maxBytesPerTrigger", "size", parse_size, None, NONE,
     "Approximate maximum bytes of a micro-batch, estimated from the average size of the stream's messages. With "
     "`maxOffsetsPerTrigger` the smaller limit applies.", Use.READ_STREAM,
 )
 MIN_OFFSETS_PER_TRIGGER: Final = Option[int | None](
-    "minOffsetsPerTrigger", "number", read_count, None, NONE,
+    "minOffsetsPerTrigger", "number", parse_count, None, NONE,
     "Wait until there are so many sequences to read, or `maxTriggerDelay` is over. `Trigger.AvailableNow` does not "
     "wait.", Use.READ_STREAM, "minOffsetsPerTrigger",
 )
 MAX_TRIGGER_DELAY: Final = Option[float](
-    "maxTriggerDelay", "duration", read_duration, 900.0, "15m",
+    "maxTriggerDelay", "duration", parse_duration, 900.0, "15m",
     "Longest time from one micro-batch to the next while there is less than `minOffsetsPerTrigger`.", Use.READ_STREAM,
     "maxTriggerDelay",
 )
 POLL_INTERVAL: Final = Option[float](
-    "pollInterval", "duration", read_duration, 1.0, "1s",
+    "pollInterval", "duration", parse_duration, 1.0, "1s",
     "Longest time between two requests to the server whether an idle stream has new messages. The time between them is "
     "a fifth of the time since the last message, up to this limit.", Use.READ_STREAM,
     "fetchOffset.retryIntervalMs",
@@ -272,12 +278,12 @@ COMMIT_MODE: Final = Option[str](
     "(`commitConsumer`) moves; what was read is purged.", Use.READ_STREAM, "kafka.enable.auto.commit",
 )
 COMMIT_CONSUMER: Final = Option[str | None](
-    "commitConsumer", "name", lambda text: check_consumer_name(read_text(text)), None, NONE,
+    "commitConsumer", "name", lambda text: check_consumer_name(parse_text(text)), None, NONE,
     "Name of the durable consumer of `commitMode` = `consumer`, one for each query. It is created if needed.",
     Use.READ_STREAM, "kafka.group.id",
 )
 ALLOW_PURGE: Final = Option[bool](
-    "allowPurge", "true or false", read_flag, False, "false",
+    "allowPurge", "true or false", parse_boolean, False, "false",
     "Let `commitMode` = `purge` delete messages of a stream that is no work queue.", Use.READ_STREAM,
 )
 
@@ -287,12 +293,12 @@ DEDUP: Final = Option[str](
     "repeats within the stream's duplicate window.", Use.WRITE, "kafka.enable.idempotence",
 )
 MAX_PENDING_ACKS: Final = Option[int](
-    "maxPendingAcks", "number", read_count, 768, "768",
+    "maxPendingAcks", "number", parse_count, 768, "768",
     "Maximum messages that a task has sent and the stream has not acknowledged yet.", Use.WRITE,
     "kafka.max.in.flight.requests.per.connection",
 )
 ACK_TIMEOUT: Final = Option[float](
-    "ackTimeout", "duration", read_duration, 5.0, "5s", "Longest wait for an acknowledgement.", Use.WRITE,
+    "ackTimeout", "duration", parse_duration, 5.0, "5s", "Longest wait for an acknowledgement.", Use.WRITE,
     "kafka.delivery.timeout.ms",
 )
 EXPECTED_STREAM: Final = Option[str | None](
@@ -300,7 +306,7 @@ EXPECTED_STREAM: Final = Option[str | None](
     "The stream that all rows are meant for. A row whose subject belongs to another stream is refused.", Use.WRITE,
 )
 ATOMIC: Final = Option[bool](
-    "atomic", "true or false", read_flag, False, "false",
+    "atomic", "true or false", parse_boolean, False, "false",
     "Publish the rows of a task in atomic batches of 1,000, each of which is stored as a whole or not at all. The "
     "stream must allow them.", Use.WRITE, "kafka.transactional.id",
 )
@@ -310,12 +316,12 @@ LEDGER_STREAM: Final = Option[str | None](
     "again stores no row twice, also after the stream's duplicate window.", Use.WRITE_STREAM,
 )
 LEDGER_RETENTION: Final = Option[float](
-    "ledgerRetention", "duration", at_least(1.0, read_duration), 90 * 86400.0, "90d",
+    "ledgerRetention", "duration", with_minimum(1.0, parse_duration), 90 * 86400.0, "90d",
     "How long a record in `ledgerStream` stays after it was written last: longer than a query is ever down. The "
     "records of queries that are over expire by themselves.", Use.WRITE_STREAM,
 )
 MAX_REPLAY_DELAY: Final = Option[float](
-    "maxReplayDelay", "duration", read_duration, 3600.0, "1h",
+    "maxReplayDelay", "duration", parse_duration, 3600.0, "1h",
     "How late a micro-batch may be run again: the longest time that the query is down. A stream that recognises "
     "repeats for less gets a warning, unless there is a `ledgerStream`.", Use.WRITE_STREAM,
 )
@@ -341,7 +347,7 @@ def markdown_table() -> str:
     """Return the table of `docs/spark.md`: name, value, default, meaning, and the Kafka option that it resembles."""
     lines = ["| Option | For | Value | Default | Meaning | Like Kafka's |", "|---|---|---|---|---|---|"]
     for option in OPTIONS:
-        kafka = f"`{option.kafka}`" if option.kafka else ""
+        kafka = f"`{option.kafka_option}`" if option.kafka_option else ""
         cells = (f"`{option.name}`", option.use.value, option.kind, option.default_text, option.meaning, kafka)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

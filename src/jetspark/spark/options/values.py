@@ -21,19 +21,19 @@ from jetspark.jetstream.times import parse_rfc3339, time_ns
 __all__ = [
     "Position",
     "PositionKind",
-    "at_least",
     "one_of",
-    "read_count",
-    "read_duration",
-    "read_flag",
-    "read_offsets",
-    "read_size",
-    "read_streams",
-    "read_subjects",
-    "read_text",
-    "read_texts",
-    "read_time",
-    "read_times",
+    "parse_boolean",
+    "parse_count",
+    "parse_duration",
+    "parse_offsets",
+    "parse_size",
+    "parse_streams",
+    "parse_subjects",
+    "parse_text",
+    "parse_text_list",
+    "parse_time",
+    "parse_times",
+    "with_minimum",
 ]
 
 T = TypeVar("T")
@@ -85,14 +85,14 @@ class Position:
     value: int = 0
 
 
-def read_text(text: str) -> str:
+def parse_text(text: str) -> str:
     """Take any text that is not empty."""
     if not text.strip():
         raise ValueError("it is empty")
     return text.strip()
 
 
-def read_texts(text: str) -> tuple[str, ...]:
+def parse_text_list(text: str) -> tuple[str, ...]:
     """Read a list with commas; repeats are dropped."""
     items = tuple(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
     if not items:
@@ -100,17 +100,17 @@ def read_texts(text: str) -> tuple[str, ...]:
     return items
 
 
-def read_streams(text: str) -> tuple[str, ...]:
+def parse_streams(text: str) -> tuple[str, ...]:
     """Read stream names with commas between them."""
-    return tuple(check_stream_name(name) for name in read_texts(text))
+    return tuple(check_stream_name(name) for name in parse_text_list(text))
 
 
-def read_subjects(text: str) -> tuple[str, ...]:
+def parse_subjects(text: str) -> tuple[str, ...]:
     """Read subject filters with commas between them."""
-    return tuple(check_filter_subject(subject) for subject in read_texts(text))
+    return tuple(check_filter_subject(subject) for subject in parse_text_list(text))
 
 
-def read_flag(text: str) -> bool:
+def parse_boolean(text: str) -> bool:
     """Read `true` or `false`."""
     try:
         return _FLAGS[text.strip().lower()]
@@ -118,14 +118,14 @@ def read_flag(text: str) -> bool:
         raise ValueError("it must be true or false") from None
 
 
-def read_count(text: str) -> int:
+def parse_count(text: str) -> int:
     """Read a whole number from 1 up."""
     if not text.strip().isdecimal() or int(text) < 1:
         raise ValueError("it must be a whole number from 1 up")
     return int(text)
 
 
-def read_duration(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Read a duration such as `500ms`, `30s`, `2m`, or a number of milliseconds; returns seconds, more than 0."""
     match = _DURATION.fullmatch(text.strip().lower())
     seconds = float(match[1]) * _DURATION_UNITS[match[2] or "ms"] if match else 0.0
@@ -134,7 +134,7 @@ def read_duration(text: str) -> float:
     return seconds
 
 
-def read_size(text: str) -> int:
+def parse_size(text: str) -> int:
     """Read a number of bytes such as `65536`, `512k`, `8m` or `1g` (powers of 1,024)."""
     match = _SIZE.fullmatch(text.strip().lower())
     size = int(match[1]) * _SIZE_UNITS[match[2]] if match else 0
@@ -143,7 +143,7 @@ def read_size(text: str) -> int:
     return size
 
 
-def read_time(text: str) -> int:
+def parse_time(text: str) -> int:
     """Read milliseconds since 1970 or ISO 8601 text with a time zone; returns nanoseconds since 1970."""
     text = text.strip()
     if re.fullmatch(r"-?\d+", text, re.ASCII):
@@ -162,32 +162,32 @@ def read_time(text: str) -> int:
         raise ValueError(f"it has no time zone; write {_with_zone(text)} or another offset") from None
 
 
-def read_times(text: str) -> dict[str, int]:
+def parse_times(text: str) -> dict[str, int]:
     """Read JSON that gives a time for each stream; returns nanoseconds since 1970."""
     times = {}
-    for stream, value in _read_object(text, "{'ORDERS': 1767225600000}").items():
+    for stream, value in _parse_object(text, "{'ORDERS': 1767225600000}").items():
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise ValueError(f"the time of stream {stream} must be milliseconds since 1970 or ISO 8601 text")  # noqa: TRY004 - a bad value
         try:
-            times[stream] = read_time(str(value))
+            times[stream] = parse_time(str(value))
         except ValueError as error:
             raise ValueError(f"the time of stream {stream}: {error}") from None
     return times
 
 
-def read_offsets(text: str) -> Position | dict[str, Position]:
+def parse_offsets(text: str) -> Position | dict[str, Position]:
     """Read `earliest`, `latest`, or JSON that gives a sequence for each stream (-2 earliest, -1 latest)."""
     word = text.strip().lower()
     if word in {PositionKind.EARLIEST.value, PositionKind.LATEST.value}:
         return Position(PositionKind(word))
-    return {stream: _read_sequence(stream, value) for stream, value in _read_object(text, '{"ORDERS": 17}').items()}
+    return {stream: _parse_position(stream, value) for stream, value in _parse_object(text, '{"ORDERS": 17}').items()}
 
 
-def at_least(least: N, read: Callable[[str], N]) -> Callable[[str], N]:
+def with_minimum(least: N, parse: Callable[[str], N]) -> Callable[[str], N]:
     """Make a reader that takes no number below `least`."""
 
     def bounded(text: str) -> N:
-        value = read(text)
+        value = parse(text)
         if value < least:
             raise ValueError(f"it must be {least} or more")
         return value
@@ -208,7 +208,7 @@ def one_of(*words: str) -> Callable[[str], str]:
     return choice
 
 
-def _read_sequence(stream: str, value: object) -> Position:
+def _parse_position(stream: str, value: object) -> Position:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"the position of stream {stream} must be a whole number")  # noqa: TRY004 - a bad value
     if value == _LATEST:
@@ -220,7 +220,7 @@ def _read_sequence(stream: str, value: object) -> Position:
     return Position(PositionKind.SEQUENCE, value)
 
 
-def _read_object(text: str, example: str) -> dict[str, object]:
+def _parse_object(text: str, example: str) -> dict[str, object]:
     try:
         value = json.loads(text)
     except ValueError:

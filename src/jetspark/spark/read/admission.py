@@ -13,13 +13,13 @@ from typing import Final
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 from jetspark.spark.options.stream_read import TriggerLimits
-from jetspark.spark.read.partitions import shares
+from jetspark.spark.read.partitions import proportional_shares
 
 __all__ = ["Backlog", "IdlePoll", "TriggerPacer", "allocate", "default_read_limit", "effective_limits"]
 
-_FIRST_WAIT: Final = 0.01
-_SHARE: Final = 0.2
-_SPARKS_PAUSE: Final = 0.1
+_MIN_WAIT: Final = 0.01
+_WAIT_FRACTION: Final = 0.2
+_SPARK_POLL_PAUSE: Final = 0.1
 """Longest time in seconds until Spark asks again, when it has nothing else to do."""
 
 
@@ -77,7 +77,7 @@ def allocate(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
         total = sum(each.size * each.message_bytes for each in backlogs)
         if total > limits.max_bytes:
             wanted = min(wanted, sum(sizes) * limits.max_bytes // total)
-    allocated = shares(sizes, wanted)
+    allocated = proportional_shares(sizes, wanted)
     # The minimum of 1 may be more than the share of a small stream. The excess is taken from the largest ones.
     for _ in range(sum(allocated) - max(wanted, sum(map(bool, sizes)))):
         allocated[allocated.index(max(allocated))] -= 1
@@ -93,7 +93,7 @@ class TriggerPacer:
     def __init__(self) -> None:
         self._last: float | None = None
 
-    def due(self, size: int, limits: TriggerLimits, now: float) -> bool:
+    def is_due(self, size: int, limits: TriggerLimits, now: float) -> bool:
         """Whether so many sequences are enough now, or have waited for long enough."""
         if not size:
             return False
@@ -101,7 +101,7 @@ class TriggerPacer:
             return True
         return now - self._last >= limits.max_delay
 
-    def made(self, now: float) -> None:
+    def mark_batch(self, now: float) -> None:
         """A micro-batch is made."""
         self._last = now
 
@@ -130,18 +130,18 @@ class IdlePoll:
         self._asked: float | None = None
         self._silent_since: float | None = None
 
-    def wait(self, now: float) -> float:
+    def delay(self, now: float) -> float:
         """Seconds until the server is to be asked."""
-        if self._asked is None or now - self._asked > _SPARKS_PAUSE:
+        if self._asked is None or now - self._asked > _SPARK_POLL_PAUSE:
             return 0.0
         return max(self._asked + self._wait - now, 0.0)
 
-    def made(self) -> None:
+    def mark_batch(self) -> None:
         """A micro-batch is made, of what came from this source or from another one of the query."""
         self._silent_since = None  # silence begins with the first question after it: while it runs, nobody asks
-        self._wait = min(self._wait, _FIRST_WAIT)
+        self._wait = min(self._wait, _MIN_WAIT)
 
-    def asked(self, now: float, found: bool) -> None:
+    def mark_poll(self, now: float, found: bool) -> None:
         """The server was asked, and there was something for a micro-batch, or not."""
         self._asked = now
         if found:
@@ -149,4 +149,4 @@ class IdlePoll:
             return
         if self._silent_since is None:
             self._silent_since = now
-        self._wait = min(max((now - self._silent_since) * _SHARE, _FIRST_WAIT), self._interval)
+        self._wait = min(max((now - self._silent_since) * _WAIT_FRACTION, _MIN_WAIT), self._interval)

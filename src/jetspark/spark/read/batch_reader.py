@@ -16,7 +16,7 @@ from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
-from jetspark.spark.read.filters import Pushdown, push_filters
+from jetspark.spark.read.filters import PushedFilters, push_filters
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions
 from jetspark.spark.read.range_reader import RangeReader, report_loss
 from jetspark.spark.streams.offsets import StreamExtent
@@ -36,7 +36,7 @@ class JetStreamReader(DataSourceReader):
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self._options = options
         self._ranges = RangeReader(schema, options)
-        self._push = Pushdown(options.subjects)
+        self._push = PushedFilters(options.subjects)
 
     def partitions(self) -> list[InputPartition]:
         """Look at the streams and split what there is to read.
@@ -71,19 +71,19 @@ class JetStreamReader(DataSourceReader):
             yield from self._ranges.read(partition)
 
     def _plan_stream(self, connection: Connection, stream: str) -> tuple[StreamRange, StreamExtent]:
-        from jetspark.bulk.patience import patiently
+        from jetspark.bulk.retry import request_with_retry
 
         server, options = self._options.server, self._options
 
         def sequence_at(ns: int) -> int:
-            return patiently(
+            return request_with_retry(
                 connection, lambda: server.first_sequence_at(connection, stream, ns), options.retry_timeout
             )
 
         def ask_info() -> StreamInfo:
             return server.request(connection, StreamInfoRequest(stream))
 
-        info = patiently(connection, ask_info, options.retry_timeout)
+        info = request_with_retry(connection, ask_info, options.retry_timeout)
         bounds = Bounds(self._push.sequence.low, self._push.sequence.high)
         time = self._push.time_ns
         bounds.narrow(
@@ -102,6 +102,6 @@ class FilteringReader(JetStreamReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take the filters that the server can apply; return those that Spark has to evaluate."""
-        self._push, rest = push_filters(filters, self._options.subjects, self._ranges.projection.natural)
+        self._push, rest = push_filters(filters, self._options.subjects, self._ranges.projection.native_columns)
         self._ranges.subjects = self._push.subjects
         return rest

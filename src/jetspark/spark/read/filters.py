@@ -34,7 +34,7 @@ from jetspark.jetstream.names import check_publish_subject
 from jetspark.jetstream.subject_filters import EVERYTHING, common_filters
 from jetspark.spark.streams.ranges import Bounds
 
-__all__ = ["Pushdown", "push_filters"]
+__all__ = ["PushedFilters", "push_filters"]
 
 MAX_SUBJECTS: Final = 256
 """Most subject filters that are sent; the server compares each with each."""
@@ -45,7 +45,7 @@ _NEVER_NULL: Final = frozenset({"subject", "data", "stream", "sequence", "timest
 
 
 @dataclass(slots=True)
-class Pushdown:
+class PushedFilters:
     """What the server is asked for because of filters.
 
     Attributes
@@ -68,8 +68,8 @@ class Pushdown:
 
 
 def push_filters(
-    filters: Iterable[Filter], subjects: Sequence[str], natural: frozenset[str]
-) -> tuple[Pushdown, list[Filter]]:
+    filters: Iterable[Filter], subjects: Sequence[str], native_columns: frozenset[str]
+) -> tuple[PushedFilters, list[Filter]]:
     """Divide a condition between the server and Spark.
 
     Parameters
@@ -83,19 +83,19 @@ def push_filters(
 
     Returns
     -------
-    tuple[Pushdown, list[Filter]]
+    tuple[PushedFilters, list[Filter]]
         What the server is asked for, and the filters (those very objects) that Spark has to evaluate.
     """
-    push = Pushdown(tuple(subjects))
-    rest = [each for each in filters if not _push(each, push, natural)]
+    push = PushedFilters(tuple(subjects))
+    rest = [each for each in filters if not _push(each, push, native_columns)]
     push.empty = push.empty or push.sequence.empty or push.time_ns.empty or push.streams == frozenset()
     return push, rest
 
 
-def _push(part: Filter, push: Pushdown, natural: frozenset[str]) -> bool:
+def _push(part: Filter, push: PushedFilters, native_columns: frozenset[str]) -> bool:
     """Take what can be taken of one filter; whether that was all of it."""
     column = _column(part)
-    if column is None or column not in natural:
+    if column is None or column not in native_columns:
         return False
     if isinstance(part, IsNotNull | IsNull):
         if column not in _NEVER_NULL:
@@ -129,16 +129,16 @@ def _literals(part: Filter) -> list[object] | None:
     return None
 
 
-def _push_subject(part: Filter, push: Pushdown) -> bool:
+def _push_subject(part: Filter, push: PushedFilters) -> bool:
     literals = _literals(part)
     if literals is not None:
         subjects = _literal_subjects(literals)
-        return subjects is not None and _select(push, subjects)
+        return subjects is not None and _intersect_subjects(push, subjects)
     if isinstance(part, StringStartsWith):
         prefix, dot, open_end = part.value.rpartition(".")
         if not dot or _literal_subjects([prefix]) is None:
             return False
-        return _select(push, (f"{prefix}.{EVERYTHING}",)) and not open_end
+        return _intersect_subjects(push, (f"{prefix}.{EVERYTHING}",)) and not open_end
     return False
 
 
@@ -154,7 +154,7 @@ def _refuse(value: object) -> str:
     raise BadSubjectError(f"not text: {value!r}")
 
 
-def _select(push: Pushdown, subjects: tuple[str, ...]) -> bool:
+def _intersect_subjects(push: PushedFilters, subjects: tuple[str, ...]) -> bool:
     """Leave of the selected subjects those that match too; False where that would be too many filters."""
     if len(subjects) > MAX_SUBJECTS:
         return False
@@ -166,7 +166,7 @@ def _select(push: Pushdown, subjects: tuple[str, ...]) -> bool:
     return True
 
 
-def _push_stream(part: Filter, push: Pushdown) -> bool:
+def _push_stream(part: Filter, push: PushedFilters) -> bool:
     literals = _literals(part)
     if literals is None:
         return False
@@ -182,7 +182,7 @@ def _push_number(part: Filter, bounds: Bounds) -> bool:
         known = sorted({number for number in numbers if number is not None})
         return None not in numbers and _narrow_to(bounds, known, 1)
     number = _number(getattr(part, "value", None))
-    return number is not None and _compare(part, bounds, number, number + 1)
+    return number is not None and _narrow_by_comparison(part, bounds, number, number + 1)
 
 
 def _push_timestamp(part: Filter, bounds: Bounds) -> bool:
@@ -193,10 +193,10 @@ def _push_timestamp(part: Filter, bounds: Bounds) -> bool:
         known = sorted({value for value in micros if value is not None})
         return None not in micros and _narrow_to(bounds, [value * 1000 for value in known], 1000)
     micro = _microseconds(getattr(part, "value", None))
-    return micro is not None and _compare(part, bounds, micro * 1000, (micro + 1) * 1000)
+    return micro is not None and _narrow_by_comparison(part, bounds, micro * 1000, (micro + 1) * 1000)
 
 
-def _compare(part: Filter, bounds: Bounds, at: int, end: int) -> bool:
+def _narrow_by_comparison(part: Filter, bounds: Bounds, at: int, end: int) -> bool:
     """Bounds for a comparison with a literal that stands for `at` to `end` (excluded)."""
     if isinstance(part, GreaterThanOrEqual):
         bounds.narrow(low=at)

@@ -18,9 +18,9 @@ from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.streams.offsets import StreamExtent
 from jetspark.spark.streams.ranges import StreamRange
 
-__all__ = ["StreamPartition", "plan_partitions", "shares", "split_ranges"]
+__all__ = ["StreamPartition", "plan_partitions", "proportional_shares", "split_ranges"]
 
-LEAST_SEQUENCES: Final = 50_000
+MIN_SEQUENCES_PER_PARTITION: Final = 50_000
 """Sequences that a partition has at least, unless an option wants more partitions."""
 MAX_PARTITIONS: Final = 100_000
 """Most partitions: Spark keeps each of them on the driver."""
@@ -54,7 +54,7 @@ class StreamPartition(InputPartition):
     replicated: bool = False
     commit_consumer: str | None = None
 
-    def within(self, first: int, end: int) -> StreamPartition:
+    def clip(self, first: int, end: int) -> StreamPartition:
         """Return the part between two sequences, the second one excluded. It may be empty."""
         start = min(max(self.start, first), self.end)
         return replace(self, start=start, end=max(min(self.end, end), start))
@@ -84,8 +84,8 @@ def split_ranges(
     """
     ranges = [each for each in ranges if each.size > 0]
     total = sum(each.size for each in ranges)
-    wanted = max(min(cores, total // LEAST_SEQUENCES), 1) if min_partitions is None else min_partitions
-    counts = shares([each.size for each in ranges], wanted)
+    wanted = max(min(cores, total // MIN_SEQUENCES_PER_PARTITION), 1) if min_partitions is None else min_partitions
+    counts = proportional_shares([each.size for each in ranges], wanted)
     if max_records is not None:
         counts = [max(count, -(-each.size // max_records)) for count, each in zip(counts, ranges, strict=True)]
     if sum(counts) > MAX_PARTITIONS:
@@ -93,7 +93,7 @@ def split_ranges(
             f"options minPartitions and maxRecordsPerPartition make {sum(counts)} partitions of {total} sequences; "
             f"{MAX_PARTITIONS} are allowed"
         )
-    return [part for each, count in zip(ranges, counts, strict=True) for part in _cut(each, count)]
+    return [part for each, count in zip(ranges, counts, strict=True) for part in _split_evenly(each, count)]
 
 
 def plan_partitions(
@@ -125,7 +125,7 @@ def _partition(each: StreamRange, extent: StreamExtent) -> StreamPartition:
     )
 
 
-def shares(sizes: list[int], wanted: int) -> list[int]:
+def proportional_shares(sizes: list[int], wanted: int) -> list[int]:
     """Divide a number in proportion to sizes. Each share is at most its size, and at least 1 unless the size is 0."""
     total = sum(sizes)
     counts = [min(max(size * wanted // total, 1), size) for size in sizes] if total else [0] * len(sizes)
@@ -136,6 +136,6 @@ def shares(sizes: list[int], wanted: int) -> list[int]:
     return counts
 
 
-def _cut(whole: StreamRange, count: int) -> list[StreamRange]:
+def _split_evenly(whole: StreamRange, count: int) -> list[StreamRange]:
     bounds = [whole.start + whole.size * at // count for at in range(count + 1)]
     return [StreamRange(whole.stream, bounds[at], bounds[at + 1]) for at in range(count)]

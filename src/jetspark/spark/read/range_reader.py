@@ -20,7 +20,7 @@ from jetspark.spark.commit.commit_consumer import losses_if_deleted
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.read.partitions import StreamPartition
-from jetspark.spark.schema import project
+from jetspark.spark.schema import plan_projection
 from jetspark.spark.streams.offsets import StreamOffset
 from jetspark.spark.streams.ranges import Loss
 from jetspark.spark.task_log import log_counts
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jetspark.bulk import Connection, Scan, ScanReport
-    from jetspark.bulk.patience import Patience
+    from jetspark.bulk.retry import RetryTimer
 
 __all__ = ["RangeReader", "report_loss"]
 
@@ -63,7 +63,7 @@ class RangeReader:
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self.options = options
-        self.projection = project(schema)
+        self.projection = plan_projection(schema)
         self.subjects = options.subjects
 
     def read(self, part: StreamPartition) -> Iterator[pa.RecordBatch]:
@@ -76,27 +76,27 @@ class RangeReader:
         """
         if part.start == part.end:
             return
-        from jetspark.bulk.patience import Patience
+        from jetspark.bulk.retry import RetryTimer
 
-        patience = Patience(self.options.retry_timeout)
+        patience = RetryTimer(self.options.retry_timeout)
         with borrow_connection(self.options.server.connect, self.options.retry_timeout) as connection:
             done = False
             while not done:
-                done = yield from self._try(connection, part, patience)
+                done = yield from self._read_once(connection, part, patience)
             if part.commit_consumer is not None:
                 self._check_retained(connection, part, part.commit_consumer)
 
-    def _try(
-        self, connection: Connection, part: StreamPartition, patience: Patience
+    def _read_once(
+        self, connection: Connection, part: StreamPartition, patience: RetryTimer
     ) -> Generator[pa.RecordBatch, None, bool]:
         """Read the partition and return True. Return False, after a wait, if the leader does not know all of it yet."""
         begin = time.monotonic()
         with self._scan(connection, part) as batches:
             try:
-                batch = _next(batches)
-                if _lags(part, batches.report) and patience.wait(batches.close):
+                batch = _next_batch(batches)
+                if _has_stale_leader(part, batches.report) and patience.wait(batches.close):
                     return False
-                yield from self._proven(part, batches, batch)
+                yield from self._verified_batches(part, batches, batch)
             except (StreamNotFoundError, _StreamReplacedError) as error:
                 last = batches.report.last_sequence
                 first = part.start if last is None else last + 1
@@ -106,7 +106,7 @@ class RangeReader:
 
     def _check_retained(self, connection: Connection, part: StreamPartition, commit_consumer: str) -> None:
         """Check that the stream retained the range until it was read. Only the task can check this."""
-        from jetspark.bulk.patience import patiently
+        from jetspark.bulk.retry import request_with_retry
 
         server = self.options.server
 
@@ -116,7 +116,7 @@ class RangeReader:
             except ConsumerNotFoundError:
                 return None
 
-        found = patiently(connection, ask, self.options.retry_timeout)
+        found = request_with_retry(connection, ask, self.options.retry_timeout)
         for loss in losses_if_deleted(part.stream, commit_consumer, part.start, part.end - 1, found):
             report_loss(loss, self.options)
 
@@ -136,16 +136,18 @@ class RangeReader:
             max_bytes_in_flight=options.bytes_in_flight,
             timeout=server.request_timeout,
             retry_timeout=options.retry_timeout,
-            prefix=server.api,
+            prefix=server.api_prefix,
         )
 
-    def _proven(self, part: StreamPartition, batches: Scan, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
+    def _verified_batches(
+        self, part: StreamPartition, batches: Scan, batch: pa.RecordBatch | None
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a scan. Checks the stream before the first one, and the count after the last one."""
-        if not self._is_planned_one(part, batches.report):
+        if not self._check_planned_stream(part, batches.report):
             return
         while batch is not None:
             yield self.projection.apply(batch)
-            batch = _next(batches)
+            batch = _next_batch(batches)
         if batches.report.missing and not part.drops_single_messages:
             reason = (
                 f"{batches.report.missing} messages between sequences {part.start} and {part.end - 1} went while they "
@@ -153,7 +155,7 @@ class RangeReader:
             )
             report_loss(Loss(part.stream, None, None, reason), self.options)
 
-    def _is_planned_one(self, part: StreamPartition, report: ScanReport) -> bool:
+    def _check_planned_stream(self, part: StreamPartition, report: ScanReport) -> bool:
         """Check that the stream still holds the range. Return whether it is the stream of the plan."""
         if report.created is None or time_ns(report.created) != part.created_ns:
             reason = "the stream was deleted and made again since the read was planned"
@@ -174,14 +176,14 @@ class _StreamReplacedError(DataLossError):
     """The stream of the partition was deleted, and another one has its name."""
 
 
-def _next(batches: Scan) -> pa.RecordBatch | None:
+def _next_batch(batches: Scan) -> pa.RecordBatch | None:
     try:
         return next(batches, None)
     except DataLossError as error:  # the scan came back to another stream
         raise _StreamReplacedError(str(error)) from error
 
 
-def _lags(part: StreamPartition, report: ScanReport) -> bool:
+def _has_stale_leader(part: StreamPartition, report: ScanReport) -> bool:
     """Whether a stream with replicas ends before the end of the range, which its last leader knew."""
     if report.created is None or not part.replicated:
         return False
@@ -200,6 +202,6 @@ def _log_counts(part: StreamPartition, report: ScanReport, seconds: float) -> No
         report.received,
         report.bytes,
         seconds,
-        report.read_by.value,
+        report.read_method.value,
         report.restarts,
     )

@@ -15,8 +15,8 @@ from pyspark.sql.types import StructType
 
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
-from jetspark.spark.read.filters import Pushdown, push_filters
-from jetspark.spark.schema import project
+from jetspark.spark.read.filters import PushedFilters, push_filters
+from jetspark.spark.schema import plan_projection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +40,8 @@ class SnapshotReader(DataSourceReader):
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self._options = options
-        self._projection = project(schema)
-        self._push = Pushdown(options.subjects)
+        self._projection = plan_projection(schema)
+        self._push = PushedFilters(options.subjects)
 
     def partitions(self) -> list[InputPartition]:
         """One for each stream."""
@@ -64,7 +64,7 @@ class SnapshotReader(DataSourceReader):
                 max_bytes_in_flight=options.bytes_in_flight,
                 timeout=server.request_timeout,
                 retry_timeout=options.retry_timeout,
-                prefix=server.api,
+                prefix=server.api_prefix,
             )
         _log.info("stream %s at sequence %d: %d rows", partition.stream, snapshot.sequence, len(snapshot.table))
         for batch in snapshot.table.to_batches(max_chunksize=options.batch_rows):
@@ -76,5 +76,5 @@ class FilteringSnapshotReader(SnapshotReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take the filters on subject and stream. Those on sequence and time choose among the newest, so Spark does."""
-        self._push, rest = push_filters(filters, self._options.subjects, self._projection.natural & _PUSHED)
+        self._push, rest = push_filters(filters, self._options.subjects, self._projection.native_columns & _PUSHED)
         return rest

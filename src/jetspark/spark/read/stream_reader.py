@@ -36,10 +36,10 @@ from jetspark.spark.streams.offsets import (
     StreamExtent,
     StreamOffset,
     Truncation,
-    read_offset,
+    decode_offsets,
+    encode_offsets,
     resume,
     start_offset,
-    write_offset,
 )
 from jetspark.spark.streams.ranges import Loss, StreamRange
 from jetspark.spark.streams.state import StreamStates
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JetStreamStreamReader"]
 
-_LOSSES: Final = 2
+_MAX_REPORTED_LOSSES: Final = 2
 """Most losses of a stream at one place: messages before its first one, and those that its consumer did not retain."""
 _SOURCE_PROCESS: Final = "pyspark.sql.streaming.python_streaming_source_runner"
 
@@ -65,16 +65,16 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._poll = IdlePoll(options.poll_interval)
         self._pacer = TriggerPacer()
         self._initial: dict[str, object] | None = None
-        self._frozen: dict[str, StreamOffset] | None = None
+        self._available_now_ends: dict[str, StreamOffset] | None = None
         self._reported: dict[str, list[str]] = {}
         self._verified: dict[str, StreamOffset] = {}  # by stream, the last offset up to which it held what was read
-        self._planned = False
+        self._has_planned = False
 
     # -- what Spark asks for, in its order -----------------------------------------------------------------------
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Store where the streams end: this run reads up to there."""
-        self._frozen = _ends(self._refresh())
+        self._available_now_ends = _end_offsets(self._refresh())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit that Spark passes to `latestOffset`."""
@@ -91,7 +91,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             `commitMode` does not go with a stream.
         """
         if self._initial is None:  # Spark asks twice, and has to get the same
-            self._initial = write_offset(self._begin())
+            self._initial = encode_offsets(self._initial_offsets())
         return self._initial
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
@@ -104,18 +104,18 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ConfigError
             The checkpoint is of another stream.
         """
-        begin = read_offset(start, self._options.read.streams)
-        time.sleep(self._poll.wait(time.monotonic()))  # Spark asks again at once; the server is asked seldom
-        self._planned = True
+        begin = decode_offsets(start, self._options.read.streams)
+        time.sleep(self._poll.delay(time.monotonic()))  # Spark asks again at once; the server is asked seldom
+        self._has_planned = True
         extents = self._refresh(begin)
-        self._releaser.begin()
+        self._releaser.start_consumers()
         end = self._end_of_batch(begin, extents, limit, time.monotonic())
-        self._poll.asked(time.monotonic(), found=end != begin)
-        return start if end == begin else write_offset(end)
+        self._poll.mark_poll(time.monotonic(), found=end != begin)
+        return start if end == begin else encode_offsets(end)
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
         """Return where the streams ended when they were last refreshed. The progress of the query shows it."""
-        return write_offset(_ends(self._states.extents or self._refresh()))
+        return encode_offsets(_end_offsets(self._states.extents or self._refresh()))
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Split what lies between two offsets.
@@ -131,15 +131,15 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if start == end:
             return []
         streams = self._options.read.streams
-        begins, ends = read_offset(start, streams), read_offset(end, streams)
+        begins, ends = decode_offsets(start, streams), decode_offsets(end, streams)
         # For a batch that is repeated after a restart, nothing was refreshed, or not up to the end of the batch.
-        extents = (self._states.extents if self._planned else None) or self._refresh(ends)
+        extents = (self._states.extents if self._has_planned else None) or self._refresh(ends)
         ranges, there = [], {}
         for stream in streams:
-            batch = _batch(begins[stream], ends[stream])
-            there[stream] = self._still_there(batch, ends[stream], extents[stream])
+            batch = _batch_start(begins[stream], ends[stream])
+            there[stream] = self._available_range(batch, ends[stream], extents[stream])
             ranges.append(StreamRange(stream, batch.next, ends[stream].next))
-        parts = [part.within(*there[part.stream]) for part in plan_partitions(ranges, extents, self._options.read)]
+        parts = [part.clip(*there[part.stream]) for part in plan_partitions(ranges, extents, self._options.read)]
         return [
             replace(part, commit_consumer=self._releaser.retaining_consumer(part.stream, part.start)) for part in parts
         ]
@@ -151,8 +151,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def commit(self, end: dict[str, object]) -> None:
         """Let the streams release what lies before an offset that Spark has committed."""
-        self._poll.made()  # Spark tells all sources of a query, when it makes the next micro-batch
-        self._releaser.release(read_offset(end, self._options.read.streams))
+        self._poll.mark_batch()  # Spark tells all sources of a query, when it makes the next micro-batch
+        self._releaser.release(decode_offsets(end, self._options.read.streams))
 
     def stop(self) -> None:
         """Close the connection."""
@@ -162,12 +162,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _refresh(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, StreamExtent]:
         if self._states.extents is None:
-            _leave_on_sigterm()
+            _exit_on_sigterm()
             self._states.refresh()
             self._releaser.prepare(self._states.infos)  # before the refresh that counts: interest begins here
         return self._states.refresh(reached)
 
-    def _begin(self) -> dict[str, StreamOffset]:
+    def _initial_offsets(self) -> dict[str, StreamOffset]:
         extents = self._refresh()
         read = self._options.read
         begin = {}
@@ -175,26 +175,26 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             position = read.starts[stream]
             found = self._states.sequence_at(stream, position.value) if position.kind is PositionKind.TIME else None
             begin[stream], losses = start_offset(extents[stream], position, found)
-            self._report(losses)
-        self._releaser.start_at(begin)
+            self._report_losses(losses)
+        self._releaser.set_start(begin)
         return begin
 
-    def _still_there(self, batch: StreamOffset, end: StreamOffset, extent: StreamExtent) -> tuple[int, int]:
+    def _available_range(self, batch: StreamOffset, end: StreamOffset, extent: StreamExtent) -> tuple[int, int]:
         """The sequences of a micro-batch that its stream still has: the first one, and the one after the last."""
         stop = end.next
-        if not self._planned:  # repeated after a restart: the planned messages may have been replaced
+        if not self._has_planned:  # repeated after a restart: the planned messages may have been replaced
             truncation = self._states.truncation(extent, end)
             if truncation is not None:
-                self._report([truncation.loss(extent, end)])
+                self._report_losses([truncation.loss(extent, end)])
                 stop = truncation.first_lost
                 if stop <= batch.next:
                     return stop, stop
         at = self._resume(batch, extent)
-        return (at.next if _same(at, batch) else stop), stop  # nothing is read of another stream
+        return (at.next if _same_stream(at, batch) else stop), stop  # nothing is read of another stream
 
     def _resume(self, offset: StreamOffset, extent: StreamExtent) -> StreamOffset:
         at, losses = resume(offset, extent, self._truncation(offset, extent))
-        self._report([*losses, *self._releaser.possible_losses(extent.stream, at)])
+        self._report_losses([*losses, *self._releaser.possible_losses(extent.stream, at)])
         return at
 
     def _truncation(self, offset: StreamOffset, extent: StreamExtent) -> Truncation | None:
@@ -209,37 +209,39 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _end_of_batch(
         self, begin: Mapping[str, StreamOffset], extents: Mapping[str, StreamExtent], limit: ReadLimit, now: float
     ) -> Mapping[str, StreamOffset]:
-        places = {stream: self._place(begin[stream], extents[stream]) for stream in self._options.read.streams}
+        places = {stream: self._resume_in_run(begin[stream], extents[stream]) for stream in self._options.read.streams}
         backlogs = [
             Backlog(self._readable(at, extents[stream]), extents[stream].message_bytes) for stream, at in places.items()
         ]
         limits = effective_limits(self._options.limits, limit)
-        moves = any(_moves(at, begin[stream]) for stream, at in places.items())
-        due = self._pacer.due(sum(backlog.size for backlog in backlogs), limits, now)
-        if not (due or moves or self._frozen):
+        moves = any(_is_repositioned(at, begin[stream]) for stream, at in places.items())
+        due = self._pacer.is_due(sum(backlog.size for backlog in backlogs), limits, now)
+        if not (due or moves or self._available_now_ends):
             return begin
         allocated = allocate(backlogs, limits)
         if any(allocated):
-            self._pacer.made(now)
+            self._pacer.mark_batch(now)
         elif not moves:
             return begin
         return {
-            stream: self._end(begin[stream], at, count, stream)
+            stream: self._batch_end(begin[stream], at, count, stream)
             for (stream, at), count in zip(places.items(), allocated, strict=True)
         }
 
-    def _end(self, begin: StreamOffset, at: StreamOffset, count: int, stream: str) -> StreamOffset:
+    def _batch_end(self, begin: StreamOffset, at: StreamOffset, count: int, stream: str) -> StreamOffset:
         """Return the end of a micro-batch that reads `count` sequences from an offset on."""
-        if not count and not _moves(at, begin):  # the offset stays, also where messages before it were deleted
+        if not count and not _is_repositioned(
+            at, begin
+        ):  # the offset stays, also where messages before it were deleted
             return replace(begin, start=begin.next)
         end = at.next + count
         self._verified[stream] = StreamOffset(at.created_ns, end, at.next, self._states.time_before(stream, end))
         return self._verified[stream]
 
-    def _place(self, begin: StreamOffset, extent: StreamExtent) -> StreamOffset:
+    def _resume_in_run(self, begin: StreamOffset, extent: StreamExtent) -> StreamOffset:
         """Where reading continues. A run with AvailableNow does not read a stream that was created after its start."""
         at = self._resume(begin, extent)
-        if self._frozen is not None and not _same(at, self._frozen[extent.stream]):
+        if self._available_now_ends is not None and not _same_stream(at, self._available_now_ends[extent.stream]):
             return begin
         return at
 
@@ -247,37 +249,41 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Number of sequences from an offset to the end of the stream or of this run."""
         if extent.created_ns != at.created_ns:
             return 0
-        end = extent.end if self._frozen is None else min(extent.end, self._frozen[extent.stream].next)
+        end = (
+            extent.end
+            if self._available_now_ends is None
+            else min(extent.end, self._available_now_ends[extent.stream].next)
+        )
         return max(end - at.next, 0)
 
-    def _report(self, losses: list[Loss]) -> None:
+    def _report_losses(self, losses: list[Loss]) -> None:
         """Report each loss once, although Spark asks repeatedly."""
         for loss in losses:
             reported = self._reported.setdefault(loss.stream, [])
             if str(loss) not in reported:
-                reported[:] = [*reported[1 - _LOSSES :], str(loss)]
+                reported[:] = [*reported[1 - _MAX_REPORTED_LOSSES :], str(loss)]
                 report_loss(loss, self._options.read)
 
 
-def _same(one: StreamOffset, other: StreamOffset) -> bool:
+def _same_stream(one: StreamOffset, other: StreamOffset) -> bool:
     return one.created_ns == other.created_ns
 
 
-def _moves(at: StreamOffset, begin: StreamOffset) -> bool:
+def _is_repositioned(at: StreamOffset, begin: StreamOffset) -> bool:
     """Whether reading continues in another stream, or at sequences of this one that were read before."""
-    return not _same(at, begin) or at.next < begin.next
+    return not _same_stream(at, begin) or at.next < begin.next
 
 
-def _batch(begin: StreamOffset, end: StreamOffset) -> StreamOffset:
+def _batch_start(begin: StreamOffset, end: StreamOffset) -> StreamOffset:
     """Return the start of the micro-batch between two offsets."""
     return StreamOffset(end.created_ns, min(begin.next, end.next) if end.start is None else end.start)
 
 
-def _ends(extents: Mapping[str, StreamExtent]) -> dict[str, StreamOffset]:
+def _end_offsets(extents: Mapping[str, StreamExtent]) -> dict[str, StreamOffset]:
     return {stream: StreamOffset(each.created_ns, each.end) for stream, each in extents.items()}
 
 
-def _leave_on_sigterm() -> None:
+def _exit_on_sigterm() -> None:
     """Spark ends the source process by SIGTERM and calls nothing before; this makes it call `stop`."""
     runner = getattr(sys.modules.get("__main__"), "__spec__", None)
     if runner is None or runner.name != _SOURCE_PROCESS or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from jetspark.flow.ranges import is_passing
+from jetspark.engine.ranges import can_continue_read
 from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
 from jetspark.jetstream.errors import Error, MessageNotFoundError, StreamNotFoundError
-from jetspark.spark.connections import asking
+from jetspark.spark.connections import call_with_connection
 from jetspark.spark.options.server import ServerOptions
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class MessageTimes:
         self._server = server
         self._unavailable: set[str] = set()  # streams that do not answer requests for messages
 
-    def of(self, stream: str, sequence: int, patience: float) -> int | None:
+    def time_of(self, stream: str, sequence: int, retry_timeout: float) -> int | None:
         """Return the time in ns since the epoch; None when there is no such message, or it cannot be asked for.
 
         Parameters
@@ -53,9 +53,9 @@ class MessageTimes:
         if sequence < 1 or stream in self._unavailable:
             return None
         try:
-            return self._patiently(stream, sequence, patience)
+            return self._request_with_retry(stream, sequence, retry_timeout)
         except Error as error:
-            if is_passing(error) or isinstance(error, StreamNotFoundError):
+            if can_continue_read(error) or isinstance(error, StreamNotFoundError):
                 raise
             self._unavailable.add(stream)
             _log.warning(
@@ -65,31 +65,37 @@ class MessageTimes:
             )
             return None
 
-    def _patiently(self, stream: str, sequence: int, patience: float) -> int | None:
-        from jetspark.bulk.patience import retrying
+    def _request_with_retry(self, stream: str, sequence: int, retry_timeout: float) -> int | None:
+        from jetspark.bulk.retry import call_with_retry
 
         def ask() -> int | None:
-            return asking(self._server.connect, lambda connection: self._ask(connection, stream, sequence), 0.0)
+            return call_with_connection(
+                self._server.connect, lambda connection: self._request_time(connection, stream, sequence), 0.0
+            )
 
         try:
-            return retrying(ask, is_passing, patience)
+            return call_with_retry(ask, can_continue_read, retry_timeout)
         except Error as error:
-            if not is_passing(error):
+            if not can_continue_read(error):
                 raise
-            return asking(self._server.connect, lambda connection: self._ask_last(connection, stream, sequence), 0.0)
+            return call_with_connection(
+                self._server.connect,
+                lambda connection: self._request_time_or_give_up(connection, stream, sequence),
+                0.0,
+            )
 
-    def _ask_last(self, connection: Connection, stream: str, sequence: int) -> int | None:
+    def _request_time_or_give_up(self, connection: Connection, stream: str, sequence: int) -> int | None:
         """Ask between two answers about the stream. If there is no answer even then, messages cannot be asked for."""
         self._server.request(connection, StreamInfoRequest(stream))
         try:
-            return self._ask(connection, stream, sequence)
+            return self._request_time(connection, stream, sequence)
         except Error as error:
-            if not is_passing(error):
+            if not can_continue_read(error):
                 raise
             self._server.request(connection, StreamInfoRequest(stream))
             raise _UnreachableError(str(error)) from error
 
-    def _ask(self, connection: Connection, stream: str, sequence: int) -> int | None:
+    def _request_time(self, connection: Connection, stream: str, sequence: int) -> int | None:
         try:
             request = MessageGetRequest(stream, seq=sequence, no_headers=True)
             return self._server.request(connection, request).timestamp_ns

@@ -30,12 +30,12 @@ __all__ = [
     "StreamExtent",
     "StreamOffset",
     "Truncation",
+    "decode_offsets",
     "drops_single_messages",
+    "encode_offsets",
     "has_replicas",
-    "read_offset",
     "resume",
     "start_offset",
-    "write_offset",
 ]
 
 VERSION: Final = 1
@@ -71,7 +71,7 @@ class StreamOffset:
         return created_ns == self.created_ns and last + 1 < self.next
 
 
-def write_offset(offsets: Mapping[str, StreamOffset]) -> dict[str, object]:
+def encode_offsets(offsets: Mapping[str, StreamOffset]) -> dict[str, object]:
     """Return the document for Spark, which writes it as JSON with the keys in this order."""
     return {"streams": {name: _entry(offset) for name, offset in sorted(offsets.items())}, "version": VERSION}
 
@@ -85,13 +85,13 @@ def _entry(offset: StreamOffset) -> dict[str, object]:
     return entry
 
 
-def read_offset(document: Mapping[str, object], streams: Sequence[str]) -> dict[str, StreamOffset]:
+def decode_offsets(document: Mapping[str, object], streams: Sequence[str]) -> dict[str, StreamOffset]:
     """Read a document that Spark passes back.
 
     Parameters
     ----------
     document
-        What `write_offset` made, now or in an earlier run.
+        What `encode_offsets` made, now or in an earlier run.
     streams
         Names of the option `stream`.
 
@@ -143,7 +143,7 @@ class StreamExtent:
         Its first sequence, and the sequence after its last one.
     message_bytes
         Bytes of a message, on average.
-    dropped_by
+    limits_text
         The limits by which the stream may have dropped messages, as text; empty without limits.
     drops_single_messages
         See `drops_single_messages`.
@@ -158,7 +158,7 @@ class StreamExtent:
     first: int
     end: int
     message_bytes: int
-    dropped_by: str = ""
+    limits_text: str = ""
     drops_single_messages: bool = False
     replicated: bool = False
     last_ns: int | None = None
@@ -174,7 +174,7 @@ class StreamExtent:
             first=first,
             end=max(state.last_seq + 1, first),
             message_bytes=max(state.bytes // max(state.messages, 1), 1),
-            dropped_by=_limits_in_words(info.config),
+            limits_text=_describe_limits(info.config),
             drops_single_messages=drops_single_messages(info.config, subjects),
             replicated=has_replicas(info),
             last_ns=time_ns(state.last_ts) if state.messages and state.last_ts else None,
@@ -282,14 +282,18 @@ def resume(
         return StreamOffset(offset.created_ns, truncation.first_lost), [truncation.loss(extent, offset)]
     if extent.first <= offset.next:
         return offset, []
-    by = f"dropped by its limits ({extent.dropped_by}), purged or deleted" if extent.dropped_by else "purged or deleted"
+    by = (
+        f"dropped by its limits ({extent.limits_text}), purged or deleted"
+        if extent.limits_text
+        else "purged or deleted"
+    )
     loss = Loss(
         extent.stream, offset.next, extent.first - 1, f"the stream starts at {extent.first} now; they were {by}"
     )
     return StreamOffset(offset.created_ns, extent.first), [] if extent.drops_single_messages else [loss]
 
 
-def _limits_in_words(config: StreamConfig) -> str:
+def _describe_limits(config: StreamConfig) -> str:
     words = [
         f"{name} {value}"
         for name, value in (("max_msgs", config.max_msgs), ("max_bytes", config.max_bytes))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.times import time_ns
-from jetspark.spark.connections import asking
+from jetspark.spark.connections import call_with_connection
 from jetspark.spark.options.stream_read import StreamReadOptions
 from jetspark.spark.streams.message_times import MessageTimes
 from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, Truncation, has_replicas
@@ -21,7 +21,7 @@ from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, Truncatio
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["StreamStates", "lags"]
+__all__ = ["StreamStates", "has_stale_leader"]
 
 T = TypeVar("T")
 
@@ -51,12 +51,15 @@ class StreamStates:
         reached
             Offsets that were reached. A leader that was just elected may not know them yet, and is asked again.
         """
-        from jetspark.bulk.patience import Patience
+        from jetspark.bulk.retry import RetryTimer
 
-        patience = Patience(self._options.read.retry_timeout)
-        self.infos = self._asking(self._ask)
-        while any(lags(self.infos[stream], offset) for stream, offset in (reached or {}).items()) and patience.wait():
-            self.infos = self._asking(self._ask)
+        patience = RetryTimer(self._options.read.retry_timeout)
+        self.infos = self._call_with_connection(self._request_infos)
+        while (
+            any(has_stale_leader(self.infos[stream], offset) for stream, offset in (reached or {}).items())
+            and patience.wait()
+        ):
+            self.infos = self._call_with_connection(self._request_infos)
         self.extents = {
             stream: StreamExtent.of(info, self._options.read.subjects) for stream, info in self.infos.items()
         }
@@ -65,14 +68,14 @@ class StreamStates:
     def sequence_at(self, stream: str, ns: int) -> int:
         """Return the first sequence stored at or after a time, one above the last if there is none."""
         server = self._options.read.server
-        return self._asking(lambda connection: server.first_sequence_at(connection, stream, ns))
+        return self._call_with_connection(lambda connection: server.first_sequence_at(connection, stream, ns))
 
     def time_before(self, stream: str, sequence: int) -> int | None:
         """Return when the message before a sequence was stored; None when there is none, or that cannot be asked."""
         extent = (self.extents or {}).get(stream)
         if extent is not None and extent.end == sequence:
             return extent.last_ns  # it came with the last refresh
-        return self._times.of(stream, sequence - 1, self._patience)
+        return self._times.time_of(stream, sequence - 1, self._retry_timeout)
 
     def truncation(self, extent: StreamExtent, reached: StreamOffset) -> Truncation | None:
         """Return the truncation of a stream; None when it still holds what was read up to an offset.
@@ -83,24 +86,28 @@ class StreamStates:
         if extent.created_ns != reached.created_ns:
             return None  # it is another stream
         if extent.end >= reached.next:
-            time = None if reached.time_ns is None else self._times.of(extent.stream, reached.next - 1, self._patience)
+            time = (
+                None
+                if reached.time_ns is None
+                else self._times.time_of(extent.stream, reached.next - 1, self._retry_timeout)
+            )
             if time is None or time == reached.time_ns:
                 return None
         since = extent.end if reached.time_ns is None else self.sequence_at(extent.stream, reached.time_ns + 1)
         return Truncation(max(min(since, extent.end, reached.next - 1), extent.first), time)
 
     @property
-    def _patience(self) -> float:
+    def _retry_timeout(self) -> float:
         return 0.0 if self.extents is None else self._options.read.retry_timeout
 
-    def _ask(self, connection: Connection) -> dict[str, StreamInfo]:
+    def _request_infos(self, connection: Connection) -> dict[str, StreamInfo]:
         read = self._options.read
         return {stream: read.server.request(connection, StreamInfoRequest(stream)) for stream in read.streams}
 
-    def _asking(self, ask: Callable[[Connection], T]) -> T:
-        return asking(self._options.read.server.connect, ask, self._patience)
+    def _call_with_connection(self, ask: Callable[[Connection], T]) -> T:
+        return call_with_connection(self._options.read.server.connect, ask, self._retry_timeout)
 
 
-def lags(info: StreamInfo, reached: StreamOffset) -> bool:
+def has_stale_leader(info: StreamInfo, reached: StreamOffset) -> bool:
     """Whether a stream with replicas ends before an offset that was reached in it."""
     return has_replicas(info) and reached.is_past_end(time_ns(info.created), info.state.last_seq)

@@ -23,7 +23,7 @@ from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.schema import WriteColumns, write_columns
 from jetspark.spark.task_log import log_counts
-from jetspark.spark.write.commit_message import PublishedRows, summary, total
+from jetspark.spark.write.commit_message import TaskCommitMessage, merge_messages, summary
 from jetspark.spark.write.rows import prepare_rows, publish_rows
 
 if TYPE_CHECKING:
@@ -63,20 +63,20 @@ class JetStreamWriter(DataSourceArrowWriter):
         self._columns = columns
         self._job = secrets.token_urlsafe(9)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> PublishedRows:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
         """Publish the rows of a task and return what was stored."""
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        rows = prepare_rows(iterator, self._columns, self._options, f"{self._job}-{partition}", lasting=False)
+        rows = prepare_rows(iterator, self._columns, self._options, f"{self._job}-{partition}", stable=False)
         with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
             report = publish_rows(connection, rows, self._columns, self._options)
-        done = PublishedRows.of(partition, report)
+        done = TaskCommitMessage.of(partition, report)
         log_counts(_log, "partition %d: %s", partition, summary(done))
         return done
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log what the job has stored."""
-        _log.info("write done: %s", summary(total(messages)))
+        _log.info("write done: %s", summary(merge_messages(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log what stays in the stream after a failed job: nothing can be taken back."""
@@ -85,5 +85,5 @@ class JetStreamWriter(DataSourceArrowWriter):
             "write failed: %d of %d tasks were done, and their rows stay (%s); of the others it is not known",
             len(done),
             len(messages),
-            summary(total(messages)),
+            summary(merge_messages(messages)),
         )

@@ -11,11 +11,11 @@ from pyspark.sql.datasource import WriterCommitMessage
 if TYPE_CHECKING:
     from jetspark.bulk import PublishReport
 
-__all__ = ["PublishedRows", "StreamRows", "summary", "total"]
+__all__ = ["StreamRowCounts", "TaskCommitMessage", "merge_messages", "summary"]
 
 
 @dataclass(slots=True)
-class StreamRows:
+class StreamRowCounts:
     """Rows that one stream stored.
 
     Attributes
@@ -33,7 +33,7 @@ class StreamRows:
     first_sequence: int | None
     last_sequence: int | None
 
-    def add(self, other: StreamRows) -> None:
+    def add(self, other: StreamRowCounts) -> None:
         """Add the rows of another task."""
         self.count += other.count
         self.duplicates += other.duplicates
@@ -44,7 +44,7 @@ class StreamRows:
 
 
 @dataclass
-class PublishedRows(WriterCommitMessage):
+class TaskCommitMessage(WriterCommitMessage):
     """What one task published.
 
     Attributes
@@ -55,11 +55,11 @@ class PublishedRows(WriterCommitMessage):
         Bytes sent.
     streams
         By the stream's name, what it stored.
-    retries
+    resent
         Rows that were sent again, because the connection was lost or the server did not answer in time.
     skipped
         Rows that were not sent, because an earlier run of the task had stored them.
-    run
+    run_id
         Id of the run of the query, a new one at each start; None outside of a query.
     warnings
         By the stream's name, the warnings for the driver, which logs each once in a run.
@@ -67,54 +67,54 @@ class PublishedRows(WriterCommitMessage):
 
     partition: int
     bytes: int
-    streams: dict[str, StreamRows] = field(default_factory=dict)
-    retries: int = 0
+    streams: dict[str, StreamRowCounts] = field(default_factory=dict)
+    resent: int = 0
     skipped: int = 0
-    run: str | None = None
+    run_id: str | None = None
     warnings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, partition: int, report: PublishReport, skipped: int = 0) -> PublishedRows:
+    def of(cls, partition: int, report: PublishReport, skipped: int = 0) -> TaskCommitMessage:
         """Make it from the report of `bulk.publish`."""
         streams = {
-            name: StreamRows(acks.count, acks.duplicates, acks.first_sequence, acks.last_sequence)
+            name: StreamRowCounts(acks.count, acks.duplicates, acks.first_sequence, acks.last_sequence)
             for name, acks in report.streams.items()
         }
         return cls(partition, report.bytes, streams, report.resent, skipped)
 
-    def add(self, other: PublishedRows) -> None:
+    def add(self, other: TaskCommitMessage) -> None:
         """Add what another task published."""
         self.bytes += other.bytes
-        self.retries += other.retries
+        self.resent += other.resent
         self.skipped += other.skipped
-        self.run = self.run or other.run
+        self.run_id = self.run_id or other.run_id
         self.warnings |= other.warnings
         for stream, rows in other.streams.items():
-            self.streams.setdefault(stream, StreamRows(0, 0, None, None)).add(rows)
+            self.streams.setdefault(stream, StreamRowCounts(0, 0, None, None)).add(rows)
 
 
-def total(messages: Iterable[WriterCommitMessage | None]) -> PublishedRows:
+def merge_messages(messages: Iterable[WriterCommitMessage | None]) -> TaskCommitMessage:
     """Return what all tasks published together; those that failed have no message."""
-    whole = PublishedRows(0, 0)
+    whole = TaskCommitMessage(0, 0)
     for message in messages:
-        if isinstance(message, PublishedRows):
+        if isinstance(message, TaskCommitMessage):
             whole.add(message)
     return whole
 
 
-def summary(rows: PublishedRows) -> str:
+def summary(rows: TaskCommitMessage) -> str:
     """Return a summary in one line."""
     parts = [_stream_summary(name, each) for name, each in sorted(rows.streams.items())]
     if rows.skipped:
         parts.append(f"{rows.skipped} rows left out that an earlier run had stored")
-    if rows.retries:
-        parts.append(f"{rows.retries} rows sent again")
+    if rows.resent:
+        parts.append(f"{rows.resent} rows sent again")
     if rows.bytes:
         parts.append(f"{rows.bytes} bytes")
     return "; ".join(parts) or "no rows"
 
 
-def _stream_summary(name: str, rows: StreamRows) -> str:
+def _stream_summary(name: str, rows: StreamRowCounts) -> str:
     text = f"stream {name}: {rows.count} rows"
     if rows.first_sequence is not None:
         text += f", stored at sequences {rows.first_sequence} to {rows.last_sequence}"

@@ -12,29 +12,29 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from jetspark.flow.ranges import is_passing
+from jetspark.engine.ranges import can_continue_read
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.times import format_go_duration
 from jetspark.spark.options.stream_write import StreamWriteOptions
-from jetspark.spark.write.commit_message import PublishedRows
+from jetspark.spark.write.commit_message import TaskCommitMessage
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["short_windows", "warn_once"]
+__all__ = ["warn_once", "window_warnings"]
 
 _log: Final = logging.getLogger(__name__)
 
-_SERVERS_DEFAULT: Final = timedelta(minutes=2)
-_MOST_REMEMBERED: Final = 10_000
+_DEFAULT_WINDOW: Final = timedelta(minutes=2)
+_MAX_REMEMBERED: Final = 10_000
 
 _checked: Final[set[tuple[str, str]]] = set()  # by a process of tasks: run and stream
 _warned: Final[set[tuple[str, str]]] = set()  # by the driver's process
 
 
-def short_windows(
-    connection: Connection, streams: Iterable[str], run: str, options: StreamWriteOptions
+def window_warnings(
+    connection: Connection, streams: Iterable[str], run_id: str, options: StreamWriteOptions
 ) -> dict[str, str]:
     """Compare the duplicate windows of streams with the option `maxReplayDelay`.
 
@@ -59,27 +59,27 @@ def short_windows(
         return found
     server = options.write.server
     for stream in streams:
-        if not _is_new(_checked, run, stream):
+        if not _is_new(_checked, run_id, stream):
             continue
         try:
             info = server.request(connection, StreamInfoRequest(stream))
         except Error as error:
-            if is_passing(error):
-                _checked.discard((run, stream))  # the next micro-batch asks again
+            if can_continue_read(error):
+                _checked.discard((run_id, stream))  # the next micro-batch asks again
             else:
                 found[stream] = f"for how long stream {stream} recognises repeats is not known: {error}"
         else:
-            window = info.config.duplicate_window or _SERVERS_DEFAULT
+            window = info.config.duplicate_window or _DEFAULT_WINDOW
             delay = timedelta(seconds=options.max_replay_delay)
             if window < delay:
                 found[stream] = _too_short(stream, window, delay)
     return found
 
 
-def warn_once(rows: PublishedRows) -> None:
+def warn_once(rows: TaskCommitMessage) -> None:
     """Log on the driver the warnings of a micro-batch's tasks, each once in a run."""
     for stream, text in sorted(rows.warnings.items()):
-        if _is_new(_warned, rows.run or "", stream):
+        if _is_new(_warned, rows.run_id or "", stream):
             _log.warning("%s", text)
 
 
@@ -87,7 +87,7 @@ def _is_new(remembered: set[tuple[str, str]], run: str, stream: str) -> bool:
     """Remember a stream of a run. Return whether it is new."""
     if (run, stream) in remembered:
         return False
-    if len(remembered) >= _MOST_REMEMBERED:  # a process that has seen so many queries
+    if len(remembered) >= _MAX_REMEMBERED:  # a process that has seen so many queries
         remembered.clear()
     remembered.add((run, stream))
     return True

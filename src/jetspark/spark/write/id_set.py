@@ -26,17 +26,17 @@ class IdSet:
     """A set of message ids."""
 
     def __init__(self) -> None:
-        self._found: list[_Digests] = []
+        self._unsorted: list[_Digests] = []
         self._sorted: _Digests = _digests(pa.array([], pa.string()))
 
     def add(self, ids: pa.StringArray) -> None:
         """Add ids; nulls are ignored."""
         if len(ids):
-            self._found.append(_digests(ids.drop_null()))
+            self._unsorted.append(_digests(ids.drop_null()))
 
     def contains(self, ids: pa.StringArray) -> pa.BooleanArray:
         """Return for each id whether it is in the set."""
-        if self._found:
+        if self._unsorted:
             self._sort()
         if not len(self._sorted):
             return pa.array(np.zeros(len(ids), dtype=bool))
@@ -46,8 +46,8 @@ class IdSet:
         return pa.array((nearest == wanted).all(axis=1))
 
     def _sort(self) -> None:
-        whole = np.concatenate([self._sorted, *self._found])
-        self._found.clear()
+        whole = np.concatenate([self._sorted, *self._unsorted])
+        self._unsorted.clear()
         self._sorted = whole[np.argsort(whole[:, 0])]
 
 

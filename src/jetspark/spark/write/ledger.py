@@ -39,7 +39,7 @@ from jetspark.spark.options.server import ServerOptions
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["BatchIsOverError", "TaskLedger", "TaskName", "TaskRecord"]
+__all__ = ["SupersededBatchError", "TaskLedger", "TaskName", "TaskRecord"]
 
 R = TypeVar("R")
 
@@ -70,7 +70,7 @@ class TaskName:
         return f"{self.query}-{self.batch}-{self.partition}"
 
 
-class BatchIsOverError(Error, RuntimeError):
+class SupersededBatchError(Error, RuntimeError):
     """A later micro-batch than that of the task has begun, so the task must store nothing.
 
     Spark has given the task up, or the query's checkpoint was replaced by an older one.
@@ -81,7 +81,7 @@ class _Record(msgspec.Struct):
     version: int
     batch: int
     done: bool = False
-    since_ns: int = 0
+    first_attempt_ns: int = 0
     """When the first attempt began; 0 in the first attempt's own record, whose time says it."""
     batch_digests: list[str] = []
 
@@ -124,10 +124,10 @@ class TaskLedger:
             The stream exists and does not take the subjects, keeps more than one message of each, or may lose one.
         """
         try:
-            config = self._ask(connection, StreamInfoRequest(self.name)).config
+            config = self._request(connection, StreamInfoRequest(self.name)).config
         except StreamNotFoundError:
-            config = self._make(connection)
-        wanted = _wanted(config)
+            config = self._create(connection)
+        wanted = _missing_settings(config)
         if wanted:
             raise ConfigError(
                 f"option ledgerStream: stream {self.name} is there already and does not fit: it must have "
@@ -136,7 +136,7 @@ class TaskLedger:
             )
         return bool(config.allow_msg_ttl)
 
-    def _make(self, connection: Connection) -> StreamConfig:
+    def _create(self, connection: Connection) -> StreamConfig:
         config = StreamConfig(
             name=self.name,
             description="progress of the tasks of streaming queries",
@@ -148,25 +148,25 @@ class TaskLedger:
             num_replicas=_REPLICAS if connection.server_info.cluster else 1,
         )
         try:
-            return self._ask(connection, StreamCreateRequest(config)).config
+            return self._request(connection, StreamCreateRequest(config)).config
         except APIError:
             if config.num_replicas == 1:
                 raise
             config.num_replicas = 1  # the cluster has too few servers
-            return self._ask(connection, StreamCreateRequest(config)).config
+            return self._request(connection, StreamCreateRequest(config)).config
 
-    def _ask(self, connection: Connection, request: Request[R]) -> R:
-        from jetspark.bulk.patience import patiently
+    def _request(self, connection: Connection, request: Request[R]) -> R:
+        from jetspark.bulk.retry import request_with_retry
 
         def asked() -> R:
             return self.server.request(connection, request)
 
-        return patiently(connection, asked, self.retry_timeout)
+        return request_with_retry(connection, asked, self.retry_timeout)
 
     def read(self, connection: Connection, subject: str) -> tuple[_Record | None, int, int]:
         """Return the record of a subject, its sequence and its time (ns since 1970); None, 0, 0 without one."""
         try:
-            stored = self._ask(connection, MessageGetRequest(self.name, last_by_subj=subject))
+            stored = self._request(connection, MessageGetRequest(self.name, last_by_subj=subject))
         except MessageNotFoundError:
             return None, 0, 0
         try:
@@ -176,7 +176,7 @@ class TaskLedger:
         return record, stored.sequence, stored.timestamp_ns
 
 
-def _wanted(config: StreamConfig) -> list[str]:
+def _missing_settings(config: StreamConfig) -> list[str]:
     """Return what the stream's configuration lacks to keep the last record of each subject."""
     subject = f"{_SUBJECTS}.{config.name}.>"
     fits = {
@@ -198,7 +198,7 @@ class TaskRecord:
 
     Attributes
     ----------
-    since_ns
+    first_attempt_ns
         When an earlier run of the task began (nanoseconds since 1970); None when there was none.
     batch_digests
         Digests of the record batches of an earlier run, if it was done.
@@ -209,7 +209,7 @@ class TaskRecord:
         self._task = task
         self._subject = ledger.subject(task)
         self._sequence = 0
-        self.since_ns: int | None = None
+        self.first_attempt_ns: int | None = None
         self.batch_digests: list[str] = []
 
     def begin(self, connection: Connection) -> None:
@@ -217,20 +217,20 @@ class TaskRecord:
 
         Raises
         ------
-        BatchIsOverError
+        SupersededBatchError
             A later micro-batch of the query has begun.
         """
         record = self._read(connection)
         if record is None or not record.done:  # the record of a run that was done stays
-            self._write(connection, _Record(_VERSION, self._task.batch, since_ns=self.since_ns or 0))
+            self._write(connection, _Record(_VERSION, self._task.batch, first_attempt_ns=self.first_attempt_ns or 0))
 
     def finish(self, connection: Connection, batch_digests: list[str]) -> None:
-        """Record that all rows are stored. Raises BatchIsOverError as `begin` does."""
+        """Record that all rows are stored. Raises SupersededBatchError as `begin` does."""
         record = self._read(connection)  # it also says when the first attempt began, by the server's clock
         batch_digests = batch_digests if len(batch_digests) <= _MAX_DIGESTS else []
         if record is not None and record.done and record.batch_digests == batch_digests:
             return
-        self._write(connection, _Record(_VERSION, self._task.batch, True, self.since_ns or 0, batch_digests))
+        self._write(connection, _Record(_VERSION, self._task.batch, True, self.first_attempt_ns or 0, batch_digests))
 
     def _read(self, connection: Connection) -> _Record | None:
         """Return the record of an earlier run of this task; None when there is none."""
@@ -238,13 +238,13 @@ class TaskRecord:
         if record is None or record.batch < self._task.batch:
             return None
         if record.batch > self._task.batch:
-            raise BatchIsOverError(
+            raise SupersededBatchError(
                 f"micro-batch {self._task.batch} of query {self._task.query} is over: stream {self._ledger.name} says "
                 f"that number {record.batch} has begun, so this task stores nothing more. That is as it should be for "
                 "an attempt that Spark has given up. If the query's checkpoint was put back to an older state, purge "
                 f"its records: stream {self._ledger.name}, subject {self._ledger.subjects(self._task.query)}"
             )
-        self.since_ns = record.since_ns or stored_ns
+        self.first_attempt_ns = record.first_attempt_ns or stored_ns
         self.batch_digests = record.batch_digests
         return record
 

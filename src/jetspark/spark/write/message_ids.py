@@ -29,18 +29,18 @@ _HASH_SEED: Final = "PYTHONHASHSEED"
 _DIGEST_BYTES: Final = 8
 
 
-def add_message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, lasting: bool = False) -> pa.RecordBatch:
+def add_message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: bool = False) -> pa.RecordBatch:
     """Return a record batch in which every row has a message id; those that have one keep it. See `message_ids`."""
     if COLUMN not in batch.schema.names:
-        return batch.append_column(COLUMN, message_ids(prefix, first, batch, lasting=lasting))
+        return batch.append_column(COLUMN, message_ids(prefix, first, batch, stable=stable))
     own = batch.column(COLUMN)
     if not own.null_count:
         return batch
-    made = message_ids(prefix, first, batch.drop_columns(COLUMN), lasting=lasting)
+    made = message_ids(prefix, first, batch.drop_columns(COLUMN), stable=stable)
     return batch.set_column(batch.schema.get_field_index(COLUMN), COLUMN, pc.coalesce(own.cast(pa.string()), made))
 
 
-def message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, lasting: bool = False) -> pa.StringArray:
+def message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: bool = False) -> pa.StringArray:
     """Return the ids of a record batch's rows.
 
     Parameters
@@ -58,7 +58,7 @@ def message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, lasting: bool
     rows = pa.array(np.arange(first, first + len(batch))).cast(pa.string())
     # The interpreter's hash is the same in all workers where they have a seed for it in common, as Spark sees to.
     seeded = os.environ.get(_HASH_SEED, "random").isdecimal()
-    hashes = _hashes(batch) if seeded and not lasting else _digests(batch)
+    hashes = _hashes(batch) if seeded and not stable else _digests(batch)
     unsigned = pa.array(hashes.view(np.uint64)).cast(pa.string())
     ids = pc.binary_join_element_wise(prefix, rows, unsigned, "-")
     if HEADERS in batch.schema.names:  # an id among a row's own headers stays the only one

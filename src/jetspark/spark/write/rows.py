@@ -17,7 +17,7 @@ __all__ = ["prepare_rows", "publish_rows"]
 
 
 def prepare_rows(
-    batches: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str, *, lasting: bool
+    batches: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str, *, stable: bool
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches with our columns only, under our names, and with ids for rows that have none.
 
@@ -37,7 +37,7 @@ def prepare_rows(
     for batch in batches:
         arrays = [batch.column(at) for at in columns.positions.values()]
         ours = pa.RecordBatch.from_arrays(arrays, names)
-        yield add_message_ids(prefix, row, ours, lasting=lasting) if options.dedup else ours
+        yield add_message_ids(prefix, row, ours, stable=stable) if options.dedup else ours
         row += len(batch)
 
 

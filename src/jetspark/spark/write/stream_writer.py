@@ -24,8 +24,8 @@ from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.stream_write import StreamWriteOptions
 from jetspark.spark.schema import WriteColumns, write_columns
 from jetspark.spark.task_log import log_counts
-from jetspark.spark.write.commit_message import PublishedRows, summary, total
-from jetspark.spark.write.duplicate_window import short_windows, warn_once
+from jetspark.spark.write.commit_message import TaskCommitMessage, merge_messages, summary
+from jetspark.spark.write.duplicate_window import warn_once, window_warnings
 from jetspark.spark.write.ledger import TaskLedger, TaskName, TaskRecord
 from jetspark.spark.write.rows import prepare_rows, publish_rows
 
@@ -76,28 +76,28 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         self._columns = columns
         self._ledger = ledger
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> PublishedRows:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
         """Publish the rows of a task and return what was stored."""
         task, run = _current_task()
         return self.publish(task, iterator, run)
 
-    def publish(self, task: TaskName, batches: Iterator[pa.RecordBatch], run: str = "") -> PublishedRows:
+    def publish(self, task: TaskName, batches: Iterator[pa.RecordBatch], run_id: str = "") -> TaskCommitMessage:
         """Publish the rows of the task with this name, in this run of its query.
 
         Raises
         ------
-        BatchIsOverError
+        SupersededBatchError
             A later micro-batch of the query has begun.
         """
         first = next(batches, None)
         if first is None:  # a shuffle leaves many tasks without a row
-            return PublishedRows(task.partition, 0)
+            return TaskCommitMessage(task.partition, 0)
         write = self._options.write
-        rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), lasting=True)
+        rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), stable=True)
         with borrow_connection(write.server.connect, write.retry_timeout) as connection:
             if self._ledger is None:
-                done = PublishedRows.of(task.partition, publish_rows(connection, rows, self._columns, write))
-                done.run, done.warnings = run, short_windows(connection, done.streams, run, self._options)
+                done = TaskCommitMessage.of(task.partition, publish_rows(connection, rows, self._columns, write))
+                done.run_id, done.warnings = run_id, window_warnings(connection, done.streams, run_id, self._options)
             else:
                 done = self._publish_recorded(connection, TaskRecord(self._ledger, task), task, rows)
         log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, summary(done))
@@ -105,20 +105,20 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
 
     def _publish_recorded(
         self, connection: Connection, record: TaskRecord, task: TaskName, rows: Iterator[pa.RecordBatch]
-    ) -> PublishedRows:
+    ) -> TaskCommitMessage:
         from jetspark.spark.write.unstored import UnstoredRows
 
         write = self._options.write
         record.begin(connection)
         own_ids = "msg_id" in self._columns or "headers" in self._columns  # a row's headers may hold one
-        unstored = UnstoredRows(write, None if own_ids else str(task), record.since_ns, record.batch_digests)
+        unstored = UnstoredRows(write, None if own_ids else str(task), record.first_attempt_ns, record.batch_digests)
         report = publish_rows(connection, unstored.filter(rows), self._columns, write)
         record.finish(connection, unstored.batch_digests)
-        return PublishedRows.of(task.partition, report, unstored.skipped)
+        return TaskCommitMessage.of(task.partition, report, unstored.skipped)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Log what the micro-batch has stored, and once in a run what may cause duplicates."""
-        stored = total(messages)
+        stored = merge_messages(messages)
         _log.info("batch %d done: %s", batchId, summary(stored))
         warn_once(stored)
 
@@ -131,7 +131,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
             batchId,
             len(done),
             len(messages),
-            summary(total(messages)),
+            summary(merge_messages(messages)),
         )
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from jetspark import bulk
 from jetspark.bulk import Connection
-from jetspark.flow.ranges import is_passing
+from jetspark.engine.ranges import can_continue_read
 from jetspark.jetstream.api import StreamInfoRequest, StreamNamesRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import MSG_ID
@@ -32,7 +32,7 @@ __all__ = ["UnstoredRows", "batch_digest"]
 
 _log: Final = logging.getLogger(__name__)
 
-_SLACK_NS: Final = 60 * 1_000_000_000
+_MAX_CLOCK_SKEW_NS: Final = 60 * 1_000_000_000
 """Largest difference between the clocks of two servers."""
 
 
@@ -48,7 +48,7 @@ class UnstoredRows:
     ----------
     prefix
         First part of the ids of this task; None when rows may have ids of their own.
-    since_ns
+    first_attempt_ns
         When the earlier run began; None when there was none.
     batch_digests
         Digests of the record batches of the earlier run, if it was done.
@@ -62,13 +62,13 @@ class UnstoredRows:
     """
 
     def __init__(
-        self, options: WriteOptions, prefix: str | None, since_ns: int | None, batch_digests: Sequence[str]
+        self, options: WriteOptions, prefix: str | None, first_attempt_ns: int | None, batch_digests: Sequence[str]
     ) -> None:
         self._options = options
         self._prefix = prefix
-        self._since_ns = since_ns
-        self._earlier = batch_digests
-        self._asked: set[str] = set()  # subjects
+        self._first_attempt_ns = first_attempt_ns
+        self._earlier_digests = batch_digests
+        self._checked_subjects: set[str] = set()  # subjects
         self._filters: dict[str, Sequence[str]] = {}  # by stream, the subjects of those that were read
         self._stored = IdSet()
         self.batch_digests: list[str] = []
@@ -78,9 +78,9 @@ class UnstoredRows:
         """Yield the rows that are not stored yet, in their order."""
         for number, batch in enumerate(batches):
             self.batch_digests.append(batch_digest(batch))
-            if self._since_ns is None:
+            if self._first_attempt_ns is None:
                 yield batch
-            elif self._earlier[number : number + 1] == [self.batch_digests[-1]]:
+            elif self._earlier_digests[number : number + 1] == [self.batch_digests[-1]]:
                 self.skipped += len(batch)
             else:
                 left = self._without_stored(batch)
@@ -90,34 +90,34 @@ class UnstoredRows:
 
     def _without_stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         subjects = [self._options.subject] if self._options.subject else pc.unique(batch.column("subject")).to_pylist()
-        self._look_for(subject for subject in subjects if subject)
+        self._load_ids_for(subject for subject in subjects if subject)
         return batch.filter(pc.invert(self._stored.contains(effective_ids(batch))))
 
-    def _look_for(self, subjects: Iterable[str]) -> None:
+    def _load_ids_for(self, subjects: Iterable[str]) -> None:
         """Read the ids of the streams that take these subjects; each stream once."""
-        unknown = [subject for subject in subjects if not self._is_known(subject)]
+        unknown = [subject for subject in subjects if not self._is_covered(subject)]
         if not unknown:
             return
         # The rows are published on the worker's connection at the same time, so this is another one.
         with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
             for subject in unknown:
-                if not self._is_known(subject):
-                    self._asked.add(subject)
-                    self._look_up(connection, subject)
+                if not self._is_covered(subject):
+                    self._checked_subjects.add(subject)
+                    self._load_ids(connection, subject)
 
-    def _is_known(self, subject: str) -> bool:
-        if subject in self._asked:
+    def _is_covered(self, subject: str) -> bool:
+        if subject in self._checked_subjects:
             return True
         return any(subject_matches(each, subject) for filters in self._filters.values() for each in filters)
 
-    def _look_up(self, connection: Connection, subject: str) -> None:
+    def _load_ids(self, connection: Connection, subject: str) -> None:
         try:
             for stream in self._streams_of(connection, subject):
                 if stream not in self._filters:
                     self._filters[stream] = ()
                     self._filters[stream] = self._read_ids(connection, stream)
         except Error as error:
-            if is_passing(error):
+            if can_continue_read(error):
                 raise
             _log.warning("what an earlier run has stored of %s cannot be looked up: %s", subject, error)
 
@@ -133,11 +133,11 @@ class UnstoredRows:
         with bulk.scan(
             connection,
             stream,
-            start_time=max((self._since_ns or 0) - _SLACK_NS, 0),
+            start_time=max((self._first_attempt_ns or 0) - _MAX_CLOCK_SKEW_NS, 0),
             columns=["headers"],
             timeout=server.request_timeout,
             retry_timeout=self._options.retry_timeout,
-            prefix=server.api,
+            prefix=server.api_prefix,
         ) as batches:
             for batch in batches:
                 self._stored.add(self._ids_of(batch))

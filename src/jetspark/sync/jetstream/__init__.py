@@ -5,37 +5,37 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream`: change that, then `m
 
 from __future__ import annotations
 
-from jetspark.flow.ordered import OrderedFields
-from jetspark.flow.publish_window import PublishSettings, PublishStats, RetryPlan
-from jetspark.flow.pull import Batch, ConsumeFields, PriorityFields
+from jetspark.engine.ordered import OrderedFields
+from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats, RetryPolicy
+from jetspark.engine.pull import ConsumeFields, MessageBatch, PriorityFields
+from jetspark.sync._handwritten.async_publisher import PubAckFuture
+from jetspark.sync._handwritten.consume_context import ConsumeContext
+from jetspark.sync._handwritten.pager import ListPager, Pager
 from jetspark.sync.jetstream.batch_publisher import BatchPublisher
-from jetspark.sync.jetstream.consume_context import ConsumeContext
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.context import JetStream
-from jetspark.sync.jetstream.ordered import OrderedConsumer
-from jetspark.sync.jetstream.publisher import PubAckFuture
+from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.sync.jetstream.pull_subscription import PullSubscription
 from jetspark.sync.jetstream.push_subscription import PushSubscription
-from jetspark.sync.jetstream.results import Listing, Results
 from jetspark.sync.jetstream.stream import Stream
 
 __all__ = [
-    "Batch",
+    "AsyncPublishOptions",
     "BatchPublisher",
     "ConsumeContext",
     "ConsumeFields",
     "Consumer",
     "JetStream",
-    "Listing",
+    "ListPager",
+    "MessageBatch",
     "OrderedConsumer",
     "OrderedFields",
+    "Pager",
     "PriorityFields",
     "PubAckFuture",
-    "PublishSettings",
     "PublishStats",
     "PullSubscription",
     "PushSubscription",
-    "Results",
-    "RetryPlan",
+    "RetryPolicy",
     "Stream",
 ]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jetspark.aio.jetstream import api as aio
 from jetspark.jetstream.api import PagedRequest, Request
-from jetspark.jetstream.direct import DirectGetRequest, DirectLastRequest
-from jetspark.jetstream.stored import StoredMessage
-from jetspark.sync.blocking import Blocking
-from jetspark.sync.jetstream.results import Listing
+from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest
+from jetspark.jetstream.stored_message import StoredMessage
+from jetspark.sync._handwritten.pager import ListPager
+from jetspark.sync.loop_proxy import LoopProxy
 
 if TYPE_CHECKING:
     from jetspark.sync.connection import Connection
@@ -22,7 +22,7 @@ __all__ = ["JetStreamAPI"]
 R = TypeVar("R")
 
 
-class JetStreamAPI(Blocking):
+class JetStreamAPI(LoopProxy):
     """The JetStream API of one account or domain, over one connection."""
 
     _inner: aio.JetStreamAPI
@@ -87,6 +87,6 @@ class JetStreamAPI(Blocking):
         """
         return self._call(self._inner.direct_get(request, timeout))
 
-    def listing(self, request: PagedRequest[R], timeout: float | None = None) -> Listing[R]:
+    def paginate(self, request: PagedRequest[R], timeout: float | None = None) -> ListPager[R]:
         """Return an iterable of all pages of a list. `timeout` is for each page."""
-        return Listing(self._connection, self._run(lambda: self._inner.listing(request, timeout)))
+        return ListPager(self._connection, self._run(lambda: self._inner.paginate(request, timeout)))

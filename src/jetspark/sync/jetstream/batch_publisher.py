@@ -11,20 +11,20 @@ from typing import Self, Unpack
 from jetspark.aio.jetstream import batch_publisher as aio
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import PublishFields
-from jetspark.sync.blocking import Blocking
-from jetspark.sync.jetstream.publisher import BatchAdd
+from jetspark.sync._handwritten.async_publisher import BatchAddMixin
+from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
 __all__ = ["BatchPublisher"]
 
 
-class BatchPublisher(BatchAdd, Blocking):
-    """Publishes an atomic batch; created by `JetStream.batch`.
+class BatchPublisher(BatchAddMixin, LoopProxy):
+    """Publishes an atomic batch; created by `JetStream.atomic_batch`.
 
     The end of its `with` block commits the batch; an exception discards it.
 
-        with js.batch() as batch:
+        with js.atomic_batch() as batch:
             batch.add("orders.7.header", header)
             batch.add("orders.7.line", line)
         print(batch.ack.seq)

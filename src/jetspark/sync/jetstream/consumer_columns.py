@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from jetspark.aio.jetstream import consumer_columns as aio
-from jetspark.flow.pull import PriorityFields
-from jetspark.sync.jetstream.columns import FetchedBatches
+from jetspark.engine.pull import PriorityFields
+from jetspark.sync._handwritten.arrow import FetchReader
 from jetspark.sync.jetstream.consuming import Consuming
 
 __all__ = ["ConsumerColumns"]
@@ -31,7 +31,7 @@ class ConsumerColumns(Consuming):
         idle_heartbeat: float | None = None,
         columns: Sequence[str] | None = None,
         **priority: Unpack[PriorityFields],
-    ) -> FetchedBatches:
+    ) -> FetchReader:
         """Pull once, into Arrow record batches, which pandas, polars and DuckDB accept.
 
         It pulls over a connection of its own. `ack` of the returned object acknowledges all returned messages. Needs
@@ -51,7 +51,7 @@ class ConsumerColumns(Consuming):
         ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError
             While reading; see `jetspark.bulk.fetch`.
         """
-        return FetchedBatches(
+        return FetchReader(
             self._connection,
             self._run(
                 lambda: self._inner.fetch_arrow(

@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Unpack
 
 from jetspark.aio.jetstream import consumer_manager as aio
-from jetspark.flow.ordered import OrderedFields
+from jetspark.engine.ordered import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.consumer import Consumer
-from jetspark.sync.jetstream.ordered import OrderedConsumer
-from jetspark.sync.jetstream.results import Listing
+from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
 
 __all__ = ["ConsumerManager"]
 
@@ -190,10 +190,10 @@ class ConsumerManager(JetStreamAPI):
         """
         return self._call(self._inner.reset_consumer(stream, name, seq, timeout=timeout))
 
-    def consumers(self, stream: str, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
+    def consumers(self, stream: str, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of a stream's consumers, in pages of 256; `timeout` is for each page."""
-        return Listing(self._connection, self._run(lambda: self._inner.consumers(stream, timeout=timeout)))
+        return ListPager(self._connection, self._run(lambda: self._inner.consumers(stream, timeout=timeout)))
 
-    def consumer_names(self, stream: str, *, timeout: float | None = None) -> Listing[str]:
+    def consumer_names(self, stream: str, *, timeout: float | None = None) -> ListPager[str]:
         """List the names of a stream's consumers, in pages of 1,024; `timeout` is for each page."""
-        return Listing(self._connection, self._run(lambda: self._inner.consumer_names(stream, timeout=timeout)))
+        return ListPager(self._connection, self._run(lambda: self._inner.consumer_names(stream, timeout=timeout)))

@@ -9,18 +9,18 @@ from collections.abc import Iterable
 from typing import Any, Unpack, cast
 
 from jetspark.aio.jetstream import consuming as aio
-from jetspark.flow.pull import (
-    Batch,
+from jetspark.engine.pull import (
+    MessageBatch,
     PriorityFields,
 )
-from jetspark.sync.blocking import Blocking
-from jetspark.sync.jetstream.consume_context import StartConsume
+from jetspark.sync._handwritten.consume_context import ConsumeMixin
+from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
 
 __all__ = ["Consuming"]
 
 
-class Consuming(StartConsume, Blocking):
+class Consuming(ConsumeMixin, LoopProxy):
     """The consuming calls of a consumer's handle."""
 
     _inner: aio.Consuming
@@ -33,7 +33,7 @@ class Consuming(StartConsume, Blocking):
         expires: float | None = 30.0,
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
-    ) -> Batch[Msg]:
+    ) -> MessageBatch[Msg]:
         """Pull once, and wait until `max_messages` or `max_bytes` came or `expires` has passed.
 
         Parameters
@@ -70,7 +70,7 @@ class Consuming(StartConsume, Blocking):
             The connection is closed.
         """
         return cast(
-            "Batch[Msg]",
+            "MessageBatch[Msg]",
             self._call(
                 self._inner.fetch(
                     max_messages, max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority
@@ -85,18 +85,20 @@ class Consuming(StartConsume, Blocking):
         expires: float | None = 30.0,
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
-    ) -> Batch[Msg]:
+    ) -> MessageBatch[Msg]:
         """As `fetch`, limited by bytes only (FET-02). A next message that does not fit ends it, even if it is empty."""
         return cast(
-            "Batch[Msg]",
+            "MessageBatch[Msg]",
             self._call(self._inner.fetch_bytes(max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)),
         )
 
     def fetch_no_wait(
         self, max_messages: int | None = None, *, max_bytes: int | None = None, **priority: Unpack[PriorityFields]
-    ) -> Batch[Msg]:
+    ) -> MessageBatch[Msg]:
         """As `fetch`, for messages that are available now (FET-08)."""
-        return cast("Batch[Msg]", self._call(self._inner.fetch_no_wait(max_messages, max_bytes=max_bytes, **priority)))
+        return cast(
+            "MessageBatch[Msg]", self._call(self._inner.fetch_no_wait(max_messages, max_bytes=max_bytes, **priority))
+        )
 
     def next(
         self, timeout: float | None = 30.0, *, idle_heartbeat: float | None = None, **priority: Unpack[PriorityFields]

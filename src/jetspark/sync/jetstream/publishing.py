@@ -8,19 +8,19 @@ from __future__ import annotations
 from typing import Unpack
 
 from jetspark.aio.jetstream import publishing as aio
-from jetspark.flow.publish_window import PublishStats
+from jetspark.engine.publish_window import PublishStats
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields
+from jetspark.sync._handwritten.async_publisher import PublishAsyncMixin
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.batch_publisher import BatchPublisher
-from jetspark.sync.jetstream.publisher import PublishAsync
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
 __all__ = ["Publishing"]
 
 
-class Publishing(PublishAsync, JetStreamAPI):
+class Publishing(PublishAsyncMixin, JetStreamAPI):
     """The publishing calls of a context.
 
     Keyword arguments set the JetStream options of a message, the fields of `jetspark.jetstream.PublishOptions`:
@@ -110,7 +110,7 @@ class Publishing(PublishAsync, JetStreamAPI):
         """
         self._call(self._inner.publish_async_completed(timeout))
 
-    def batch(self, batch_id: str | None = None, *, timeout: float | None = None) -> BatchPublisher:
+    def atomic_batch(self, batch_id: str | None = None, *, timeout: float | None = None) -> BatchPublisher:
         """Return a new atomic batch, of up to a thousand messages for one stream with `allow_atomic` (ADR-50).
 
         Parameters
@@ -125,4 +125,4 @@ class Publishing(PublishAsync, JetStreamAPI):
         ConfigError
             The id is too long.
         """
-        return BatchPublisher(self._connection, self._run(lambda: self._inner.batch(batch_id, timeout=timeout)))
+        return BatchPublisher(self._connection, self._run(lambda: self._inner.atomic_batch(batch_id, timeout=timeout)))

@@ -10,14 +10,14 @@ from typing import Self, cast
 
 from jetspark.aio.jetstream import pull_subscription as aio
 from jetspark.jetstream.info import ConsumerInfo
-from jetspark.sync.blocking import Blocking
+from jetspark.sync._handwritten.push import PullDrainMixin
+from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
-from jetspark.sync.push import PullDraining
 
 __all__ = ["PullSubscription"]
 
 
-class PullSubscription(PullDraining, Blocking):
+class PullSubscription(PullDrainMixin, LoopProxy):
     """A pull subscription. Created by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
 
         for message in subscription.fetch(10, timeout=1):

@@ -11,9 +11,9 @@ from typing import Self
 
 from jetspark.aio.jetstream import push_subscription as aio
 from jetspark.jetstream.info import ConsumerInfo
-from jetspark.sync.blocking import Blocking
+from jetspark.sync._handwritten.push import PushReadMixin
+from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
-from jetspark.sync.push import PushReading
 
 __all__ = ["PushCallback", "PushSubscription"]
 
@@ -21,7 +21,7 @@ PushCallback = Callable[[Msg], None]
 """Called with each message, in order and one at a time."""
 
 
-class PushSubscription(PushReading, Blocking):
+class PushSubscription(PushReadMixin, LoopProxy):
     """A push subscription. Created by `JetStream.subscribe` and `subscribe_bind`.
 
         for message in subscription:

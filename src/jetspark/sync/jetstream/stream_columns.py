@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from jetspark.aio.jetstream import stream_columns as aio
-from jetspark.sync.jetstream.columns import ScannedBatches
+from jetspark.sync._handwritten.arrow import ScanReader
 from jetspark.sync.jetstream.stream_consumers import StreamConsumers
 
 __all__ = ["StreamColumns"]
@@ -30,7 +30,7 @@ class StreamColumns(StreamConsumers):
         end_time: datetime | int | None = None,
         columns: Sequence[str] | None = None,
         max_batch_rows: int = 16384,
-    ) -> ScannedBatches:
+    ) -> ScanReader:
         """Read a range of the stream as Arrow record batches, which pandas, polars and DuckDB accept.
 
         It reads over a connection of its own, acknowledges nothing and leaves nothing on the server. Needs the `arrow`
@@ -55,7 +55,7 @@ class StreamColumns(StreamConsumers):
         ConfigError, StreamNotFoundError, ConnectError, DataLossError
             While reading; see `jetspark.bulk.scan`.
         """
-        return ScannedBatches(
+        return ScanReader(
             self._connection,
             self._run(
                 lambda: self._inner.scan(

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Unpack
 
 from jetspark.aio.jetstream import stream_consumers as aio
-from jetspark.flow.ordered import OrderedFields
+from jetspark.engine.ordered import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer import Consumer
-from jetspark.sync.jetstream.ordered import OrderedConsumer
-from jetspark.sync.jetstream.results import Listing
+from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.sync.jetstream.stream_messages import StreamMessages
 
 __all__ = ["StreamConsumers"]
@@ -86,10 +86,10 @@ class StreamConsumers(StreamMessages):
         """Move a consumer to a sequence of the stream; see `JetStream.reset_consumer`."""
         return self._call(self._inner.reset_consumer(name, seq, timeout=timeout))
 
-    def consumers(self, *, timeout: float | None = None) -> Listing[ConsumerInfo]:
+    def consumers(self, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of its consumers, in pages of 256; `timeout` is for each page."""
-        return Listing(self._connection, self._run(lambda: self._inner.consumers(timeout=timeout)))
+        return ListPager(self._connection, self._run(lambda: self._inner.consumers(timeout=timeout)))
 
-    def consumer_names(self, *, timeout: float | None = None) -> Listing[str]:
+    def consumer_names(self, *, timeout: float | None = None) -> ListPager[str]:
         """List the names of its consumers, in pages of 1,024; `timeout` is for each page."""
-        return Listing(self._connection, self._run(lambda: self._inner.consumer_names(timeout=timeout)))
+        return ListPager(self._connection, self._run(lambda: self._inner.consumer_names(timeout=timeout)))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from jetspark.aio.jetstream import stream_manager as aio
 from jetspark.jetstream.config import StreamConfig
 from jetspark.jetstream.info import StreamInfo
+from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer_manager import ConsumerManager
-from jetspark.sync.jetstream.results import Listing
 from jetspark.sync.jetstream.stream import Stream
 
 __all__ = ["StreamManager"]
@@ -96,7 +96,7 @@ class StreamManager(ConsumerManager):
         """
         self._call(self._inner.delete_stream(name, timeout=timeout))
 
-    def streams(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[StreamInfo]:
+    def streams(self, subject: str | None = None, *, timeout: float | None = None) -> ListPager[StreamInfo]:
         """List configuration and state of the streams, in pages of 256.
 
             for info in js.streams():
@@ -110,11 +110,11 @@ class StreamManager(ConsumerManager):
         timeout
             Seconds, for each page; None takes `timeout` of the context.
         """
-        return Listing(self._connection, self._run(lambda: self._inner.streams(subject, timeout=timeout)))
+        return ListPager(self._connection, self._run(lambda: self._inner.streams(subject, timeout=timeout)))
 
-    def stream_names(self, subject: str | None = None, *, timeout: float | None = None) -> Listing[str]:
+    def stream_names(self, subject: str | None = None, *, timeout: float | None = None) -> ListPager[str]:
         """List the names of the streams, in pages of 1,024. Parameters are those of `streams`."""
-        return Listing(self._connection, self._run(lambda: self._inner.stream_names(subject, timeout=timeout)))
+        return ListPager(self._connection, self._run(lambda: self._inner.stream_names(subject, timeout=timeout)))
 
     def stream_name_by_subject(self, subject: str, *, timeout: float | None = None) -> str:
         """Return the name of the only stream that stores a subject (STR-01).

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from jetspark.aio.jetstream import stream_messages as aio
-from jetspark.flow.direct_read import PAGE, PAGE_BYTES
-from jetspark.jetstream.stored import StoredMessage
-from jetspark.sync.blocking import Blocking
-from jetspark.sync.jetstream.results import Results
+from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
+from jetspark.jetstream.stored_message import StoredMessage
+from jetspark.sync._handwritten.pager import Pager
+from jetspark.sync.loop_proxy import LoopProxy
 
 __all__ = ["StreamMessages"]
 
 
-class StreamMessages(Blocking):
+class StreamMessages(LoopProxy):
     """The calls of a stream for its messages."""
 
     _inner: aio.StreamMessages
@@ -88,9 +88,9 @@ class StreamMessages(Blocking):
         seq: int | None = None,
         start_time: datetime | None = None,
         subject: str | None = None,
-        max_bytes: int = PAGE_BYTES,
+        max_bytes: int = DIRECT_BATCH_BYTES,
         timeout: float | None = None,
-    ) -> Results[StoredMessage]:
+    ) -> Pager[StoredMessage]:
         """Read messages in order by direct get, without a consumer (DIR-05). Needs `allow_direct`.
 
             for message in stream.get_batch(1000, subject="orders.eu.>"):
@@ -119,7 +119,7 @@ class StreamMessages(Blocking):
         RequestTimeoutError
             The answer stopped, and stopped again after a repeated request: the result is not complete.
         """
-        return Results(
+        return Pager(
             self._connection,
             self._run(
                 lambda: self._inner.get_batch(
@@ -128,16 +128,16 @@ class StreamMessages(Blocking):
             ),
         )
 
-    def get_last_many(
+    def get_last_msgs_for(
         self,
         subjects: str | Sequence[str] = ">",
         *,
         up_to_seq: int | None = None,
         up_to_time: datetime | None = None,
-        batch: int = PAGE,
-        max_bytes: int = PAGE_BYTES,
+        batch: int = DIRECT_BATCH,
+        max_bytes: int = DIRECT_BATCH_BYTES,
         timeout: float | None = None,
-    ) -> Results[StoredMessage]:
+    ) -> Pager[StoredMessage]:
         """Read the last message of each of many subjects, as they were at one moment (DIR-08). Needs `allow_direct`.
 
         They come in the order of their sequences. All pages are of the moment of the first one, also if messages are
@@ -163,10 +163,10 @@ class StreamMessages(Blocking):
         RequestTimeoutError, DisconnectedError
             The answer stopped before the moment of the read was known.
         """
-        return Results(
+        return Pager(
             self._connection,
             self._run(
-                lambda: self._inner.get_last_many(
+                lambda: self._inner.get_last_msgs_for(
                     subjects,
                     up_to_seq=up_to_seq,
                     up_to_time=up_to_time,

@@ -8,13 +8,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 from jetspark.aio.jetstream import subscribing as aio
-from jetspark.flow.push import ALARM_FACTOR
+from jetspark.engine.push import ALARM_FACTOR
 from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
-from jetspark.sync.callbacks import on_thread
+from jetspark.sync.callback_thread import in_callback_thread
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.pull_subscription import PullSubscription
 from jetspark.sync.jetstream.push_subscription import PushCallback, PushSubscription
-from jetspark.wire.routes import Overflow
+from jetspark.wire.subscriptions import Overflow
 
 __all__ = ["Subscribing"]
 
@@ -110,7 +110,7 @@ class Subscribing(JetStreamAPI):
                 self._inner.subscribe(
                     subject,
                     queue,
-                    cb=None if cb is None else on_thread(self._connection, cb),
+                    cb=None if cb is None else in_callback_thread(self._connection, cb),
                     durable=durable,
                     stream=stream,
                     config=config,
@@ -180,7 +180,7 @@ class Subscribing(JetStreamAPI):
                     consumer,
                     subject=subject,
                     queue=queue,
-                    cb=None if cb is None else on_thread(self._connection, cb),
+                    cb=None if cb is None else in_callback_thread(self._connection, cb),
                     manual_ack=manual_ack,
                     pending_msgs_limit=pending_msgs_limit,
                     pending_bytes_limit=pending_bytes_limit,

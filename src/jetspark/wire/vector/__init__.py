@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from jetspark.wire.vector.control_lines import ControlLineTable
 from jetspark.wire.vector.decoder import FrameTable, decode
-from jetspark.wire.vector.lines import LineTable
-from jetspark.wire.vector.runs import Run
+from jetspark.wire.vector.frame_runs import FrameRun
 
-__all__ = ["FrameTable", "LineTable", "Run", "decode"]
+__all__ = ["ControlLineTable", "FrameRun", "FrameTable", "decode"]

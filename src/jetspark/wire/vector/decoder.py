@@ -24,19 +24,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jetspark.wire.errors import ProtocolError
-from jetspark.wire.frames import CRLF, Control, Frame, Limits, Msg, parse_control, parse_message_line
-from jetspark.wire.vector.lines import NO_LIMITS, LineTable, lines_of_run, read_lines
-from jetspark.wire.vector.runs import Run, cut_off, find_runs
-from jetspark.wire.vector.words import (
+from jetspark.wire.frames import CRLF, Control, Frame, FrameLimits, MsgFrame, parse_control, parse_message_line
+from jetspark.wire.vector.byte_spans import (
     Bytes,
     Index,
-    contents,
+    buffer_bytes,
     find_byte,
     gather_rows,
     gather_spans,
+    parse_trailing_numbers,
     sliding_words,
-    trailing_numbers,
 )
+from jetspark.wire.vector.control_lines import NO_LIMITS, ControlLineTable, read_lines, read_lines_of_run
+from jetspark.wire.vector.frame_runs import FrameRun, find_frame_runs, incomplete_frame_size
 
 __all__ = ["FrameTable", "decode"]
 
@@ -44,8 +44,8 @@ _LF: Final = 10
 _MSG: Final = np.uint64(int.from_bytes(b"MSG ", "little"))
 _HMSG: Final = np.uint64(int.from_bytes(b"HMSG ", "little"))
 _CRLF: Final = np.uint16(int.from_bytes(CRLF, "little"))
-_SHORTEST: Final = 9  # `MSG a 1 0`
-_NEAR: Final = 128  # bytes in which most control lines end
+_MIN_MESSAGE_LINE: Final = 9  # `MSG a 1 0`
+_USUAL_LINE_BYTES: Final = 128  # bytes in which most control lines end
 _MAX_BUFFER: Final = 2**31 - 1  # offsets of Arrow's binary arrays have 32 bits
 
 
@@ -92,7 +92,7 @@ class FrameTable:
     controls: list[tuple[int, Control]] = field(default_factory=list)
     consumed: int = 0
     needed: int = 0
-    run: Run | None = None
+    run: FrameRun | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -107,7 +107,7 @@ class FrameTable:
         return self.body + self.header_size
 
     @cached_property
-    def lines(self) -> LineTable:
+    def lines(self) -> ControlLineTable:
         """Words of the control lines.
 
         Raises
@@ -116,7 +116,7 @@ class FrameTable:
             A control line has words missing, empty or too many.
         """
         if self.run is not None:
-            return lines_of_run(self.buffer, self.run)
+            return read_lines_of_run(self.buffer, self.run)
         return read_lines(self.buffer, self.start, self.line_end)
 
     def select(self, rows: NDArray[np.bool_]) -> FrameTable:
@@ -138,24 +138,24 @@ class FrameTable:
         )
         return FrameTable(self.buffer, start, line_end, header_size, end, [], self.consumed)
 
-    def copied(self) -> FrameTable:
+    def copy(self) -> FrameTable:
         """Return the same messages in a copy of the buffer, without the controls."""
-        raw = pa.py_buffer(bytes(contents(self.buffer)))
+        raw = pa.py_buffer(bytes(buffer_bytes(self.buffer)))
         return FrameTable(raw, self.start, self.line_end, self.header_size, self.end, [], self.consumed)
 
     def payloads(self) -> pa.BinaryArray:
         """Return the payload column, copied from the buffer."""
         if (run := self.run) is not None:
-            data = np.frombuffer(contents(self.buffer), np.uint8)
-            return gather_rows(data, run.start + run.line_end + 2, run.end - run.line_end - 2, run.length, run.count)
+            data = np.frombuffer(buffer_bytes(self.buffer), np.uint8)
+            return gather_rows(data, run.start + run.line_end + 2, run.end - run.line_end - 2, run.stride, run.count)
         return gather_spans(self.buffer, self.payload, self.end)
 
-    def message(self, row: int) -> Msg:
+    def message(self, row: int) -> MsgFrame:
         """Return one message as the scalar parser gives it."""
-        view = contents(self.buffer)
+        view = buffer_bytes(self.buffer)
         line = parse_message_line(bytes(view[int(self.start[row]) : int(self.line_end[row])]), NO_LIMITS)
         body, payload, end = int(self.body[row]), int(self.payload[row]), int(self.end[row])
-        return Msg(line.subject, line.sid, line.reply, bytes(view[body:payload]), bytes(view[payload:end]))
+        return MsgFrame(line.subject, line.sid, line.reply, bytes(view[body:payload]), bytes(view[payload:end]))
 
     def frames(self) -> Iterator[Frame]:
         """Yield all frames in order, as the scalar parser gives them."""
@@ -169,7 +169,7 @@ class FrameTable:
             yield self.message(row)
 
 
-def decode(buffer: pa.Buffer, limits: Limits = Limits()) -> FrameTable:  # noqa: B008 (immutable)
+def decode(buffer: pa.Buffer, limits: FrameLimits = FrameLimits()) -> FrameTable:  # noqa: B008 (immutable)
     """Find the complete frames of a buffer that begins at a frame's start.
 
     Parameters
@@ -188,24 +188,26 @@ def decode(buffer: pa.Buffer, limits: Limits = Limits()) -> FrameTable:  # noqa:
     """
     if buffer.size > _MAX_BUFFER:
         raise ValueError(f"a buffer of {buffer.size} bytes is over 2 GiB; decode it in pieces")
-    data = np.frombuffer(contents(buffer), np.uint8)
-    runs = find_runs(data, contents(buffer), limits)
+    data = np.frombuffer(buffer_bytes(buffer), np.uint8)
+    runs = find_frame_runs(data, buffer_bytes(buffer), limits)
     if not runs:
-        return _search(buffer, data, limits)
+        return _decode_without_runs(buffer, data, limits)
     at = runs[-1].stop
-    needed = cut_off(contents(buffer)[at:], limits)
+    needed = incomplete_frame_size(buffer_bytes(buffer)[at:], limits)
     if needed is not None:
-        return _table_of(runs, buffer, needed)
-    return _joined(_table_of(runs, buffer, 0), _search(buffer.slice(at), data[at:], limits), at)
+        return _table_of_runs(runs, buffer, needed)
+    return _concat_tables(
+        _table_of_runs(runs, buffer, 0), _decode_without_runs(buffer.slice(at), data[at:], limits), at
+    )
 
 
-def _search(buffer: pa.Buffer, data: Bytes, limits: Limits) -> FrameTable:
-    return _Chain(buffer, data, _find_candidates(data, limits), limits).follow()
+def _decode_without_runs(buffer: pa.Buffer, data: Bytes, limits: FrameLimits) -> FrameTable:
+    return _FrameChain(buffer, data, _find_candidates(data, limits), limits).build_table()
 
 
-def _table_of(runs: list[Run], buffer: pa.Buffer, needed: int) -> FrameTable:
+def _table_of_runs(runs: list[FrameRun], buffer: pa.Buffer, needed: int) -> FrameTable:
     """Return the messages of the runs at the start of the buffer."""
-    start = _concatenated([run.starts() for run in runs])
+    start = _concat_columns([run.starts() for run in runs])
     counts = [run.count for run in runs]
     if len(runs) == 1:
         line_end, end = start + runs[0].line_end, start + runs[0].end
@@ -217,14 +219,14 @@ def _table_of(runs: list[Run], buffer: pa.Buffer, needed: int) -> FrameTable:
     return FrameTable(buffer, start, line_end, header_size, end, [], runs[-1].stop, needed, run)
 
 
-def _joined(front: FrameTable, rest: FrameTable, at: int) -> FrameTable:
+def _concat_tables(front: FrameTable, rest: FrameTable, at: int) -> FrameTable:
     """Join two tables; the second one was found in the buffer from `at` on."""
     return FrameTable(
         front.buffer,
-        _concatenated([front.start, rest.start + at]),
-        _concatenated([front.line_end, rest.line_end + at]),
-        _concatenated([front.header_size, rest.header_size]),
-        _concatenated([front.end, rest.end + at]),
+        _concat_columns([front.start, rest.start + at]),
+        _concat_columns([front.line_end, rest.line_end + at]),
+        _concat_columns([front.header_size, rest.header_size]),
+        _concat_columns([front.end, rest.end + at]),
         [(before + len(front), control) for before, control in rest.controls],
         rest.consumed + at,
         rest.needed,
@@ -232,11 +234,11 @@ def _joined(front: FrameTable, rest: FrameTable, at: int) -> FrameTable:
     )
 
 
-def _concatenated(parts: list[Index]) -> Index:
+def _concat_columns(parts: list[Index]) -> Index:
     return parts[0] if len(parts) == 1 or not len(parts[1]) else np.concatenate(parts)
 
 
-def _find_candidates(data: Bytes, limits: Limits) -> _Candidates:
+def _find_candidates(data: Bytes, limits: FrameLimits) -> _Candidates:
     feeds = find_byte(data, _LF)
     words = sliding_words(data)
     starts = np.empty(len(feeds), np.int64)
@@ -244,19 +246,19 @@ def _find_candidates(data: Bytes, limits: Limits) -> _Candidates:
         starts[0] = 0
         starts[1:] = feeds[:-1] + 1
     # A shorter line is not a message. In longer lines, a 64-bit word can be read at the start.
-    long_enough = feeds - starts > _SHORTEST
+    long_enough = feeds - starts > _MIN_MESSAGE_LINE
     starts, ends = starts[long_enough], feeds[long_enough] - 1
     head = words[starts]
     with_header = (head & np.uint64(0xFFFFFFFFFF)) == _HMSG
     chosen = with_header | ((head & np.uint64(0xFFFFFFFF)) == _MSG)
     starts, ends, with_header = starts[chosen], ends[chosen], with_header[chosen]
 
-    size, digits, good = trailing_numbers(words[ends - 8])
+    size, digits, good = parse_trailing_numbers(words[ends - 8])
     header_size = np.zeros(len(starts), np.int64)
     if with_header.any():
         rows = np.flatnonzero(with_header)
         before = np.maximum(ends[rows] - 9 - digits[rows].astype(np.int64), 0)
-        number, _, fine = trailing_numbers(words[before])
+        number, _, fine = parse_trailing_numbers(words[before])
         header_size[rows] = number
         good[rows] &= fine
     size_signed = size.astype(np.int64)
@@ -265,24 +267,24 @@ def _find_candidates(data: Bytes, limits: Limits) -> _Candidates:
     return _Candidates(feeds, starts, ends, header_size, ends + 4 + size_signed, good)
 
 
-class _Chain:
+class _FrameChain:
     """Walk from frame to frame; takes a series of adjacent candidates in one step."""
 
-    def __init__(self, buffer: pa.Buffer, data: Bytes, candidates: _Candidates, limits: Limits) -> None:
+    def __init__(self, buffer: pa.Buffer, data: Bytes, candidates: _Candidates, limits: FrameLimits) -> None:
         self._buffer = buffer
         self._data = data
-        self._view = contents(buffer)
+        self._view = buffer_bytes(buffer)
         self._limits = limits
-        self._all = candidates
+        self._candidates = candidates
         self._firsts: list[int] = []
         self._stops: list[int] = []
         self._count = 0
         self._needed = 0
         self._controls: list[tuple[int, Control]] = []
 
-    def follow(self) -> FrameTable:
+    def build_table(self) -> FrameTable:
         at = self._walk()
-        found, rows = self._all, self._rows()
+        found, rows = self._candidates, self._rows()
         start, line_end = found.start[rows], found.line_end[rows]
         header_size, end = found.header_size[rows], found.end[rows] - 2
         self._check_line_ends(start, line_end, end)
@@ -292,14 +294,14 @@ class _Chain:
         """Return the candidates that are on the chain."""
         if len(self._firsts) < 2:
             return slice(self._firsts[0], self._stops[0]) if self._firsts else slice(0, 0)
-        steps = np.zeros(len(self._all.start) + 1, np.int8)
+        steps = np.zeros(len(self._candidates.start) + 1, np.int8)
         steps[self._firsts] = 1
         steps[self._stops] -= 1  # 0 where one run ends and the next one begins
         return np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)
 
     def _walk(self) -> int:
         """Collect the runs on the chain; return where the last complete frame ends."""
-        found, size, count = self._all, len(self._data), len(self._all.start)
+        found, size, count = self._candidates, len(self._data), len(self._candidates.start)
         # A run is a series of candidates, each of which starts at the end of the one before. Computed for each run:
         # its last row, the first row that may follow, the start of this row, and the run of this row.
         joined = (found.end[:-1] == found.start[1:]) & found.good[:-1] & found.good[1:]
@@ -314,7 +316,7 @@ class _Chain:
         row_start = int(starts[0])
         while at < size:
             while at < row_start:
-                step = self._other_line(at)
+                step = self._read_control_frame(at)
                 if step == at:
                     return at
                 at = step
@@ -323,7 +325,7 @@ class _Chain:
             # The row starts exactly at `at`, because the loop above passed only whole lines.
             last = lasts[run]
             if not found.good[row]:
-                self._read_one(row)
+                self._read_with_scalar_parser(row)
                 nexts[run] = int(np.searchsorted(found.start, found.end[row]))
                 next_runs[run] = int(np.searchsorted(last_rows, nexts[run]))
                 next_starts[run] = int(starts[nexts[run]])
@@ -335,28 +337,28 @@ class _Chain:
                 self._count += stop - row
                 at = int(found.end[stop - 1])
             if stop <= last:
-                self._await(last)
+                self._note_incomplete_frame(last)
                 break
             row, row_start, run = nexts[run], next_starts[run], next_runs[run]
         return at
 
-    def _read_one(self, row: int) -> None:
+    def _read_with_scalar_parser(self, row: int) -> None:
         """Read a candidate on the chain with the scalar parser, as the fast path could not read it."""
-        found = self._all
+        found = self._candidates
         start, line_end = int(found.start[row]), int(found.line_end[row])
         line = parse_message_line(self._line(start, line_end + 1), self._limits)
         found.header_size[row] = line.header_size
         found.end[row] = line_end + 4 + line.size
         found.good[row] = True
 
-    def _await(self, row: int) -> None:
+    def _note_incomplete_frame(self, row: int) -> None:
         """Handle an incomplete frame: check its control line now, before the payload has arrived."""
-        found = self._all
+        found = self._candidates
         start = int(found.start[row])
         parse_message_line(bytes(self._view[start : int(found.line_end[row])]), self._limits)
         self._needed = int(found.end[row]) - start
 
-    def _other_line(self, at: int) -> int:
+    def _read_control_frame(self, at: int) -> int:
         """Read the control line at a position; return where it ends, or the position itself if it is incomplete."""
         feed = self._find_feed(at)
         if feed < 0:
@@ -371,11 +373,11 @@ class _Chain:
         return feed + 1
 
     def _find_feed(self, at: int) -> int:
-        near = bytes(self._view[at : at + _NEAR]).find(b"\n")
+        near = bytes(self._view[at : at + _USUAL_LINE_BYTES]).find(b"\n")
         if near >= 0:
             return at + near
-        position = int(np.searchsorted(self._all.feeds, at))
-        return int(self._all.feeds[position]) if position < len(self._all.feeds) else -1
+        position = int(np.searchsorted(self._candidates.feeds, at))
+        return int(self._candidates.feeds[position]) if position < len(self._candidates.feeds) else -1
 
     def _line(self, at: int, feed: int) -> bytes:
         """Return the control line between its start and its line feed."""

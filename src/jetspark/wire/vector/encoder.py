@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jetspark.wire.errors import BadSubjectError
-from jetspark.wire.vector.words import Index, offsets_of
+from jetspark.wire.vector.byte_spans import Index, value_offsets
 
-__all__ = ["encode_publishes", "frame_bytes_bound", "row_offsets"]
+__all__ = ["encode_publishes", "max_frame_sizes", "row_offsets"]
 
 # Verb, blanks, two sizes of up to eight digits and line ends of one frame.
 _OVERHEAD: Final = 40
 
 
-def frame_bytes_bound(subjects: pa.Array, payloads: pa.Array, reply_length: int, headers: pa.Array | None) -> pa.Array:
+def max_frame_sizes(subjects: pa.Array, payloads: pa.Array, reply_length: int, headers: pa.Array | None) -> pa.Array:
     """Return an upper bound of the bytes of each row's frame, int64 (n,), without building the frame."""
     total = pc.add(_length(subjects), _length(payloads))
     if headers is not None:
@@ -52,7 +52,7 @@ def encode_publishes(
     Returns
     -------
     pa.BinaryArray
-        (n,) frames. Together they must stay below 2 GiB (`frame_bytes_bound`).
+        (n,) frames. Together they must stay below 2 GiB (`max_frame_sizes`).
 
     Raises
     ------
@@ -96,4 +96,4 @@ def _join(*pieces: pa.Array | bytes) -> pa.BinaryArray:
 
 def row_offsets(frames: pa.BinaryArray) -> Index:
     """Return where each frame begins in the value buffer, and where the last one ends, int64 (n + 1,)."""
-    return offsets_of(frames)
+    return value_offsets(frames)

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jetspark.wire.errors import BadHeadersError
-from jetspark.wire.headers import KEY_RULE, VALUE_RULE, parse
-from jetspark.wire.vector.words import Bytes, Index, find_byte, gather_spans, padded
+from jetspark.wire.headers import KEY_RULE, VALUE_RULE, parse_header_block
+from jetspark.wire.vector.byte_spans import Bytes, Index, copy_padded, find_byte, gather_spans
 
 __all__ = ["HEADERS_TYPE", "decode_headers", "encode_headers"]
 
@@ -29,7 +29,7 @@ _CR: Final = 13
 _COLON: Final = 58
 _BLANKS: Final = 4  # with more blanks around a value, the scalar parser reads the blocks
 _KEY: Final = "^[!-9;-~]+$"
-_BREAK: Final = "[\r\n]"
+_LINE_END: Final = "[\r\n]"
 
 
 def decode_headers(blocks: pa.BinaryArray, present: NDArray[np.bool_]) -> pa.MapArray:
@@ -42,7 +42,7 @@ def decode_headers(blocks: pa.BinaryArray, present: NDArray[np.bool_]) -> pa.Map
     present
         bool (n,), whether there is a block.
     """
-    offsets, data = padded(blocks)
+    offsets, data = copy_padded(blocks)
     lines = _find_lines(offsets, data)
     if lines is None:
         return _decode_scalar(blocks, present)
@@ -119,7 +119,7 @@ def _decode_scalar(blocks: pa.BinaryArray, present: NDArray[np.bool_]) -> pa.Map
             rows.append(None)
             continue
         row: dict[str, list[str]] = {}
-        for key, value in parse(block).items():
+        for key, value in parse_header_block(block).items():
             row.setdefault(clean(key), []).append(clean(value))
         rows.append(list(row.items()))
     return pa.array(rows, HEADERS_TYPE)
@@ -156,7 +156,7 @@ def encode_headers(
         pieces.append(_map_lines(headers))
     if message_ids is not None:
         ids = message_ids.cast(pa.string())
-        _refuse(pc.match_substring_regex(ids, _BREAK), None, "Nats-Msg-Id", VALUE_RULE)
+        _raise_first_wrong(pc.match_substring_regex(ids, _LINE_END), None, "Nats-Msg-Id", VALUE_RULE)
         pieces.append(pc.fill_null(pc.binary_join_element_wise("Nats-Msg-Id: ", ids, "\r\n", ""), ""))
     if lines is not None:
         pieces.append(lines)
@@ -177,15 +177,15 @@ def _map_lines(headers: pa.Array) -> pa.Array:
     keys = headers.keys.slice(base, int(starts[-1]))
     values = headers.items.slice(base, int(starts[-1]))
     if _is_list(values.type):
-        _refuse(pc.is_null(values), starts, keys, "null instead of a list of values")
+        _raise_first_wrong(pc.is_null(values), starts, keys, "null instead of a list of values")
         parents = pc.list_parent_indices(values)
         lengths = np.asarray(pc.list_value_length(values)).astype(np.int64)
         starts = np.concatenate([[0], np.cumsum(lengths)])[starts]
         keys, values = keys.take(parents), pc.list_flatten(values)
     keys, values = keys.cast(pa.string()), values.cast(pa.string())
-    _refuse(pc.is_null(values), starts, keys, "a null value")
-    _refuse(pc.invert(pc.match_substring_regex(keys, _KEY)), starts, keys, KEY_RULE)
-    _refuse(pc.match_substring_regex(values, _BREAK), starts, keys, VALUE_RULE)
+    _raise_first_wrong(pc.is_null(values), starts, keys, "a null value")
+    _raise_first_wrong(pc.invert(pc.match_substring_regex(keys, _KEY)), starts, keys, KEY_RULE)
+    _raise_first_wrong(pc.match_substring_regex(values, _LINE_END), starts, keys, VALUE_RULE)
     lines = pc.binary_join_element_wise(keys, ": ", values, "\r\n", "")
     per_row = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), lines)
     return pc.binary_join(per_row, "")
@@ -207,7 +207,7 @@ def _check_type(kind: pa.DataType) -> None:
     raise BadHeadersError(f"the headers column must be a map of strings to strings or to lists of strings, not {kind}")
 
 
-def _refuse(wrong: pa.Array, starts: Index | None, keys: pa.Array | str, rule: str) -> None:
+def _raise_first_wrong(wrong: pa.Array, starts: Index | None, keys: pa.Array | str, rule: str) -> None:
     """Raise for the first wrong header. `starts` are the rows' first headers; None means one header per row."""
     hits = np.flatnonzero(np.asarray(pc.fill_null(wrong, False)))
     if len(hits):

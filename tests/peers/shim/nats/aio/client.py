@@ -4,7 +4,7 @@ import inspect
 from types import SimpleNamespace
 
 import jetspark
-from jetspark.aio.jetstream import PublishSettings
+from jetspark.aio.jetstream import AsyncPublishOptions
 from jetspark.events import Disconnected, ErrorOccurred, Reconnected, SlowConsumer
 from nats.aio.msg import wrapped
 from nats.aio.subscription import Subscription
@@ -86,7 +86,7 @@ class _Publishing:
         self._make = lambda wait: connection.jetstream(
             domain=domain,
             timeout=timeout,
-            publishing=PublishSettings(max_pending=max_pending, stall_wait=_FOR_EVER if wait is None else wait),
+            publishing=AsyncPublishOptions(max_pending=max_pending, stall_wait=_FOR_EVER if wait is None else wait),
         )
         self._made = {}
 

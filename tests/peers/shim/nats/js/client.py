@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 from jetspark.errors import APIError, ConfigError
 from jetspark.jetstream import api
-from jetspark.jetstream.direct import DirectGetRequest
+from jetspark.jetstream.direct_get import DirectGetRequest
 from jetspark.jetstream.times import Timestamp
-from jetspark.wire.headers import encode
+from jetspark.wire.headers import encode_header_block
 from nats.aio.msg import wrapped
 from nats.aio.subscription import Subscription
 from nats.js.api import ConsumerConfig, StreamConfig, shown
@@ -196,6 +196,6 @@ def _stored(message):
         seq=message.sequence,
         data=message.payload,
         time=message.timestamp,
-        hdrs=base64.b64encode(encode(headers)).decode(),
+        hdrs=base64.b64encode(encode_header_block(headers)).decode(),
         headers={key: headers[key] for key in headers} or None,
     )

@@ -1,0 +1,40 @@
+"""Functions that settle futures: on a PONG, an answer, the end of a subscription or a timer.
+
+Each ignores a future that is already done, as its waiter may have been cancelled in the same moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from jetspark.wire.errors import DisconnectedError, Error, RequestTimeoutError
+from jetspark.wire.messages import Message
+from jetspark.wire.subscriptions import SubscriptionState
+
+__all__ = ["expire_request", "settle_ended", "settle_ping", "settle_request"]
+
+
+def settle_ping(answered: asyncio.Future[None], error: Error | None) -> None:
+    if not answered.done():
+        if error is None:
+            answered.set_result(None)
+        else:
+            answered.set_exception(error)
+
+
+def settle_request(answered: asyncio.Future[Message], outcome: Message | Error) -> None:
+    if not answered.done():
+        if isinstance(outcome, Error):
+            answered.set_exception(outcome)
+        else:
+            answered.set_result(outcome)
+
+
+def settle_ended(sub: SubscriptionState, answered: asyncio.Future[Message]) -> None:
+    if sub.ended and not answered.done():
+        answered.set_exception(sub.error or DisconnectedError("the connection was closed before the answer came"))
+
+
+def expire_request(answered: asyncio.Future[Message], subject: str, timeout: float) -> None:
+    if not answered.done():
+        answered.set_exception(RequestTimeoutError(f"no answer on {subject!r} within {timeout:g} s"))

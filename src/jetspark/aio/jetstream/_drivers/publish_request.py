@@ -1,0 +1,51 @@
+"""A publish that waits for its answer: a request, repeated while no stream takes the subject (PUB-03)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from jetspark.engine.publish_window import RetryPolicy
+from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
+from jetspark.jetstream.publish import no_stream_error
+
+if TYPE_CHECKING:
+    from jetspark.aio.connection import Connection
+    from jetspark.aio.message import Msg
+    from jetspark.wire.headers import HeadersLike
+    from jetspark.wire.outbound import Payload
+
+__all__ = ["publish_request"]
+
+
+async def publish_request(
+    connection: Connection,
+    subject: str,
+    payload: Payload,
+    headers: HeadersLike | None,
+    timeout: float,  # noqa: ASYNC109 (the deadline is part of the call)
+    retry: RetryPolicy,
+) -> Msg:
+    """Publish and wait for the answer of the stream, all within the timeout.
+
+    Raises
+    ------
+    NoStreamResponseError, PublishTimeoutError, DisconnectedError
+        There is no answer. The message will not be sent again.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + timeout
+    tries = 0
+    while True:
+        try:
+            return await connection.request(subject, payload, timeout=deadline - clock(), headers=headers)
+        except NoRespondersError:
+            delay = retry.delay(tries, deadline - clock())
+            if delay is None:
+                raise no_stream_error(subject, tries) from None
+        except RequestTimeoutError:
+            raise PublishTimeoutError(
+                f"{subject}: no acknowledgement within {timeout:g} s; whether it is stored is not known"
+            ) from None
+        tries += 1
+        await asyncio.sleep(delay)

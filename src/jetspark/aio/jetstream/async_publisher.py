@@ -1,0 +1,265 @@
+"""Publishes whose acknowledgements are awaited later: the window of `engine.publish_window` over a connection.
+
+A publish needs no task and no timer. Its frame is sent with the connection's queue in the next turn of the event loop.
+A token assigns its acknowledgement, and one timer watches the oldest publish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakMethod, finalize
+
+from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishStats, PublishWindow
+from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyStalledError
+from jetspark.jetstream.info import PubAck
+from jetspark.wire.events import ErrorOccurred
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.messages import Message
+from jetspark.wire.outbound import Payload
+
+if TYPE_CHECKING:
+    from jetspark.aio.connection import Connection
+    from jetspark.wire.connection_state import ConnectionState
+    from jetspark.wire.subscriptions import SubscriptionState
+
+__all__ = ["AsyncPublisher", "PubAckFuture"]
+
+_INFINITE: Final = float("inf")
+
+
+class PubAckFuture(PendingPublish, gc=False, eq=False):
+    """The result of `publish_async`: await it for the acknowledgement, any number of times."""
+
+    def __await__(self) -> Generator[Any, None, PubAck]:
+        """Wait for the acknowledgement. Cancelling the wait does not cancel the publish."""
+        if not self.done():
+            yield from asyncio.shield(self._future()).__await__()
+        return self._outcome()
+
+    def result(self) -> PubAck:
+        """Return the acknowledgement.
+
+        Raises
+        ------
+        asyncio.InvalidStateError
+            It has not come yet: await the future, or `publish_async_completed`.
+        APIError, NoStreamResponseError, PublishTimeoutError, DisconnectedError
+            The publish has failed for that reason.
+        """
+        if self._reply is None and self._error is None:
+            raise asyncio.InvalidStateError(f"the publish to {self.subject!r} is not acknowledged yet")
+        return self._outcome()
+
+    def exception(self) -> Error | None:
+        """Return why the publish failed, None if it did not. Raises asyncio.InvalidStateError while it is open."""
+        if not self.done():
+            raise asyncio.InvalidStateError(f"the publish to {self.subject!r} is not acknowledged yet")
+        return self._failure()
+
+    def add_done_callback(self, callback: Callable[[PubAckFuture], object]) -> None:
+        """Call `callback` with the future soon after it is done."""
+        if self.done():
+            asyncio.get_running_loop().call_soon(callback, self)
+        else:
+            self._future().add_done_callback(lambda _: callback(self))
+
+    def _wake(self) -> None:
+        waiter = cast("asyncio.Future[None]", self._waiter)
+        self._waiter = None
+        if not waiter.done():
+            waiter.set_result(None)
+
+    def _future(self) -> asyncio.Future[None]:
+        if self._waiter is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+        return cast("asyncio.Future[None]", self._waiter)
+
+
+class AsyncPublisher:
+    """The `publish_async` of one context. It ends with its last reference: the context's or an open future's."""
+
+    future_type: type[PendingPublish] = PubAckFuture
+
+    def __init__(self, connection: Connection, options: AsyncPublishOptions) -> None:
+        client = connection._client
+        self._connection = connection
+        self._settings = options
+        self._outbound = client.outbound
+        self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time  # the clock of the deadlines; asyncio's is `time.monotonic`
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0  # time of the timer
+        self._below_limit_waiter: asyncio.Future[None] | None = None
+        inbox = client.new_inbox()
+        self._window: PublishWindow[Any] = PublishWindow(inbox, self.future_type, options)
+        self._window.on_other_reply = _weakly(self._on_unusual_reply)
+        self._window.on_below_limit = _weakly(self._on_below_limit)
+        self._sub = client.subscribe(f"{inbox}.*")
+        self._window.set_sid(self._sub.sid)
+        self._sub.handler = self._window.deliver
+        self._sub.on_following_frames = self._window.deliver_ack_run
+        self._sub.wake = _weakly(self._on_subscription_ended)
+        self._sub.waiting = True
+        client.reply_listeners.add(self)
+        client.timed_senders.add(self)
+        connection._publishers.add(self)
+        finalize(self, _unsubscribe, self._loop, client, self._sub).atexit = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is unusable: the server ended its subscription, or the connection is closed."""
+        return self._sub.ended
+
+    @property
+    def pending(self) -> int:
+        """Number of publishes that are not answered yet."""
+        return len(self._window.pending)
+
+    @property
+    def stats(self) -> PublishStats:
+        """Counts until now."""
+        return self._window.stats
+
+    async def wait_writable(self) -> None:
+        """Wait until a message may be sent. If the wait is cancelled, nothing was sent."""
+        if self._window.full:
+            await self.wait_below_limit()
+        if self._connection._write_buffer_full:
+            await self._connection._wait_writable()
+
+    def send(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture | None:
+        """Send a message; return None if the caller must wait for `room` first."""
+        window = self._window
+        if len(window.pending) >= window.limit or self._connection._write_buffer_full:
+            return None
+        token = window.next_token()
+        frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
+        self._connection._send_frame(frame)
+        future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
+        if self._timer is None:
+            self._set_timer(future._deadline)
+        if self._sub.ended:  # the subscription ended while the caller waited
+            self._on_subscription_ended()
+        return future
+
+    async def wait_below_limit(self) -> None:
+        """Wait until a quarter of the window is free, or until `stall_wait` has passed and at least one place is free.
+
+        Raises
+        ------
+        TooManyStalledError
+            No publish was acknowledged meanwhile.
+        """
+        window = self._window
+        try:
+            async with asyncio.timeout(self._settings.stall_wait):
+                await self._wait_pending_at_most(window.limit * 3 // 4)
+        except TimeoutError:
+            if window.full:
+                raise TooManyStalledError(
+                    f"{window.limit} publishes (max_pending) are not acknowledged, and none was within "
+                    f"{self._settings.stall_wait:g} s (stall_wait); wait for some, or set larger AsyncPublishOptions"
+                ) from None
+
+    async def wait_completed(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Wait until every publish is settled. Raises PublishTimeoutError."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._wait_pending_at_most(0)
+        except TimeoutError:
+            raise PublishTimeoutError(
+                f"{self.pending} publishes are not acknowledged after {timeout:g} s; they stay under way"
+            ) from None
+
+    async def _wait_pending_at_most(self, most: int) -> None:
+        window = self._window
+        while len(window.pending) > most:
+            window.notify_at = max(window.notify_at, most)
+            if self._below_limit_waiter is None or self._below_limit_waiter.done():
+                self._below_limit_waiter = self._loop.create_future()
+            await asyncio.shield(self._below_limit_waiter)
+
+    def _on_below_limit(self) -> None:
+        if self._below_limit_waiter is not None and not self._below_limit_waiter.done():
+            self._below_limit_waiter.set_result(None)
+
+    # -- outcomes ------------------------------------------------------------------------------------------------
+
+    def _on_unusual_reply(self, future: PendingPublish, message: Message) -> None:
+        now = self._now()
+        if not self._window.handle_reply(future, message, now):
+            self._call_on_error(future)
+        elif not future.done():
+            self._set_timer(now + self._settings.retry.wait)
+
+    def _set_timer(self, when: float) -> None:
+        if when == _INFINITE or (self._timer is not None and self._due <= when):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = when
+        self._timer = self._loop.call_at(when, _weakly(self._tick))
+
+    def expire_late(self) -> None:
+        """Do not send publishes whose ack deadline has passed, even if the loop was too busy for the timer."""
+        if self._timer is not None and self._due <= self._now():
+            self._timer.cancel()
+            self._tick()
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = self._now()
+        for frame in self._window.due_retries(now):
+            self._connection._send_frame(frame)
+        self._report_failed(self._window.expire(now))
+        if (when := self._window.next_wakeup()) is not None:
+            self._set_timer(when)
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        """Fail publishes: the session was lost (PUB-13), or the user may not publish to the subject."""
+        self._report_failed(self._window.fail(error, subject))
+
+    def _on_subscription_ended(self) -> None:
+        if self._sub.error is not None:
+            self.fail(self._sub.error)
+
+    def _report_failed(self, failed: list[tuple[PendingPublish, bytes]]) -> None:
+        self._outbound.withdraw(frame for _, frame in failed)
+        for future, _ in failed:
+            self._call_on_error(future)
+
+    def _call_on_error(self, future: PendingPublish) -> None:
+        if self._settings.on_error is not None and not self._loop.is_closed():
+            self._connection._track_task(self._loop.create_task(self._run_handler(self._settings.on_error, future)))
+
+    async def _run_handler(self, handler: Callable[[Any], Awaitable[None] | None], future: PendingPublish) -> None:
+        try:
+            result = handler(future)
+            if inspect.isawaitable(result):
+                await result
+        except Exception as error:  # noqa: BLE001 - the user's code
+            self._connection._emit(ErrorOccurred(error))
+
+
+def _weakly(method: Callable[..., object]) -> Callable[..., None]:
+    """Return a function that calls the method while its object lives, and does not keep the object alive."""
+    ref = WeakMethod(method)
+
+    def call(*arguments: object) -> None:
+        bound = ref()
+        if bound is not None:
+            bound(*arguments)
+
+    return call
+
+
+def _unsubscribe(loop: asyncio.AbstractEventLoop, client: ConnectionState, sub: SubscriptionState) -> None:
+    """Unsubscribe after the publisher is gone; may run in any thread."""
+    if not sub.ended:
+        with suppress(RuntimeError):  # the loop is closed, and the subscription is gone
+            loop.call_soon_threadsafe(partial(client.unsubscribe, sub))

@@ -1,0 +1,265 @@
+"""Ordered consumers in the pull form (ADR-17, ADR-37): every message of a stream once and in order.
+
+The logic is in `jetspark.engine.ordered`; here are the calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Unpack
+
+from jetspark.aio.jetstream._drivers.ordered_pull import OrderedPullDriver
+from jetspark.aio.jetstream._drivers.pull import PullDriver
+from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
+from jetspark.aio.message import Msg
+from jetspark.engine.ordered import CREATE_TIMEOUT, OrderedCursor, OrderedEngine, ordered_heartbeat
+from jetspark.engine.pull import ConsumeFields, MessageBatch, PullOptions, consume_options, fetch_options
+from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
+from jetspark.jetstream.errors import ConsumerBusyError, ConsumerResettingError, Error, NoMessageError
+from jetspark.wire.events import ErrorOccurred
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.api import JetStreamAPI
+    from jetspark.jetstream.info import ConsumerInfo
+
+__all__ = ["OrderedConsumer"]
+
+CATCH_UP_HEARTBEAT = 1.0
+"""Most seconds between heartbeats for `until_caught_up`: a heartbeat starts the check whether messages are pending."""
+
+
+class OrderedConsumer:
+    """Reads a stream once and in order. Created by `ordered_consumer` of a stream or a context.
+
+    It has a consumer on the server only while it reads; the next one starts where the last one stopped. Messages need
+    no acknowledgement. Only one call at a time: fetch, next and consume exclude each other (ORD-12).
+    """
+
+    def __init__(
+        self, js: JetStreamAPI, stream: str, cursor: OrderedCursor, max_reset_attempts: int | None = None
+    ) -> None:
+        self._js = js
+        self._stream = stream
+        self._cursor = cursor
+        self._max_reset_attempts = max_reset_attempts
+        self._busy = False
+        self._info: ConsumerInfo | None = None
+        self._deletions: set[asyncio.Task[None]] = set()
+
+    def __repr__(self) -> str:
+        return f"<OrderedConsumer of stream {self._stream!r} behind {self._cursor.last_sequence or 0}>"
+
+    @property
+    def stream_name(self) -> str:
+        """Name of its stream."""
+        return self._stream
+
+    @property
+    def last_sequence(self) -> int | None:
+        """Stream sequence of the last message that arrived in order; None before the first."""
+        return self._cursor.last_sequence
+
+    @property
+    def cached_info(self) -> ConsumerInfo | None:
+        """Info of the present consumer from its creation; None if there is no consumer."""
+        return self._info
+
+    async def info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
+        """Return configuration and state of the present consumer.
+
+        Raises
+        ------
+        ConsumerResettingError
+            There is no consumer now: it is between two consumers, or nothing is read (ORD-09).
+        """
+        if self._info is None:
+            raise ConsumerResettingError(f"the ordered consumer of stream {self._stream!r} has no consumer now")
+        return await self._js.request(ConsumerInfoRequest(self._stream, self._info.name), timeout)
+
+    # -- one pull ------------------------------------------------------------------------------------------------
+
+    async def fetch(
+        self, max_messages: int | None = None, *, max_bytes: int | None = None, expires: float | None = 30.0
+    ) -> MessageBatch[Msg]:
+        """Return the next messages, from a new consumer. A gap ends the fetch early; the next call continues there.
+
+        Parameters
+        ----------
+        max_messages, max_bytes, expires
+            As for `Consumer.fetch`.
+
+        Raises
+        ------
+        ConsumerBusyError
+            Another call is in progress.
+        StreamNotFoundError, APIError, RequestTimeoutError
+            The consumer could not be created.
+        Error
+            As for `Consumer.fetch`.
+        """
+        with self._exclusive():
+            return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, expires=expires))
+
+    async def next(self, timeout: float | None = 30.0) -> Msg:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Return the next message. Errors are those of `fetch`, and NoMessageError if none came in time."""
+        with self._exclusive():
+            batch = await self._fetch(fetch_options(1, expires=timeout))
+        if not batch:
+            raise NoMessageError(f"stream {self._stream!r}: no message within {timeout or 0:g} s")
+        return batch[0]
+
+    async def _fetch(self, options: PullOptions) -> MessageBatch[Msg]:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        deadline = options.deadline(began)
+        before = self._cursor.last_sequence
+        config = self._cursor.next_config()
+        ended = loop.create_future()
+        driver: PullDriver | None = None
+        gap = False
+
+        def check(messages: Sequence[Msg]) -> int:
+            nonlocal gap
+            good = 0 if gap else self._cursor.accept(messages)[0]
+            gap = good < len(messages)
+            return good
+
+        def on_ready() -> None:
+            if driver is not None and (driver.ended or gap) and not ended.done():
+                ended.set_result(None)
+
+        try:
+            timeout = CREATE_TIMEOUT if deadline is None else min(CREATE_TIMEOUT, deadline - began)
+            info = await self._js.request(ConsumerCreateRequest(self._stream, config), timeout)
+            self._cursor.created(info)
+            before = self._cursor.last_sequence  # policy `new` starts here, also for the next call
+            driver = PullDriver(
+                self._js,
+                self._stream,
+                info.name,
+                options,
+                acks=False,
+                check=check,
+                on_ready=on_ready,
+                on_warning=self._warn,
+            )
+            driver.start(began)
+            await ended
+            driver.stop()
+        except BaseException:
+            if driver is not None:
+                driver.stop()  # messages that still come must not move the cursor
+            self._cursor.last_sequence = before  # no message was returned
+            raise
+        finally:
+            self._delete(self._cursor.name)
+        batch = MessageBatch(driver.ready)
+        if not batch and driver.error is not None:
+            raise driver.error
+        batch.error = driver.error
+        return batch
+
+    # -- continuous ----------------------------------------------------------------------------------------------
+
+    def consume(
+        self,
+        callback: Callback | None = None,
+        *,
+        on_error: ErrorHandler | None = None,
+        until_caught_up: bool = False,
+        **options: Unpack[ConsumeFields],
+    ) -> ConsumeContext:
+        """Read continuously, through lost connections, deleted consumers and leader changes.
+
+            async with ordered.consume(until_caught_up=True) as messages:
+                async for message in messages:
+                    ...
+
+        Parameters
+        ----------
+        callback, on_error
+            As for `Consumer.consume`.
+        until_caught_up
+            End when all messages of the stream were returned, instead of waiting for more.
+        options
+            As for `Consumer.consume`, without priority groups. The default heartbeat is 5 s (ORD-11).
+
+        Raises
+        ------
+        ConsumerBusyError
+            Another call is in progress.
+        ConfigError
+            The value of an option is not valid.
+        """
+        if options.get("idle_heartbeat") is None:
+            expires = options.get("expires", 30.0)
+            options["idle_heartbeat"] = (
+                min(CATCH_UP_HEARTBEAT, expires / 2) if until_caught_up else ordered_heartbeat(expires)
+            )
+        wanted = consume_options(**options)
+        flow = OrderedEngine(self._cursor, max_reset_attempts=self._max_reset_attempts, until_caught_up=until_caught_up)
+
+        def make(on_ready: Callable[[], None], on_warning: Callable[[Error], None]) -> OrderedPullDriver:
+            return OrderedPullDriver(
+                self._js,
+                self._stream,
+                wanted,
+                self._cursor,
+                flow,
+                on_ready,
+                on_warning,
+                on_info=self._set_info,
+                on_end=self._release,
+            )
+
+        self._acquire()
+        try:
+            return ConsumeContext(self._js.connection, f"stream {self._stream}")._start(make, callback, on_error)
+        except BaseException:
+            self._release()
+            raise
+
+    # -- inner ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        self._acquire()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def _acquire(self) -> None:
+        self._js.connection._check_loop()
+        if self._busy:
+            raise ConsumerBusyError(
+                f"the ordered consumer of stream {self._stream!r} is in use: one fetch, next or consume at a time"
+            )
+        self._busy = True
+
+    def _release(self) -> None:
+        self._busy = False
+        self._info = None
+
+    def _set_info(self, info: ConsumerInfo | None) -> None:
+        self._info = info
+
+    def _warn(self, error: Error) -> None:
+        self._js.connection._emit(ErrorOccurred(error))
+
+    def _delete(self, name: str) -> None:
+        """Delete the consumer of a fetch without waiting; the server deletes an unused consumer anyway."""
+
+        async def delete() -> None:
+            try:
+                await self._js.request(ConsumerDeleteRequest(self._stream, name))
+            except Error:
+                return
+
+        if not self._js.connection.closed:
+            task = asyncio.get_running_loop().create_task(delete(), name="jetspark ordered consumer")
+            self._deletions.add(task)
+            task.add_done_callback(self._deletions.discard)
+            self._js.connection._track_task(task)

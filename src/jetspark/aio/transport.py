@@ -1,0 +1,256 @@
+"""One session's socket: an asyncio protocol between the transport and the client state machine.
+
+Received bytes go straight into the read loop; what is to be sent goes out in one write for each turn of the event loop.
+Every failure here, also a bug of the library, ends this session only: `lost` is set, and the supervisor opens another
+session. There is no task here that could end unnoticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, cast
+
+from jetspark.wire.connection_state import ConnectionState
+from jetspark.wire.errors import DisconnectedError, Error, ProtocolError, StaleConnectionError
+from jetspark.wire.frames import Control
+from jetspark.wire.options import ServerAddress, TLSOptions
+from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session
+
+__all__ = ["SessionProtocol", "open_transport"]
+
+_READ_SIZE: Final = 120 << 10
+"""Most bytes of one read. The buffer is reused; asyncio would allocate that many bytes for each read."""
+
+
+class SessionProtocol(asyncio.BufferedProtocol):
+    """The protocol of one session.
+
+    Attributes
+    ----------
+    lost
+        Set to the reason as soon as the session cannot be used any more.
+    closed
+        Set when the socket is closed.
+    choked
+        Whether the transport wants no more data for now.
+    """
+
+    def __init__(self, client: ConnectionState, address: ServerAddress, loop: asyncio.AbstractEventLoop) -> None:
+        self.lost: asyncio.Future[Error] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self.write_paused = False
+        self._address = address
+        self._client = client
+        self._inbound = client.begin_handshake()
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._reading_paused = False
+        self._closing = False  # closing: the socket is closed when the server has answered the last PING
+        self._buffer = memoryview(bytearray(_READ_SIZE))
+        self._control_waiter: asyncio.Future[None] | None = None  # set when a control frame has come
+        self._writable_waiter: asyncio.Future[None] | None = None  # set when the transport wants more data
+
+    # -- called by the transport ---------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (there is one buffer)
+        return self._buffer  # asyncio's TLS slices it, so it must be a view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        client = self._client
+        if self.lost.done() and not self._closing:
+            return
+        data = self._buffer[:nbytes].tobytes()
+        client.pings.alive = True
+        try:
+            self._inbound.feed(data)
+        except Error as error:
+            self.fail(error)
+            return
+        except Exception as error:  # noqa: BLE001 - a bug of ours must end the session too, not leave it half alive
+            failure = ProtocolError(f"{self._address}: cannot go on reading: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self.fail(failure)
+            return
+        if client.handshake_frames is not None:
+            _wake_waiter(self._control_waiter)
+            return
+        if client.fatal_error is not None:
+            self.fail(client.fatal_error)
+            return
+        if self._closing:
+            self._finish_close()
+            return
+        if client.outbound.chunks:
+            self.flush()
+        if client.paused_subscriptions:
+            self.pause_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if error is None:
+            reason = DisconnectedError(f"{self._address}: the server closed the connection")
+        else:
+            reason = DisconnectedError(f"{self._address}: {error}")
+            reason.__cause__ = error
+        self._mark_lost(reason)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def pause_writing(self) -> None:
+        self.write_paused = True
+
+    def resume_writing(self) -> None:
+        self.write_paused = False
+        self.flush()
+        if not self.write_paused:
+            _wake_waiter(self._writable_waiter)
+
+    # -- called by the connection --------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Send the queue, unless the transport is choked."""
+        if not self.write_paused:
+            self.force_flush()
+
+    def force_flush(self) -> None:
+        """Send the queue, even if the transport is choked."""
+        outbound = self._client.outbound
+        if outbound.chunks and outbound.online and self._transport is not None:
+            for each in self._client.timed_senders:
+                each.expire_late()
+            try:
+                self._transport.write(outbound.take_all())
+            except Exception as error:  # noqa: BLE001 - as for reading: a session that cannot write is over
+                self.fail(DisconnectedError(f"{self._address}: cannot write: {error}"))
+
+    async def wait_writable(self) -> None:
+        """Wait until the transport takes more, or the session is over."""
+        if self.write_paused and not self.lost.done():
+            if self._writable_waiter is None or self._writable_waiter.done():
+                self._writable_waiter = self._loop.create_future()
+            await asyncio.shield(self._writable_waiter)
+
+    def pause_reading(self) -> None:
+        """Stop reading, so that the server must wait."""
+        if not self._reading_paused and self._transport is not None:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        if self._reading_paused and self._transport is not None and not self._transport.is_closing():
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    def tick(self) -> None:
+        """Handle the end of a ping interval."""
+        if self._client.tick():
+            self.flush()
+        else:
+            self.fail(
+                StaleConnectionError(
+                    f"{self._address}: {self._client.options.max_outstanding_pings} PINGs without an answer"
+                )
+            )
+
+    def fail(self, error: Error) -> None:
+        """End the session: close the socket without waiting for anything."""
+        self._mark_lost(error)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close(self) -> None:
+        """Close the socket once the server has read the sent data, which the PONG to a last PING confirms.
+
+        A closed socket answers further data of the server with a reset, and then data that was sent may be lost. So
+        reading continues until the PONG; the received data is dropped, as the client is closed. The caller must limit
+        the time.
+        """
+        self._mark_lost(DisconnectedError(f"{self._address}: closed"))
+        if self._transport is None:
+            if not self.closed.done():
+                self.closed.set_result(None)
+            return
+        self._closing = True
+        try:
+            self._transport.write(self._client.final_ping())
+            self.resume_reading()
+        except Exception as error:  # noqa: BLE001 - the session is over anyway
+            self.fail(DisconnectedError(f"{self._address}: cannot write: {error}"))
+
+    def _finish_close(self) -> None:
+        """Check for the PONG: something was read after the last PING was sent."""
+        if not self._client.pings:
+            assert self._transport is not None
+            self._closing = False  # a TLS transport reads during its close; a second close would leave the socket open
+            self._transport.close()
+
+    def _mark_lost(self, error: Error) -> None:
+        if not self.lost.done():
+            self.lost.set_result(error)
+        _wake_waiter(self._control_waiter)
+        _wake_waiter(self._writable_waiter)
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    async def handshake(self, address: ServerAddress) -> ServerInfo:
+        """Run `open_session` until the server has accepted the client."""
+        conversation = open_session(self._client.options, address)
+        step = next(conversation)
+        try:
+            while True:
+                if isinstance(step, ReadLine):
+                    step = conversation.send(await self._next_control_frame())
+                elif isinstance(step, StartTLS):
+                    await self._start_tls(address)
+                    step = next(conversation)
+                else:
+                    assert isinstance(step, Write)
+                    assert self._transport is not None
+                    self._transport.write(step.data)
+                    step = next(conversation)
+        except StopIteration as done:
+            return cast("ServerInfo", done.value)
+
+    async def _next_control_frame(self) -> Control:
+        frames = self._client.handshake_frames
+        assert frames is not None
+        while not frames:
+            if self.lost.done():
+                raise self.lost.result()
+            self._control_waiter = self._loop.create_future()
+            await self._control_waiter
+        return frames.popleft()
+
+    async def _start_tls(self, address: ServerAddress) -> None:
+        options = self._client.options.tls or TLSOptions()
+        assert self._transport is not None
+        transport = await self._loop.start_tls(
+            self._transport,
+            self,
+            options.context(),
+            server_hostname=options.server_hostname or address.tls_name or address.host,
+        )
+        if transport is None:  # the server closed the connection during the handshake
+            raise DisconnectedError(f"{address}: the server closed the connection during the TLS handshake")
+        self._transport = transport
+
+
+async def open_transport(client: ConnectionState, address: ServerAddress) -> tuple[SessionProtocol, ServerInfo]:
+    """Open a socket and a session on it within `connect_timeout`. Nothing stays open after a failure."""
+    loop = asyncio.get_running_loop()
+    session = SessionProtocol(client, address, loop)
+    try:
+        async with asyncio.timeout(client.options.connect_timeout):
+            await loop.create_connection(lambda: session, address.host, address.port)
+            return session, await session.handshake(address)
+    except BaseException:
+        session.fail(DisconnectedError(f"{address}: not opened"))
+        raise
+
+
+def _wake_waiter(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,155 @@
+"""Settings, report and errors of both ways to publish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from jetspark.bulk.publish_acks import StreamAcks
+from jetspark.engine.ranges import can_continue_read
+from jetspark.jetstream import header_names as names
+from jetspark.jetstream.errors import (
+    DuplicateInProcessError,
+    Error,
+    JetStreamUnavailableError,
+    NoStreamResponseError,
+    PublishTimeoutError,
+    TooManyRequestsError,
+)
+from jetspark.jetstream.names import check_publish_subject, check_stream_name
+
+__all__ = [
+    "BulkPublishOptions",
+    "PublishRefusedError",
+    "PublishReport",
+    "RecordBatchInput",
+    "is_outcome_unknown",
+    "is_transient_refusal",
+    "record_batches",
+]
+
+# Errors of a stream that has no leader for a moment or is flooded, or whose replicas are just storing a message with
+# the same id.
+_TRANSIENT_REFUSALS: Final = (
+    DuplicateInProcessError,
+    NoStreamResponseError,
+    JetStreamUnavailableError,
+    TooManyRequestsError,
+)
+
+RecordBatchInput: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+
+
+def record_batches(batches: RecordBatchInput) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of any of the accepted types."""
+    if isinstance(batches, pa.RecordBatch):
+        yield batches
+    elif isinstance(batches, pa.Table):
+        yield from batches.to_batches()
+    else:
+        yield from batches
+
+
+def is_outcome_unknown(error: Error) -> bool:
+    """Whether it is unknown after this error if rows in flight are stored, and the error may pass by itself."""
+    return isinstance(error, PublishTimeoutError) or can_continue_read(error)
+
+
+def is_transient_refusal(error: Error) -> bool:
+    """Whether a refusal may be temporary (PUB-03)."""
+    return isinstance(error, _TRANSIENT_REFUSALS)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkPublishOptions:
+    """Settings of a publish; see `jetspark.bulk.publish`."""
+
+    subject: str | None = None
+    max_pending: int | None = None
+    max_bytes_in_flight: int = 8 << 20
+    ack_timeout: float = 5.0
+    expected_stream: str | None = None
+    retry_timeout: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check names. Raises BadSubjectError or BadNameError."""
+        if self.subject is not None:
+            check_publish_subject(self.subject)
+        if self.expected_stream is not None:
+            check_stream_name(self.expected_stream)
+
+    def header_lines(self, rows: int) -> pa.Array | None:
+        """Return header lines of the library for `rows` rows."""
+        if self.expected_stream is None:
+            return None
+        return pa.repeat(pa.scalar(f"{names.EXPECTED_STREAM}: {self.expected_stream}\r\n"), rows)
+
+
+@dataclass(slots=True)
+class PublishReport:
+    """The outcome of a publish.
+
+    Attributes
+    ----------
+    count
+        Rows acknowledged, including duplicates. If rows of several streams were sent again, some may count twice.
+    bytes
+        Bytes written to the socket.
+    resent
+        Rows that were sent again: after the loss of the connection, or because nobody answered for a moment.
+    streams
+        Counts, first and last sequence, by stream name.
+    """
+
+    count: int = 0
+    bytes: int = 0
+    resent: int = 0
+    streams: dict[str, StreamAcks] = field(default_factory=dict)
+
+    @property
+    def duplicates(self) -> int:
+        """Rows that the stream had already, by message id."""
+        return sum(acks.duplicates for acks in self.streams.values())
+
+    @property
+    def stream(self) -> str | None:
+        """Name of the stream; None for none or several streams."""
+        return next(iter(self.streams)) if len(self.streams) == 1 else None
+
+    @property
+    def first_sequence(self) -> int | None:
+        """First sequence if there is one stream; None for none or several streams."""
+        return next(iter(self.streams.values())).first_sequence if len(self.streams) == 1 else None
+
+    @property
+    def last_sequence(self) -> int | None:
+        """Last sequence if there is one stream; None for none or several streams."""
+        return next(iter(self.streams.values())).last_sequence if len(self.streams) == 1 else None
+
+
+class PublishRefusedError(Error, RuntimeError):
+    """The server refused a row. Its own error is the cause.
+
+    Attributes
+    ----------
+    row
+        Number of the row, counted from 0 over all record batches. It may be a row close to it if the server is
+        flooded, if the stream is in a cluster that is connected as a leaf node, or if several streams answer and that
+        is not known yet. For an atomic batch, its first row.
+    subject
+        Subject of the row.
+    error
+        Error of the server.
+    report
+        Outcome of the rows before that row, and of those after it that were in flight.
+    """
+
+    def __init__(self, row: int, subject: str, error: Error, report: PublishReport) -> None:
+        super().__init__(f"row {row}, subject {subject!r}: {error}")
+        self.row = row
+        self.subject = subject
+        self.error = error
+        self.report = report

@@ -1,0 +1,202 @@
+"""Publishes record batches, and sends rows again.
+
+A row that is refused for the moment is sent again a few times: no answer from a stream that elects its leader or is
+about to be created (PUB-03), or a flooded server. If rows share a reply subject and only some were refused, it is not
+known which. Then all of them are sent again, if they have message ids by which the stream detects repeats. From then on
+each row has a reply subject of its own, so that the next refusals are known. A flooded server gets fewer rows at a
+time.
+
+When the connection is lost, the rows in flight may or may not be stored. With a `retry_timeout` a new connection is
+opened and those rows are sent again; the stream detects repeats by their message ids.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+
+from jetspark.bulk.connection import Connection
+from jetspark.bulk.pipeline import PublishPipeline, RowsRefusedError, UnsettledRows
+from jetspark.bulk.publish_acks import StreamAcks
+from jetspark.bulk.publish_report import BulkPublishOptions, PublishRefusedError, PublishReport, is_outcome_unknown
+from jetspark.bulk.retry import RetryTimer
+from jetspark.bulk.rows import Rows, check_schema
+from jetspark.jetstream.errors import DisconnectedError, Error, NoStreamResponseError, PublishTimeoutError
+from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT
+
+__all__ = ["RetryingPublisher"]
+
+_CHUNK_ROWS: Final = 8192
+
+
+class RetryingPublisher:
+    """Publishes record batches one after the other. Call `finish` and `close` at the end; `report` has the result."""
+
+    def __init__(self, connection: Connection, settings: BulkPublishOptions) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._streams: dict[str, StreamAcks] = {}
+        self._rows = 0
+        self._bytes = 0  # of finished flights
+        self._resent = 0
+        self._refusals = 0  # in a row
+        self._had_outage = False
+        self._shared_replies = True
+        self._retry = RetryTimer(settings.retry_timeout)
+        self._schema: pa.Schema | None = None
+        self._pipeline = self._next_pipeline(0)
+
+    def close(self) -> None:
+        """End the subscription."""
+        self._pipeline.close()
+
+    def report(self) -> PublishReport:
+        """Return the counts of the acknowledgements so far."""
+        count = sum(acks.count for acks in self._streams.values())
+        return PublishReport(count, self._bytes + self._pipeline.bytes, self._resent, self._streams)
+
+    def publish(self, batch: pa.RecordBatch) -> None:
+        """Send the rows of a record batch, as the window allows; afterwards the last ones are still in flight."""
+        settings = self._settings
+        if self._schema is None or not self._schema.equals(batch.schema):
+            check_schema(batch.schema, settings.subject)
+            self._schema = batch.schema
+        limit = self._connection.server_info.max_payload
+        rows = Rows.of(batch, settings.subject, self._rows, limit, settings.header_lines(len(batch)))
+        self._rows += len(rows)
+        for chunk in rows.chunks(_CHUNK_ROWS, settings.max_bytes_in_flight, self._pipeline.reply_length):
+            while (at := self._pipeline.sent - chunk.first) < len(chunk):
+                try:
+                    self._pipeline.send(chunk.slice(at, len(chunk) - at))
+                except Error as error:
+                    self._resend_unsettled(error)
+
+    def finish(self) -> None:
+        """Wait for the last acknowledgements."""
+        try:
+            self._pipeline.finish()
+        except Error as error:
+            self._resend_unsettled(error)
+
+    def _resend_unsettled(self, error: Error) -> None:
+        """Send the rows that an early ended flight left open, and start a new flight for the next rows."""
+        ended, recent = self._pipeline, list(self._pipeline.recent_rows)
+        left = ended.unsettled_rows()
+        self._wait_or_raise(error, ended, left.rows, recent)
+        while left.rows:
+            self._uncount(left.acknowledged)
+            rows = left.rows
+            again: PublishPipeline | None = None
+            try:
+                again = self._open_pipeline(0)
+                for part in _select_rows(recent, rows):
+                    again.send(part)
+                again.finish()
+                break
+            except Error as failure:
+                left = UnsettledRows(rows) if again is None else _unsettled_rows(again, rows)
+                self._wait_or_raise(failure, again, left.rows, recent, rows)
+            finally:
+                if again is not None:
+                    self._bytes += again.bytes
+                    self._resent += again.sent
+                    again.close()
+        self._refusals = 0
+        self._bytes += ended.bytes
+        ended.close()
+        self._pipeline = self._next_pipeline(ended.sent)
+        self._retry.reset()
+
+    def _next_pipeline(self, origin: int) -> PublishPipeline:
+        """Return a new flight, when no rows are open."""
+        while True:
+            try:
+                return self._open_pipeline(origin)
+            except Error as error:
+                self._wait_or_raise(error, None, [], [])
+
+    def _open_pipeline(self, origin: int) -> PublishPipeline:
+        if self._connection.closed and self._settings.retry_timeout > 0:
+            self._connection.reconnect()
+        return PublishPipeline(
+            self._connection, self._settings, self._streams, origin, shared_replies=self._shared_replies
+        )
+
+    def _uncount(self, acknowledged: int) -> None:
+        """Subtract rows that were counted and are sent again; they will be counted then."""
+        if len(self._streams) == 1:  # of several streams, it is not known which one has the rows
+            next(iter(self._streams.values())).count -= acknowledged
+
+    def _wait_or_raise(
+        self,
+        error: Error,
+        pipeline: PublishPipeline | None,
+        left: list[int],
+        recent: list[Rows],
+        numbers: list[int] | None = None,
+    ) -> None:
+        """Wait before the rows in `left` are sent again; raise if that would not help.
+
+        `numbers` are the original row numbers if the flight has counted the rows from 0.
+        """
+        if isinstance(error, RowsRefusedError):
+            assert pipeline is not None
+            self._refusals += 1
+            if not self._is_retryable(error, left, recent):
+                row = error.row if numbers is None else numbers[error.row]
+                raise PublishRefusedError(row, error.subject, error.error, self.report()) from error.error
+            self._shared_replies = self._shared_replies and error.rows_known
+            if error.too_many_requests:
+                self._settings = replace(self._settings, max_pending=pipeline.reduced_limit)
+            time.sleep(RETRY_WAIT)  # nothing reports that the cause has passed
+            return
+        doubtful = self._connection.close if isinstance(error, TimeoutError) else None
+        if not (is_outcome_unknown(error) and self._retry.wait(doubtful)):
+            raise _with_context(error, left) from error
+        self._had_outage = True
+
+    def _is_retryable(self, error: RowsRefusedError, left: list[int], recent: list[Rows]) -> bool:
+        if not error.transient or self._refusals > self._max_retries(error.error):
+            return False
+        return (
+            error.rows_known
+            or self._settings.retry_timeout > 0
+            or all(part.all_have_ids() for part in _select_rows(recent, left))
+        )
+
+    def _max_retries(self, error: Error) -> int:
+        """Return how often a temporarily refused row is sent again."""
+        electing = self._had_outage or self._connection.server_info.cluster
+        if isinstance(error, NoStreamResponseError) and not electing:
+            return RETRY_ATTEMPTS  # enough to create a stream; a cluster may hold an election
+        return int(max(self._settings.ack_timeout, self._settings.retry_timeout) / RETRY_WAIT)
+
+
+def _unsettled_rows(pipeline: PublishPipeline, rows: list[int]) -> UnsettledRows:
+    """Return the rows that the flight left open or did not send; the flight has numbered them from 0."""
+    left = pipeline.unsettled_rows()
+    return UnsettledRows([rows[at] for at in (*left.rows, *range(pipeline.sent, len(rows)))], left.acknowledged)
+
+
+def _select_rows(chunks: list[Rows], rows: list[int]) -> Iterator[Rows]:
+    """Yield the rows with these numbers, renumbered from 0."""
+    first = 0
+    for chunk in chunks:
+        part = [row - chunk.first for row in rows if chunk.first <= row < chunk.first + len(chunk)]
+        if part:
+            yield chunk.take(part, first)
+            first += len(part)
+
+
+def _with_context(error: Error, left: list[int]) -> Error:
+    """Return the error with the facts that are certain about the rows that were sent."""
+    if type(error) not in {DisconnectedError, PublishTimeoutError} or not left:
+        return error
+    return type(error)(
+        f"{error}; all rows before row {left[0]} are answered, and of {len(left)} that were sent it is not known "
+        "whether they are stored"
+    )

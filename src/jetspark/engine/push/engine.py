@@ -1,0 +1,193 @@
+"""Engine of push subscriptions: handles received messages in batches, and statuses.
+
+It checks messages when they arrive, not when the program takes them. So it detects a gap and replaces an ordered
+consumer even if nobody reads, and a slow reader does not look like a gap. The check reads only a short slice of each
+ack subject. Statuses are rare; they are handled one by one, in order with the messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from jetspark.engine.push.gaps import GapDetector
+from jetspark.jetstream import header_names
+from jetspark.jetstream.ack import parse_ack_subject
+from jetspark.jetstream.errors import ConsumerSequenceMismatchError, Error, InvalidAckError
+from jetspark.jetstream.status import FetchEffect, StatusSeverity, classify
+from jetspark.wire.headers import Status
+from jetspark.wire.messages import Message
+
+__all__ = ["Action", "Deliver", "FlowControlRequest", "PushEngine", "RecreateConsumer", "ReportError"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Pass messages to the program."""
+
+    messages: list[Message]
+    """In order."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowControlRequest:
+    """A flow control request. It follows all messages of earlier `Deliver` actions."""
+
+    subject: bytes
+    """Subject of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportError:
+    """Report an error to the error callback."""
+
+    error: Error
+    """The error."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecreateConsumer:
+    """Create the next consumer of an ordered subscription; messages that were not passed on are dropped."""
+
+    reason: Error
+    """The reason."""
+
+
+Action: TypeAlias = Deliver | FlowControlRequest | ReportError | RecreateConsumer
+
+
+class PushEngine:
+    """The engine; see the module.
+
+    Parameters
+    ----------
+    name
+        Name of the consumer in error messages.
+    gaps
+        Checks the consumer sequences; None for queue groups, whose members each get only some of them (GAP-05).
+    control
+        Whether to handle heartbeats and flow control; False for queue groups, where they reach a random member.
+    ordered
+        Whether a gap requests the next consumer; otherwise it is reported as an error.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        gaps: GapDetector | None = None,
+        control: bool = True,
+        ordered: bool = False,
+    ) -> None:
+        self._name = name
+        self._gaps = gaps
+        self._control = control
+        self._ordered = ordered
+        self._needs_reset = False
+        self._last_reply = self._reply_before = b""
+
+    @property
+    def needs_reset(self) -> bool:
+        """Whether the order is lost: all messages are dropped until `renewed`."""
+        return self._needs_reset
+
+    @property
+    def last_sequence(self) -> int:
+        """Stream sequence of the last message that was passed on; 0 if there was none."""
+        return parse_ack_subject(self._last_reply.decode()).stream_sequence if self._last_reply else 0
+
+    def consumer_recreated(self, name: str) -> None:
+        """Handle the next consumer of an ordered subscription."""
+        self._name = name
+        self._gaps = GapDetector(0)
+        self._needs_reset = False
+
+    def invalidate(self) -> None:
+        """Drop further messages of an ordered subscription's consumer, as it cannot be used any more."""
+        self._needs_reset = self._ordered
+
+    def delivered_up_to(self, last: Message | None) -> None:
+        """Handle a lack of room: of the last `Deliver`, only messages up to `last` were passed on (None: none)."""
+        self._last_reply = last.raw_reply if last is not None else self._reply_before
+        self._needs_reset = self._ordered
+
+    def receive(self, messages: list[Message]) -> list[Action]:
+        """Handle messages in the order of their arrival; return the actions."""
+        if self._needs_reset or not messages:
+            return []
+        return self._deliver(messages) if self._gaps is not None else [Deliver(messages)]
+
+    def receive_status(self, message: Message, status: Status) -> list[Action]:
+        """Handle a status that came after all messages so far; return the actions."""
+        if self._needs_reset:
+            return []
+        rule = classify(status.code, status.description)
+        if rule.severity is not StatusSeverity.CONTROL:
+            return [ReportError(rule.make_error(status.code, status.description, where=self._name))]
+        if not self._control:
+            return []
+        if rule.fetch is not FetchEffect.TIMER:
+            return [FlowControlRequest(message.raw_reply)] if message.raw_reply else []
+        return self._heartbeat(message)
+
+    def _deliver(self, messages: list[Message]) -> list[Action]:
+        """Pass on messages that are in order; report the others, or reset an ordered subscription."""
+        assert self._gaps is not None, "without a watch on the numbering everything is in order"
+        actions: list[Action] = []
+        good = self._gaps.scan(messages)
+        while good < len(messages):
+            actions += self._good(messages[:good])
+            odd = messages[good:]
+            problem = self._order_error(odd[0])
+            missing = isinstance(problem, ConsumerSequenceMismatchError)
+            if missing and self._ordered:
+                self._needs_reset = True
+                return [*actions, RecreateConsumer(problem)]
+            actions.append(ReportError(problem))
+            messages = odd if missing else odd[1:]
+            good = self._gaps.scan(messages)
+        return [*actions, *self._good(messages)]
+
+    def _good(self, messages: list[Message]) -> list[Action]:
+        if not messages:
+            return []
+        self._reply_before, self._last_reply = self._last_reply, messages[-1].raw_reply
+        return [Deliver(messages)]
+
+    def _order_error(self, odd: Message) -> Error:
+        """Return the error of a message that is not in order; after a gap, expect the numbers that follow it."""
+        assert self._gaps is not None, "without a watch on the numbering nothing is odd"
+        try:
+            got = parse_ack_subject(odd.reply).consumer_sequence
+        except InvalidAckError as problem:
+            return InvalidAckError(f"{self._name}: {problem}; the message is no delivery of a consumer and was dropped")
+        gap = self._gap(got)
+        self._gaps.last = got - 1
+        return gap
+
+    def _gap(self, got: int) -> ConsumerSequenceMismatchError:
+        assert self._gaps is not None, "without a watch on the numbering there is no gap"
+        expected = (self._gaps.last or 0) + 1
+        sequence = self.last_sequence
+        return ConsumerSequenceMismatchError(
+            f"{self._name}: deliveries are missing: expected number {expected}, got {got}; "
+            f"the last message before had stream sequence {sequence}",
+            expected=expected,
+            got=got,
+            stream_sequence=sequence,
+        )
+
+    def _heartbeat(self, message: Message) -> list[Action]:
+        actions: list[Action] = []
+        last = message.headers.get(header_names.LAST_CONSUMER, "")
+        if self._gaps is not None and last and last.isdecimal() and self._gaps.heartbeat(int(last)):
+            gap = self._gap(int(last))
+            if self._ordered:
+                self._needs_reset = True
+                return [RecreateConsumer(gap)]
+            if int(last) >= gap.expected:
+                actions.append(ReportError(gap))
+            self._gaps.last = int(last)
+        if stalled := message.headers.get(header_names.CONSUMER_STALLED):
+            actions.append(FlowControlRequest(stalled.encode()))
+        return actions

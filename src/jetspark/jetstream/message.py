@@ -1,0 +1,45 @@
+"""A message that a JetStream consumer delivered: a `Message` with metadata and an acknowledgement state.
+
+The state says whether an acknowledgement may still be sent. It costs nothing when messages are created: it is the
+`owner`, the connection that sends acknowledgements. A settled message has no owner, nor have messages of consumers
+without acknowledgements (ACK-04, ACK-08).
+"""
+
+from __future__ import annotations
+
+from jetspark.jetstream.ack import AckMetadata, check_ack_subject, parse_ack_subject
+from jetspark.wire.messages import Message
+
+__all__ = ["JetStreamMessage"]
+
+
+class JetStreamMessage(Message, gc=False, eq=False):
+    """A message with the metadata of its ack subject."""
+
+    _metadata: AckMetadata | None = None
+
+    @property
+    def metadata(self) -> AckMetadata:
+        """Position in stream and consumer, time, number of deliveries. Parsed at the first access.
+
+        Raises
+        ------
+        InvalidAckError
+            No JetStream consumer delivered the message (JSA-03).
+        """
+        if self._metadata is None:
+            self._metadata = parse_ack_subject(self.reply)
+        return self._metadata
+
+    @property
+    def settled(self) -> bool:
+        """Whether no acknowledgement is sent any more: a terminal one was sent, or the consumer needs none."""
+        return self._connection is None
+
+    def _settle(self) -> None:
+        """Mark the message after a terminal acknowledgement: later ones are silently dropped (ACK-04)."""
+        self._connection = None
+
+    def _check_ackable(self) -> None:
+        """Raise InvalidAckError if no JetStream consumer delivered the message."""
+        check_ack_subject(self.raw_reply)

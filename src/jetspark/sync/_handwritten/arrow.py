@@ -1,0 +1,93 @@
+"""Streams and consumers as Arrow columns; as in the asyncio front, but blocking. Needs the `arrow` extra.
+
+Written by hand, because the readers are blocking anyway and run in the caller's thread.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+from jetspark.aio.jetstream import arrow as aio
+from jetspark.sync.loop_proxy import LoopProxy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jetspark import bulk
+
+__all__ = ["FetchReader", "ScanReader"]
+
+A = TypeVar("A", bound="aio.ScanReader | aio.FetchReader")
+
+
+class _ArrowReader(LoopProxy, Generic[A]):
+    """An iterator of record batches. It is an Arrow stream, which pandas, polars and DuckDB accept.
+
+        with stream.scan() as batches:
+            for batch in batches:
+                ...
+
+    It connects when the first batch is requested. As a context manager it closes at the end.
+    """
+
+    _inner: A
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._inner.reader)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._inner.reader.__arrow_c_stream__(requested_schema)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the remaining batches as a record batch reader."""
+        return self._inner.reader.to_reader()
+
+    def read_all(self) -> pa.Table:
+        """Return the remaining batches as a table."""
+        return self._inner.reader.read_all()
+
+    def close(self) -> None:
+        """End the iteration and close its connection. May be repeated."""
+        self._inner.reader.close()
+
+
+class ScanReader(_ArrowReader[aio.ScanReader]):
+    """A range of a stream as record batches. Created by `Stream.scan`."""
+
+    @property
+    def report(self) -> bulk.ScanReport:
+        """Counts of expected messages and of messages read so far; see `jetspark.bulk.ScanReport`."""
+        return self._inner.report
+
+
+class FetchReader(_ArrowReader[aio.FetchReader]):
+    """Messages of a consumer as record batches. Created by `Consumer.fetch_arrow`."""
+
+    @property
+    def received(self) -> int:
+        """Messages returned so far."""
+        return self._inner.received
+
+    def ack(self) -> None:
+        """Acknowledge all returned messages, and wait until the server has confirmed; see `jetspark.bulk.Fetch.ack`.
+
+        Raises
+        ------
+        RequestTimeoutError, DisconnectedError
+            Not confirmed; the messages may be delivered again.
+        ConsumerNotFoundError, NoRespondersError
+            The consumer does not exist any more.
+        """
+        self._inner.reader.ack()

@@ -1,0 +1,223 @@
+"""The short path of the blocking `publish_async`: the caller's thread does everything except sending.
+
+It encodes the message, registers it in the window and stages the frame for the event loop, without waiting. The loop
+reads the acknowledgements into the same window. Steps that belong together run under the connection's lock: a publish
+is in the window if, and only if, its frame is staged, queued or sent. So when the loop fails a publish, it finds the
+frame and does not send it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Coroutine
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
+
+from jetspark.aio.jetstream import async_publisher as aio
+from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish
+from jetspark.jetstream.errors import Error, PublishTimeoutError
+from jetspark.jetstream.info import PubAck
+from jetspark.jetstream.publish import PublishFields, publish_headers
+from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.outbound import Payload
+
+if TYPE_CHECKING:
+    from jetspark.aio.jetstream.batch_publisher import BatchPublisher
+    from jetspark.aio.jetstream.publishing import Publishing
+    from jetspark.sync.connection import Connection
+
+__all__ = ["BatchAddMixin", "PubAckFuture", "PublishAsyncMixin", "ThreadSafePublisher"]
+
+T = TypeVar("T")
+_waiter_lock: Final = threading.Lock()  # so that several waiters use one event
+
+
+class PubAckFuture(PendingPublish, gc=False, eq=False):
+    """The result of `publish_async`: call `result` any number of times, in any thread."""
+
+    def result(self, timeout: float | None = None) -> PubAck:
+        """Wait for the acknowledgement.
+
+        Parameters
+        ----------
+        timeout
+            Seconds; None means no limit (`ack_timeout` limits each publish).
+
+        Raises
+        ------
+        PublishTimeoutError
+            It has not come in time. The publish stays open, unless `ack_timeout` has passed.
+        APIError, NoStreamResponseError, DisconnectedError
+            The publish has failed for that reason.
+        """
+        self._wait(timeout)
+        return self._outcome()
+
+    def exception(self, timeout: float | None = None) -> Error | None:
+        """Wait until the publish is settled; return why it failed, None if it did not."""
+        self._wait(timeout)
+        return self._failure()
+
+    def _wake(self) -> None:
+        cast("threading.Event", self._waiter).set()
+
+    def _wait(self, timeout: float | None) -> None:
+        if self.done():
+            return
+        with _waiter_lock:
+            if self._waiter is None:
+                self._waiter = threading.Event()
+        if not self.done() and not cast("threading.Event", self._waiter).wait(timeout):
+            raise PublishTimeoutError(f"{self.subject}: no acknowledgement within {timeout:g} s; it stays under way")
+
+
+class ThreadSafePublisher(aio.AsyncPublisher):
+    """The window of a context for threads other than the loop's. It is created on the loop."""
+
+    future_type = PubAckFuture
+
+    def __init__(self, sync_connection: Connection, options: AsyncPublishOptions) -> None:
+        self._sync_connection = sync_connection
+        super().__init__(sync_connection._inner, options)
+
+    def publish(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
+        """Send a message once there is room; runs in the caller's thread."""
+        window = self._window
+        if len(window.pending) >= window.limit:
+            self._sync_connection._call(self.wait_below_limit())
+        with self._sync_connection._lock:
+            token = window.next_token()
+            frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
+            self._sync_connection._append_frame(frame)
+            # Not the loop's clock: some loops read it once in each turn, and this is another thread.
+            future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
+        if self._timer is None:
+            self._sync_connection._call_soon(self._start_timer)
+        if self._sub.ended:  # it ended meanwhile, perhaps before the loop could see this publish
+            self._sync_connection._call_soon(self._on_subscription_ended)
+        self._sync_connection._wait_below_limit()
+        return future
+
+    def _start_timer(self) -> None:
+        if (when := self._window.next_wakeup()) is not None:
+            self._set_timer(when)
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        with self._sync_connection._lock:
+            failed = self._window.fail(error, subject)
+        self._report_failed(failed)
+
+    def _report_failed(self, failed: list[tuple[PendingPublish, bytes]]) -> None:
+        self._sync_connection._move_to_loop()
+        super()._report_failed(failed)
+
+
+class PublishAsyncMixin(LoopProxy):
+    """The hand-written part of `Publishing`."""
+
+    _inner: Publishing
+
+    def publish_async(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        **fields: Unpack[PublishFields],
+    ) -> PubAckFuture:
+        """Publish a message; the returned future gets its acknowledgement (PUB-10).
+
+            acks = [js.publish_async("orders.new", order) for order in orders]
+            js.publish_async_completed()
+            sequences = [ack.result().seq for ack in acks]
+
+        It waits while `max_pending` publishes are open, or while the server accepts no data. When the session is lost,
+        all open publishes fail (PUB-13); those not sent by then are never sent. It may be called from several threads
+        at once.
+
+        Parameters
+        ----------
+        headers, fields
+            As for `publish`.
+
+        Raises
+        ------
+        TooManyStalledError
+            `max_pending` publishes were open, and none was acknowledged within `stall_wait` (PUB-11).
+        OutboundBufferLimitError, ConnectionClosedError
+            There is no session and the buffer is full, or the connection is closed.
+        MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
+            The message cannot be sent. Nothing was sent.
+        """
+        publisher = self._inner._publisher
+        if publisher is None or publisher.ended:
+            publisher = self._run(self._make_publisher)
+        assert isinstance(publisher, ThreadSafePublisher)
+        return publisher.publish(subject, payload, publish_headers(headers, fields) if fields else headers)
+
+    def _make_publisher(self) -> aio.AsyncPublisher:
+        inner = self._inner
+        if inner._publisher is None or inner._publisher.ended:
+            inner._publisher = ThreadSafePublisher(self._connection, inner._publish_options)
+        return inner._publisher
+
+
+class BatchAddMixin(LoopProxy):
+    """The hand-written part of `BatchPublisher`: messages without an answer use the short path, too."""
+
+    _inner: BatchPublisher
+
+    def __init__(self, connection: Connection, inner: BatchPublisher) -> None:
+        super().__init__(connection, inner)
+        self._lock = threading.Lock()  # messages are numbered, so they are sent one after the other, and the end last
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        with self._lock:
+            return super()._call(coroutine)
+
+    def add(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        confirm: bool = False,
+        timeout: float | None = None,
+        **fields: Unpack[PublishFields],
+    ) -> None:
+        """Add a message. The first call waits until the stream has opened the batch; later calls do not wait.
+
+        Parameters
+        ----------
+        headers, fields
+            As for `publish`. `expected_last_sequence` is allowed in the first message only, `expected_last_msg_id` in
+            none.
+        confirm
+            Wait until the stream has this message. The stream checks it only at the commit.
+        timeout
+            Seconds, if it waits; None takes the timeout of the batch.
+
+        Raises
+        ------
+        AtomicPublishDisabledError
+            The stream does not set `allow_atomic` (10174).
+        TooManyRequestsError
+            The stream, or the server, has too many open batches (10210).
+        IncompleteBatchError
+            The stream has dropped the batch: a message was lost, or ten seconds passed (10176).
+        ConfigError
+            The batch has a thousand messages, or the stream would certainly refuse the message. Nothing was sent.
+        BatchClosedError
+            The batch is committed or discarded, or it has failed.
+        NoStreamResponseError, PublishTimeoutError, DisconnectedError
+            As for `publish`. The batch has failed and stores nothing.
+        """
+        state = self._inner._state
+        with self._lock:
+            if confirm or state.next_needs_reply:
+                add = self._inner.add(subject, payload, headers=headers, confirm=confirm, timeout=timeout, **fields)
+                self._connection._call(add)
+                return
+            self._connection.publish(subject, payload, headers=state.next_headers(headers, fields))
+            state.sent(subject)

@@ -1,0 +1,81 @@
+"""Ordered consumers in the pull form (ADR-17, ADR-37): every message of a stream once and in order.
+
+Made by `tools/make_sync.py` from `jetspark.aio.jetstream.ordered_consumer`: change that, then `make sync`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from jetspark.aio.jetstream import ordered_consumer as aio
+from jetspark.engine.pull import MessageBatch
+from jetspark.sync._handwritten.consume_context import OrderedConsumeMixin
+from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.sync.message import Msg
+
+if TYPE_CHECKING:
+    from jetspark.jetstream.info import ConsumerInfo
+
+__all__ = ["OrderedConsumer"]
+
+
+class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
+    """Reads a stream once and in order. Created by `ordered_consumer` of a stream or a context.
+
+    It has a consumer on the server only while it reads; the next one starts where the last one stopped. Messages need
+    no acknowledgement. Only one call at a time: fetch, next and consume exclude each other (ORD-12).
+    """
+
+    _inner: aio.OrderedConsumer
+
+    @property
+    def stream_name(self) -> str:
+        """Name of its stream."""
+        return self._inner.stream_name
+
+    @property
+    def last_sequence(self) -> int | None:
+        """Stream sequence of the last message that arrived in order; None before the first."""
+        return self._inner.last_sequence
+
+    @property
+    def cached_info(self) -> ConsumerInfo | None:
+        """Info of the present consumer from its creation; None if there is no consumer."""
+        return self._inner.cached_info
+
+    def info(self, *, timeout: float | None = None) -> ConsumerInfo:
+        """Return configuration and state of the present consumer.
+
+        Raises
+        ------
+        ConsumerResettingError
+            There is no consumer now: it is between two consumers, or nothing is read (ORD-09).
+        """
+        return self._call(self._inner.info(timeout=timeout))
+
+    def fetch(
+        self, max_messages: int | None = None, *, max_bytes: int | None = None, expires: float | None = 30.0
+    ) -> MessageBatch[Msg]:
+        """Return the next messages, from a new consumer. A gap ends the fetch early; the next call continues there.
+
+        Parameters
+        ----------
+        max_messages, max_bytes, expires
+            As for `Consumer.fetch`.
+
+        Raises
+        ------
+        ConsumerBusyError
+            Another call is in progress.
+        StreamNotFoundError, APIError, RequestTimeoutError
+            The consumer could not be created.
+        Error
+            As for `Consumer.fetch`.
+        """
+        return cast(
+            "MessageBatch[Msg]", self._call(self._inner.fetch(max_messages, max_bytes=max_bytes, expires=expires))
+        )
+
+    def next(self, timeout: float | None = 30.0) -> Msg:
+        """Return the next message. Errors are those of `fetch`, and NoMessageError if none came in time."""
+        return cast("Msg", self._call(self._inner.next(timeout)))

@@ -1,0 +1,415 @@
+"""State machine of a connection and its sessions: subscriptions, waiting publishes, and the handling of each frame.
+
+A front (asyncio) owns the sockets. It asks `servers` which server to try, opens a session with `begin_handshake` and
+`on_session_opened`, feeds the received bytes, sends the bytes in `outbound`, and calls `on_session_lost`. This module
+makes all changes of state, in order and without a clock: it restores subscriptions before it sends publishes that
+waited (REC-02), it ends the subscription that a permissions violation names (REC-09), and it reports each change as an
+event.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import secrets
+from collections import deque
+from collections.abc import Callable
+from random import Random, SystemRandom
+from typing import Final, Protocol
+from weakref import WeakSet
+
+from jetspark.wire import frames
+from jetspark.wire.errors import (
+    AuthenticationError,
+    BadSubjectError,
+    ConnectionClosedError,
+    DisconnectedError,
+    Error,
+    PermissionsViolationError,
+    SlowConsumerError,
+)
+from jetspark.wire.events import (
+    Closed,
+    Connected,
+    Disconnected,
+    ErrorOccurred,
+    Event,
+    LameDuck,
+    Reconnected,
+    ServersDiscovered,
+    SlowConsumer,
+)
+from jetspark.wire.frames import PING, PONG, Control, Err, Info, Ping, Pong
+from jetspark.wire.inbound import Inbound
+from jetspark.wire.messages import Message
+from jetspark.wire.options import ConnectOptions
+from jetspark.wire.outbound import Outbound
+from jetspark.wire.pings import PingCallback, PingTracker
+from jetspark.wire.reply_mux import ReplyMux
+from jetspark.wire.server_pool import Server, ServerPool
+from jetspark.wire.session import ServerInfo, parse_err, parse_info
+from jetspark.wire.subjects import check_filter_subject, check_queue
+from jetspark.wire.subscriptions import Overflow, SubscriptionState, SubscriptionTable
+
+__all__ = ["ConnectionState", "ConnectionStatus", "ReplyListener", "SessionListener", "TimedSender"]
+
+_QUEUE_IN_ERROR: Final = re.compile(r'using queue "([^"]*)"', re.IGNORECASE)
+
+
+class ConnectionStatus(enum.Enum):
+    """State of a connection."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    RECONNECTING = "reconnecting"
+    DRAINING = "draining"
+    CLOSED = "closed"
+
+
+class ReplyListener(Protocol):
+    """An object that waits for answers on its own subscription and must know when no answer can come."""
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        """Handle the end of the session; or, with a subject, that the user may not publish to this subject."""
+
+
+class TimedSender(Protocol):
+    """An object whose frames must not be sent after their timeout."""
+
+    def expire_late(self) -> None:
+        """Withdraw the frames whose timeout has passed. Called before each send."""
+
+
+class SessionListener(Protocol):
+    """An object that must send something again in each session."""
+
+    def on_session_restored(self) -> None:
+        """Send again. Another session is open, its subscriptions are restored, and frames go out at once."""
+
+
+class ConnectionState:
+    """The state machine; see the module.
+
+    Attributes
+    ----------
+    status
+        State of the connection.
+    info
+        INFO of the current server, or of the last one.
+    server
+        The current server, or the last one; None before the first.
+    fatal_error
+        Error of a received frame that must end the session; the front then closes the session.
+    congested
+        Subscriptions for which reading must pause.
+    unconfirmed
+        Whether a session was lost before a PONG confirmed all of its publishes. Some may be lost: flush must know it.
+    connection
+        The front's connection, which messages use to answer.
+    dependents
+        Objects to call when no answer can come any more. The set holds weak references.
+    timed_senders
+        Objects to call before anything is handed to a socket. The set holds weak references.
+    handshake_frames
+        Frames of a session that is being opened; None once it is open.
+    watchers
+        Objects to call when another session is open after a loss. The set holds weak references.
+    """
+
+    def __init__(
+        self,
+        options: ConnectOptions,
+        emit: Callable[[Event], None],
+        *,
+        message_type: type[Message] = Message,
+        rng: Random | None = None,
+    ) -> None:
+        self.options = options
+        self.status = ConnectionStatus.CONNECTING
+        self.info = ServerInfo()
+        self.server: Server | None = None
+        self.servers = ServerPool(options, rng or SystemRandom())
+        self.subscriptions = SubscriptionTable()
+        self.outbound = Outbound(options.reconnect_buffer_size)
+        self.pings = PingTracker(options.max_outstanding_pings)
+        self.reply_mux = ReplyMux(self.new_inbox())
+        self.fatal_error: Error | None = None
+        self.paused_subscriptions: set[SubscriptionState] = set()
+        self.handshake_frames: deque[Control] | None = None
+        self.has_unconfirmed_publishes = False
+        self.connection: object = None
+        self.reply_listeners: WeakSet[ReplyListener] = WeakSet()
+        self.timed_senders: WeakSet[TimedSender] = WeakSet()
+        self.session_listeners: WeakSet[SessionListener] = WeakSet()
+        self._last_server_error: Error | None = None  # the latest -ERR: the reason why the server closes
+        self._emit = emit
+        self._message_type = message_type
+        self._mux_subscription: SubscriptionState | None = None
+        self._was_open = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is closed and will not reconnect."""
+        return self.status is ConnectionStatus.CLOSED
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def begin_handshake(self) -> Inbound:
+        """Begin to open a session and return its reader. Control frames go to `greeting` until `opened`."""
+        self.fatal_error = self._last_server_error = None
+        self.handshake_frames = deque()
+        return Inbound(
+            self.subscriptions.by_sid,
+            on_control=self._on_control,
+            on_full=self.on_subscription_full,
+            on_last_message=self._on_last_message,
+            message_type=self._message_type,
+        )
+
+    def on_session_opened(self, server: Server, info: ServerInfo) -> None:
+        """Handle an accepted session: restore the subscriptions, then send the publishes that wait."""
+        self.server = server
+        self.servers.reset_failures(server)
+        self.outbound.begin_session(self.subscriptions.restore())
+        if self.status is not ConnectionStatus.DRAINING:
+            self.status = ConnectionStatus.CONNECTED
+        self._emit(Reconnected(server.address) if self._was_open else Connected(server.address))
+        self._was_open = True
+        self._on_info(info)
+        early, self.handshake_frames = self.handshake_frames or deque(), None
+        for frame in early:
+            self._on_control(frame)
+        for watcher in list(self.session_listeners):
+            watcher.on_session_restored()
+
+    def on_session_refused(self, server: Server, error: Error) -> None:
+        """Handle a session that could not be opened."""
+        self.handshake_frames = None
+        self.servers.count_failure(server, error)
+        if self._was_open:
+            self._emit(ErrorOccurred(error))
+
+    def on_session_lost(self, error: Error) -> None:
+        """Handle the end of an open session. An `-ERR` of the server, if there was one, replaces `error` as reason."""
+        reason = self._last_server_error or error
+        self.outbound.end_session()
+        self.paused_subscriptions.clear()
+        if self.outbound.taken_publishes > self.pings.confirmed_publishes:
+            self.has_unconfirmed_publishes = True
+        self.pings.confirmed_publishes = self.outbound.taken_publishes
+        if self.status is not ConnectionStatus.DRAINING:
+            self.status = ConnectionStatus.RECONNECTING
+        if self.server is not None and isinstance(reason, AuthenticationError):
+            self.servers.count_failure(self.server, reason)
+        self.servers.restart_rounds()
+        lost = DisconnectedError(f"the connection was lost: {reason}")
+        self.pings.on_session_lost(lost)
+        self._fail_replies(lost)
+        self._emit(Disconnected(reason))
+
+    def drain(self) -> None:
+        """Refuse new subscriptions from now on. Raises ConnectionClosedError if the connection is closed."""
+        self.check_open()
+        self.status = ConnectionStatus.DRAINING
+
+    def close(self, error: Error | None = None) -> None:
+        """Close the connection, for the caller (None) or because of an error. A second call does nothing."""
+        if self.status is ConnectionStatus.CLOSED:
+            return
+        was_online = self.outbound.online
+        self.status = ConnectionStatus.CLOSED
+        reason = ConnectionClosedError(f"the connection is closed: {error}" if error else "the connection is closed")
+        self.outbound.close(reason)
+        self.pings.close(reason)
+        for sub in self.subscriptions:
+            self.subscriptions.remove(sub, reason if error else None)
+            sub.discard_pending()
+            sub.connection = None
+        self._fail_replies(reason)
+        self.paused_subscriptions.clear()
+        self._mux_subscription = self.connection = None
+        if was_online:
+            self._emit(Disconnected(error))
+        self._emit(Closed(error))
+        self._emit = _ignore_event  # the receiver of events may own this object: leave no reference cycle
+
+    def _fail_replies(self, error: Error, subject: str | None = None) -> None:
+        self.reply_mux.fail(error, subject)
+        for dependent in list(self.reply_listeners):
+            dependent.fail(error, subject)
+
+    # -- subscriptions -------------------------------------------------------------------------------------------
+
+    def new_inbox(self) -> str:
+        """Return a new unique subject below the inbox prefix."""
+        return f"{self.options.inbox_prefix}.{secrets.token_hex(11)}"
+
+    def subscribe(
+        self,
+        subject: str,
+        queue: str = "",
+        *,
+        max_msgs: int = 0,
+        pending_msgs_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
+        overflow: Overflow = "drop",
+    ) -> SubscriptionState:
+        """Register a subscription and queue its SUB.
+
+        Raises
+        ------
+        BadSubjectError, ConnectionClosedError
+        """
+        self.check_open()
+        if self.status is ConnectionStatus.DRAINING:
+            raise ConnectionClosedError("the connection drains; it takes no more subscriptions")
+        try:
+            words = check_filter_subject(subject).encode(), check_queue(queue).encode() if queue else b""
+        except UnicodeEncodeError as error:
+            raise BadSubjectError(f"subject {subject!r}: half of a surrogate pair cannot be sent") from error
+        sub = SubscriptionState(
+            self.subscriptions.next_sid(),
+            *words,
+            pending_msgs_limit=pending_msgs_limit or self.options.pending_msgs_limit,
+            pending_bytes_limit=pending_bytes_limit or self.options.pending_bytes_limit,
+            overflow=overflow,
+        )
+        sub.connection = self.connection
+        self.outbound.queue_command(self.subscriptions.add(sub))
+        if max_msgs:
+            self.outbound.queue_command(self.subscriptions.auto_unsubscribe(sub, max_msgs))
+        return sub
+
+    def auto_unsubscribe(self, subscription: SubscriptionState, max_msgs: int) -> None:
+        """End a subscription after `max_msgs` messages in total."""
+        if not subscription.ended:
+            self.outbound.queue_command(self.subscriptions.auto_unsubscribe(subscription, max_msgs))
+
+    def unsubscribe(self, subscription: SubscriptionState, error: Error | None = None) -> None:
+        """End a subscription now."""
+        self.outbound.queue_command(self.subscriptions.remove(subscription, error))
+        subscription.discard_pending()
+        self.paused_subscriptions.discard(subscription)
+
+    def stop_delivery(self, subscription: SubscriptionState) -> bool:
+        """Begin to drain: UNSUB, but keep the subscription for messages in transit. Return False if it has ended."""
+        if subscription.ended:
+            return False
+        if not subscription.draining:
+            subscription.draining = True
+            self.outbound.queue_command(frames.unsub(subscription.sid))
+        return True
+
+    def ensure_reply_mux(self) -> ReplyMux:
+        """Return the shared inbox of the requests; subscribe to it if necessary."""
+        if self._mux_subscription is None or self._mux_subscription.ended:
+            self._mux_subscription = self.subscribe(f"{self.reply_mux.inbox}.*")
+            self._mux_subscription.handler = self.reply_mux.deliver
+            self._mux_subscription.wake = self._on_mux_ended
+            self._mux_subscription.waiting = True
+        return self.reply_mux
+
+    def _on_mux_ended(self) -> None:
+        if self._mux_subscription is not None and self._mux_subscription.error is not None:
+            self.reply_mux.fail(self._mux_subscription.error)
+
+    def resume_if_below(self, subscription: SubscriptionState) -> None:
+        """Resume a subscription that was full, if the program took enough of its messages."""
+        if subscription.over_limit and subscription.below_resume_level:
+            subscription.over_limit = subscription.notify_on_take = False
+            self.paused_subscriptions.discard(subscription)
+
+    def check_open(self) -> None:
+        """Raise ConnectionClosedError when the connection is closed."""
+        if self.outbound.close_reason is not None:
+            raise ConnectionClosedError(str(self.outbound.close_reason))
+
+    # -- frames --------------------------------------------------------------------------------------------------
+
+    def tick(self) -> bool:
+        """Handle the end of a ping interval: send a PING, or return False if the session is dead."""
+        if self.paused_subscriptions:  # reading is paused, so no PONG can be seen
+            return True
+        if not self.pings.tick(self.outbound.publish_count):
+            return False
+        self.outbound.queue_command(PING)
+        return True
+
+    def ping(self, on_answer: PingCallback) -> None:
+        """Send a PING and call `answered` with the result. Only while there is a session."""
+        mark = self.outbound.publish_count
+        self.outbound.queue_command(PING)
+        self.pings.add_ping(mark, on_answer)
+
+    def final_ping(self) -> bytes:
+        """Return the last bytes of a closed connection: a PING. `pings` is empty when the server has read all bytes."""
+        self.pings.add_ping(self.outbound.publish_count)
+        return PING
+
+    def _on_control(self, frame: Control) -> None:
+        if self.handshake_frames is not None:
+            self.handshake_frames.append(frame)
+        elif isinstance(frame, Ping):
+            self.outbound.queue_command(PONG)
+        elif isinstance(frame, Pong):
+            self.pings.on_pong()
+        elif isinstance(frame, Info):
+            self._on_info(parse_info(frame))
+        elif isinstance(frame, Err):
+            self._on_server_error(frame.text)
+
+    def _on_info(self, info: ServerInfo) -> None:
+        assert self.server is not None
+        leaving = info.lame_duck and not (self.info.lame_duck and self.info.server_id == info.server_id)
+        self.info = info
+        self.outbound.max_payload = info.max_payload
+        fresh = self.servers.update_discovered(info.connect_urls, self.server) if info.connect_urls else []
+        if fresh:
+            self._emit(ServersDiscovered(tuple(fresh)))
+        if leaving:
+            self._emit(LameDuck(self.server.address))
+
+    def _on_server_error(self, text: str) -> None:
+        assert self.server is not None
+        error = parse_err(text, str(self.server.address))
+        self._emit(ErrorOccurred(error))
+        if isinstance(error, PermissionsViolationError):
+            self._on_permissions_violation(error, text)
+            return
+        self._last_server_error = error
+        if isinstance(error, AuthenticationError):
+            self.fatal_error = error  # new credentials may be accepted; do not wait until the server closes
+
+    def _on_permissions_violation(self, error: PermissionsViolationError, text: str) -> None:
+        if error.subject is None:
+            return
+        if error.operation == "publish":
+            self._fail_replies(error, error.subject)
+            return
+        queue = _QUEUE_IN_ERROR.search(text)
+        for sub in self.subscriptions.find(error.subject.encode(), queue[1].encode() if queue else b""):
+            self.subscriptions.remove(sub, error)
+
+    def on_subscription_full(self, subscription: SubscriptionState) -> bool:
+        """Handle a message for a full subscription; return whether to keep it (`overflow`)."""
+        if subscription.overflow == "pause":
+            subscription.over_limit = subscription.notify_on_take = True
+            self.paused_subscriptions.add(subscription)
+            return True
+        if not subscription.over_limit:
+            subscription.over_limit = subscription.notify_on_take = True
+            subject = subscription.subject.decode(errors="replace")
+            error = SlowConsumerError(
+                f"subscription to {subject!r} is full: {len(subscription.pending)} messages, "
+                f"{subscription.pending_bytes} bytes; new messages are dropped",
+                dropped=subscription.dropped + 1,
+            )
+            self._emit(SlowConsumer(subject, error))
+        return False
+
+    def _on_last_message(self, sub: SubscriptionState) -> None:
+        self.subscriptions.remove(sub)
+
+
+def _ignore_event(event: Event) -> None:
+    """Ignore an event; used after the last one."""

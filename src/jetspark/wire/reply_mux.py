@@ -1,0 +1,70 @@
+"""Requests over one shared inbox: a subscription to `<inbox>.*`, and a token for each request.
+
+The number of waiting requests has no limit (R41). A reply goes to its caller; it is dropped if the caller does not wait
+any more. When the session is lost, all waiting requests fail at once, as their replies may be lost too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jetspark.wire.errors import Error, NoRespondersError
+from jetspark.wire.messages import Message
+
+__all__ = ["ReplyCallback", "ReplyMux", "is_no_responders"]
+
+ReplyCallback = Callable[[Message | Error], None]
+"""Called with the reply, or with the error why there is none."""
+
+
+def is_no_responders(message: Message) -> bool:
+    """Return whether a reply is the server's no-responders status (503)."""
+    status = message.status if message.raw_header else None
+    return status is not None and status.code == 503
+
+
+class ReplyMux:
+    """The waiting requests of one inbox.
+
+    Attributes
+    ----------
+    inbox
+        Subject of the subscription without its last token.
+    """
+
+    __slots__ = ("_callbacks", "_count", "_prefix", "inbox")
+
+    def __init__(self, inbox: str) -> None:
+        self.inbox = inbox
+        self._prefix = inbox.encode() + b"."
+        self._callbacks: dict[bytes, tuple[str, ReplyCallback]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._callbacks)
+
+    def add_request(self, subject: str, on_reply: ReplyCallback) -> tuple[bytes, bytes]:
+        """Register a request; return its token and its reply subject."""
+        self._count += 1
+        token = b"%d" % self._count
+        self._callbacks[token] = (subject, on_reply)
+        return token, self._prefix + token
+
+    def remove_request(self, token: bytes) -> None:
+        """Remove a request whose caller does not wait any more."""
+        self._callbacks.pop(token, None)
+
+    def deliver(self, message: Message) -> None:
+        """Handle a message on the inbox."""
+        waiting = self._callbacks.pop(message.raw_subject[len(self._prefix) :], None)
+        if waiting is None:
+            return
+        subject, settle = waiting
+        settle(NoRespondersError(f"nobody listens on {subject!r}") if is_no_responders(message) else message)
+
+    def fail(self, error: Error, subject: str | None = None) -> None:
+        """Let all requests, or only those to `subject`, fail with an error."""
+        for token, (target, settle) in list(self._callbacks.items()):
+            if subject is None or target == subject:
+                del self._callbacks[token]
+                settle(error)

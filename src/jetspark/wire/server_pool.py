@@ -1,0 +1,142 @@
+"""Reconnect plan: which server to try next, and when (ADR-40, REC-01).
+
+The pool tries its servers in rounds. The first round after a loss has no wait. The wait before each later round grows
+up to a maximum and is shortened at random, so that not all clients of a failed server reconnect at the same time.
+Servers that the cluster reports are added to the pool, and removed when the cluster does not report them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from random import Random
+from typing import Final
+
+from jetspark.wire.errors import AuthenticationError, ConfigError, Error
+from jetspark.wire.options import ConnectOptions, ServerAddress, parse_address
+
+__all__ = ["Server", "ServerPool"]
+
+
+@dataclass(slots=True)
+class Server:
+    """One server of the pool.
+
+    Attributes
+    ----------
+    address
+        Its address.
+    discovered
+        Whether the cluster reported it.
+    failures, auth_failures
+        Numbers of consecutive failures; an accepted connection resets them.
+    error
+        The latest failure.
+    """
+
+    address: ServerAddress
+    discovered: bool = False
+    failures: int = 0
+    auth_failures: int = 0
+    error: Error | None = None
+
+
+_BACKOFF_FACTOR: Final = 1.5
+"""Factor of the wait for each round; small, so that a server that is available again is found soon."""
+
+
+class ServerPool:
+    """The servers, in the order in which they are tried."""
+
+    def __init__(self, options: ConnectOptions, rng: Random) -> None:
+        self._options = options
+        self._rng = rng
+        self.servers = [Server(address) for address in options.addresses()]
+        if options.randomize:
+            rng.shuffle(self.servers)
+        self._round = 0
+        self._left_in_round = len(self.servers)
+
+    def restart_rounds(self) -> None:
+        """Begin a new series of tries: the first round has no wait."""
+        self._round = 0
+        self._left_in_round = len(self.servers)
+
+    def next(self) -> tuple[Server, float] | None:
+        """Return the server to try and the seconds to wait before it; None if there is no server left."""
+        if not self.servers:
+            return None
+        delay = 0.0
+        if self._left_in_round <= 0:
+            self._left_in_round = len(self.servers)
+            self._round += 1
+            delay = self._round_delay()
+        self._left_in_round -= 1
+        server = self.servers.pop(0)
+        self.servers.append(server)
+        return server, delay
+
+    def _round_delay(self) -> float:
+        # The exponent is limited, as the power for a thousand rounds would overflow a float.
+        grown = self._options.reconnect_wait * _BACKOFF_FACTOR ** min(self._round - 1, 30)
+        return min(grown, self._options.reconnect_wait_max) * (1 - self._rng.random() / 2)
+
+    def reset_failures(self, server: Server) -> None:
+        """Reset the failures of a server that accepted the connection."""
+        server.failures = server.auth_failures = 0
+        server.error = None
+
+    def count_failure(self, server: Server, error: Error) -> None:
+        """Count a failure of a server; remove the server if it reached a maximum of the options."""
+        server.failures += 1
+        server.auth_failures = server.auth_failures + 1 if isinstance(error, AuthenticationError) else 0
+        server.error = error
+        options = self._options
+        if (options.max_reconnects is not None and server.failures >= options.max_reconnects) or (
+            options.max_auth_failures is not None and server.auth_failures >= options.max_auth_failures
+        ):
+            self._remove(server)
+
+    def update_discovered(self, urls: Sequence[str], current: Server) -> list[ServerAddress]:
+        """Update the pool with the servers that the cluster reports; return the new ones.
+
+        New servers get the credentials of the current server, and TLS if the current server uses it.
+        """
+        if not self._options.discover_servers:
+            return []
+        told: dict[tuple[str, int], ServerAddress] = {}
+        for url in urls:
+            try:
+                address = parse_address(url)
+            except ConfigError:  # skip a URL that cannot be read, use the others
+                continue
+            told[address.host, address.port] = address
+        for server in list(self.servers):
+            place = (server.address.host, server.address.port)
+            if server.discovered and server is not current and place not in told:
+                self._remove(server)
+        known = {(server.address.host, server.address.port) for server in self.servers}
+        fresh = [self._with_current_options(current.address, told[place]) for place in told if place not in known]
+        if self._options.randomize:
+            self._rng.shuffle(fresh)
+        for address in fresh:
+            self.servers.insert(max(len(self.servers) - 1, 0), Server(address, discovered=True))
+            self._left_in_round += 1
+        return fresh
+
+    def _with_current_options(self, current: ServerAddress, reported: ServerAddress) -> ServerAddress:
+        name = (current.tls_name or current.host) if _is_ip(reported.host) else None
+        return replace(current, host=reported.host, port=reported.port, tls=current.tls or reported.tls, tls_name=name)
+
+    def _remove(self, server: Server) -> None:
+        if server in self.servers:
+            self.servers.remove(server)
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""An ordered consumer of which a test plays the server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from jetspark.engine.ordered import (
+    CreateConsumer,
+    OrderedAction,
+    OrderedCursor,
+    OrderedEngine,
+    StartPulling,
+    ordered_config,
+)
+from jetspark.jetstream import ConsumerConfig, ConsumerInfo
+from jetspark.jetstream.info import SequenceInfo
+from jetspark.wire.messages import Message
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def cursor(**fields: object) -> OrderedCursor:
+    return OrderedCursor(ordered_config(fields), "o")
+
+
+def delivery(consumer_sequence: int, stream_sequence: int, pending: int = 9) -> Message:
+    reply = b"$JS.ACK.S.o_1.1.%d.%d.1767225600000000000.%d" % (stream_sequence, consumer_sequence, pending)
+    return Message(b"a", reply, b"", b"", None)
+
+
+def deliveries(first: int, end: int, *, shift: int = 0, pending: int = 9) -> list[Message]:
+    return [delivery(number, number + shift, pending) for number in range(first, end)]
+
+
+def info(name: str, *, pending: int = 9, stream_seq: int = 0, consumer_seq: int = 0) -> ConsumerInfo:
+    return ConsumerInfo(
+        stream_name="S",
+        name=name,
+        created=NOW,
+        num_pending=pending,
+        delivered=SequenceInfo(consumer_seq=consumer_seq, stream_seq=stream_seq),
+    )
+
+
+def running(until_caught_up: bool = False, pending: int = 9, **fields: object) -> tuple[OrderedEngine, OrderedCursor]:
+    """A flow whose first consumer is there and read from."""
+    where = cursor(**fields)
+    flow = OrderedEngine(where, until_caught_up=until_caught_up)
+    flow.start()
+    assert [type(action) for action in flow.poll_actions()] == [CreateConsumer]
+    flow.created(info("o_1", pending=pending))
+    assert flow.poll_actions() == [StartPulling("o_1")]
+    return flow, where
+
+
+def kinds(actions: list[OrderedAction]) -> list[type[OrderedAction]]:
+    return [type(action) for action in actions]
+
+
+def created_config(actions: list[OrderedAction]) -> ConsumerConfig:
+    [create] = [action for action in actions if isinstance(action, CreateConsumer)]
+    return create.config

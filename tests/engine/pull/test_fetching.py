@@ -1,0 +1,191 @@
+"""One pull: fetch, fetch_bytes, fetch_no_wait and next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests.engine.pull.support import ends, fetcher, pulls, sizes
+
+from jetspark.engine.pull import (
+    BYTES_PULL_BATCH,
+    End,
+    PullEngine,
+    SendPull,
+    fetch_options,
+)
+from jetspark.errors import (
+    DisconnectedError,
+    MissedHeartbeatError,
+    PermissionsViolationError,
+    RequestTimeoutError,
+)
+from jetspark.jetstream.status import STATUS_RULES, FetchEffect, StatusRule
+
+
+def test_a_fetch_sends_one_pull_and_ends_when_it_is_full() -> None:
+    engine = PullEngine("S", "C", fetch_options(10))
+    engine.start(0.0)
+    [action] = engine.poll_actions()
+    assert isinstance(action, SendPull)
+    assert (action.request.batch, action.request.expires) == (10, timedelta(seconds=30))
+    assert action.request.idle_heartbeat is None
+    engine.delivered(0.1, 9)
+    assert engine.poll_actions() == []
+    engine.delivered(0.2, 1)
+    assert engine.poll_actions() == [End(None)]
+
+
+def test_a_fetch_of_bytes_ends_at_the_servers_word() -> None:
+    engine = PullEngine("S", "C", fetch_options(max_bytes=1000))
+    engine.start(0.0)
+    [action] = engine.poll_actions()
+    assert isinstance(action, SendPull)
+    assert (action.request.batch, action.request.max_bytes) == (BYTES_PULL_BATCH, 1000)
+    engine.delivered(0.1, 3, 1000)
+    assert engine.poll_actions() == []
+    engine.status(0.2, 1, 409, "Message Size Exceeds MaxBytes", (BYTES_PULL_BATCH - 3, 0))
+    assert engine.poll_actions() == [End(None)]
+
+
+@pytest.mark.parametrize("rule", STATUS_RULES, ids=lambda rule: f"{rule.id}-{rule.code}")
+def test_every_line_of_the_table_does_to_a_fetch_what_it_says(rule: StatusRule) -> None:
+    engine = fetcher()
+    engine.status(1.0, 1, 499 if rule.code is None else rule.code, rule.contains)
+    actions = engine.poll_actions()
+    if rule.fetch is FetchEffect.END:
+        assert actions == [End(None)]
+    elif rule.fetch is FetchEffect.END_WITH_ERROR:
+        [error] = ends(actions)
+        assert type(error) is rule.error
+    else:
+        assert actions == []
+
+
+def test_a_fetch_waits_a_second_beyond_its_time_for_the_servers_word() -> None:
+    engine = fetcher(expires=2)
+    assert engine.deadline == 3.0
+    engine.tick(2.9)
+    assert engine.poll_actions() == []
+    engine.tick(3.0)
+    assert engine.poll_actions() == [End(None)]
+    assert engine.pull_left_open
+
+
+def test_a_fetch_ends_at_missed_heartbeats() -> None:
+    engine = fetcher(expires=10, idle_heartbeat=1)
+    engine.status(1.0, 1, 100, "Idle Heartbeat")
+    engine.tick(2.9)
+    assert engine.poll_actions() == []
+    engine.tick(3.0)
+    [error] = ends(engine.poll_actions())
+    assert isinstance(error, MissedHeartbeatError)
+    assert engine.pull_left_open
+
+
+def test_nothing_is_late_where_the_server_has_ended_the_pull_or_never_saw_it() -> None:
+    full, timed_out, cut, unsent = fetcher(2), fetcher(2), fetcher(2), PullEngine("S", "C", fetch_options(2, expires=4))
+    full.delivered(0.1, 2)
+    timed_out.status(0.1, 1, 408, "Request Timeout")
+    cut.disconnected(DisconnectedError("reset by peer"))
+    unsent.start(0.0, online=False)
+    unsent.tick(5.0)
+    for engine in (full, timed_out, cut, unsent):
+        assert engine.ended
+        assert not engine.pull_left_open
+
+
+def test_a_fetch_ends_with_the_session() -> None:
+    engine = fetcher()
+    engine.delivered(0.1, 3)
+    engine.disconnected(DisconnectedError("reset by peer"))
+    [error] = ends(engine.poll_actions())
+    assert isinstance(error, DisconnectedError)
+    assert "reset by peer" in str(error)
+    engine.reconnected(0.2)
+    assert engine.poll_actions() == []
+
+
+def test_a_fetch_that_begins_without_a_session_pulls_in_the_time_that_is_left() -> None:
+    engine = PullEngine("S", "C", fetch_options(10, expires=4, idle_heartbeat=2))
+    engine.start(0.0, online=False)
+    engine.disconnected()
+    assert engine.poll_actions() == []
+    engine.reconnected(1.0)
+    [action] = engine.poll_actions()
+    assert isinstance(action, SendPull)
+    assert action.request.expires == timedelta(seconds=3)
+    assert action.request.idle_heartbeat is None  # it would be more than half
+
+
+def test_the_heartbeat_stays_where_it_fits_into_the_time_that_is_left() -> None:
+    engine = PullEngine("S", "C", fetch_options(10, expires=4, idle_heartbeat=1))
+    engine.start(0.0, online=False)
+    engine.reconnected(1.0)
+    [action] = engine.poll_actions()
+    assert isinstance(action, SendPull)
+    assert action.request.idle_heartbeat == timedelta(seconds=1)
+
+
+def test_a_fetch_that_never_gets_a_session_says_so() -> None:
+    engine = PullEngine("S", "C", fetch_options(10, expires=4))
+    engine.start(0.0, online=False)
+    engine.tick(5.0)
+    [error] = ends(engine.poll_actions())
+    assert isinstance(error, DisconnectedError)
+
+
+def test_a_fetch_that_does_not_wait_wants_an_answer() -> None:
+    engine = PullEngine("S", "C", fetch_options(10, no_wait=True))
+    engine.start(0.0)
+    [action] = engine.poll_actions()
+    assert isinstance(action, SendPull)
+    assert (action.request.no_wait, action.request.expires) == (True, None)
+    engine.tick(5.0)
+    [error] = ends(engine.poll_actions())
+    assert isinstance(error, RequestTimeoutError)
+    answered = fetcher(no_wait=True)
+    answered.delivered(1.0, 3)
+    answered.tick(5.0)
+    assert answered.poll_actions() == [End(None)]
+
+
+def test_waiting_without_a_limit_is_one_bounded_pull_after_the_other() -> None:
+    engine = fetcher(expires=None)
+    assert engine.deadline == pytest.approx(10.0)  # the heartbeat's
+    engine.delivered(5.0, 4)
+    engine.status(30.0, 1, 408, "Request Timeout", (6, 0))
+    assert pulls(engine.poll_actions()) == [6]
+    engine.delivered(31.0, 6)
+    assert engine.poll_actions() == [End(None)]
+
+
+def test_waiting_without_a_limit_for_bytes_ends_with_what_came() -> None:
+    engine = fetcher(None, max_bytes=1000, expires=None)
+    engine.status(30.0, 1, 408, "Request Timeout", (BYTES_PULL_BATCH, 1000))
+    assert sizes(engine.poll_actions()) == [1000]
+    engine.delivered(31.0, 2, 800)
+    engine.status(60.0, 2, 408, "Request Timeout", (BYTES_PULL_BATCH - 2, 200))
+    assert engine.poll_actions() == [End(None)]
+
+
+def test_waiting_without_a_limit_ends_at_a_message_that_does_not_fit() -> None:
+    engine = fetcher(None, max_bytes=1000, expires=None)
+    engine.status(1.0, 1, 409, "Message Size Exceeds MaxBytes", (BYTES_PULL_BATCH, 1000))
+    assert engine.poll_actions() == [End(None)]
+
+
+def test_the_time_of_a_fetch_runs_from_where_it_began() -> None:
+    engine = PullEngine("S", "C", fetch_options(10, expires=4))
+    engine.start(3.0, began=0.0)
+    [action] = engine.poll_actions()
+    assert isinstance(action, SendPull)
+    assert action.request.expires == timedelta(seconds=1)
+    assert engine.deadline == 5.0
+
+
+def test_a_fetch_can_be_ended_from_outside() -> None:
+    engine = fetcher()
+    refused = PermissionsViolationError("no")
+    engine.stop(refused)
+    assert engine.poll_actions() == [End(refused)]

@@ -1,0 +1,320 @@
+"""The window of publishes under way, without a socket and without a clock."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishWindow, RetryPolicy
+from jetspark.errors import (
+    ConfigError,
+    DisconnectedError,
+    Error,
+    InvalidAckError,
+    NoStreamResponseError,
+    PublishTimeoutError,
+    StatusError,
+    WrongLastSequenceError,
+)
+from jetspark.jetstream import PubAck
+from jetspark.wire.messages import Message
+
+PLAIN = b'{"stream":"S", "seq":%d}'
+WRONG = b'{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"stream":"S","seq":0}'
+NOBODY = b"NATS/1.0 503\r\n\r\n"
+
+
+class Publish(PendingPublish, gc=False, eq=False):
+    """What the window makes here; `waiter` is a list that counts."""
+
+    def _wake(self) -> None:
+        assert isinstance(self._waiter, list)
+        self._waiter.append("woken")
+
+    def outcome(self) -> PubAck:
+        return self._outcome()
+
+    def failure(self) -> Error | None:
+        return self._failure()
+
+
+class Ground:
+    """A window, and what it told."""
+
+    def __init__(self, **settings: object) -> None:
+        self.window: PublishWindow[Publish] = PublishWindow("_IN", Publish, AsyncPublishOptions(**settings))  # type: ignore[arg-type]
+        self.window.on_other_reply = self._unusual
+        self.window.on_below_limit = lambda: self.told.append("relaxed")
+        self.told: list[str] = []
+        self.now = 100.0
+
+    def _unusual(self, publish: Publish, message: Message) -> None:
+        self.told.append("pending" if self.window.handle_reply(publish, message, self.now) else "failed")
+
+    def send(self, subject: str = "a") -> Publish:
+        token = self.window.next_token()
+        return self.window.add(subject, token, b"PUB %b" % token, self.now, self)
+
+    def answer(self, publish: Publish, payload: bytes = b"", header: bytes = b"") -> None:
+        self.window.deliver(Message(self.window.prefix + publish._token, b"", header, payload, None))
+
+
+def test_each_publish_has_a_token_of_its_own_below_one_inbox() -> None:
+    ground = Ground()
+    tokens = [ground.send()._token for _ in range(5)]
+    assert len(set(tokens)) == 5
+    assert ground.window.prefix == b"_IN."
+
+
+def test_a_token_for_which_nothing_was_sent_is_given_again() -> None:
+    window = Ground().window
+    assert window.next_token() == window.next_token()
+
+
+def test_acknowledgements_find_their_publishes_in_any_order() -> None:
+    ground = Ground()
+    publishes = [ground.send() for _ in range(4)]
+    for at, seq in ((2, 1), (0, 2), (3, 3), (1, 4)):
+        ground.answer(publishes[at], PLAIN % seq)
+    assert [publish.outcome().seq for publish in publishes] == [2, 4, 1, 3]
+    assert all(publish.done() and publish._frame == b"" for publish in publishes)
+    stats = ground.window.stats
+    assert (stats.published, stats.pending, stats.acknowledged, stats.failed) == (4, 0, 4, 0)
+
+
+def test_only_the_first_acknowledgement_of_each_stream_is_read_at_once() -> None:
+    ground = Ground()
+    for _ in range(3):
+        ground.answer(ground.send(), PLAIN % 1)
+    ground.answer(ground.send(), b'{"stream":"OTHER", "seq":1}')
+    ground.answer(ground.send(), b'{"stream":"OTHER", "seq":2}')
+    ground.answer(ground.send(), PLAIN % 2)
+    assert ground.told == ["pending", "pending"]
+
+
+def test_forms_of_acknowledgements_are_learned_up_to_a_bound() -> None:
+    ground = Ground()
+    for stream in range(40):
+        ground.answer(ground.send(), b'{"stream":"S%d", "seq":1}' % stream)
+    before = len(ground.told)
+    assert before == 40
+    for stream in range(40):
+        publish = ground.send()
+        ground.answer(publish, b'{"stream":"S%d", "seq":2}' % stream)
+        assert publish.outcome() == PubAck(stream=f"S{stream}", seq=2)
+    assert len(ground.told) - before == 24
+
+
+@given(st.integers(1, 2**64 - 1), st.booleans(), st.sampled_from(["", "hub"]), st.text("abcXYZ0", min_size=1))
+def test_acknowledgements_are_the_same_read_early_or_late(seq: int, again: bool, domain: str, stream: str) -> None:
+    ground = Ground()
+    hub = f'"domain":"{domain}", ' if domain else ""
+    end = ',"duplicate": true' if again else ""
+    payload = f'{{"stream":"{stream}", {hub}"seq":{seq}{end}}}'.encode()
+    publishes = [ground.send() for _ in range(3)]
+    for publish in publishes:
+        ground.answer(publish, payload)
+    expected = PubAck(stream=stream, seq=seq, domain=domain, duplicate=again)
+    assert [publish.outcome() for publish in publishes] == [expected] * 3
+
+
+def test_an_error_is_the_publishs_own_and_a_copy_for_each_who_asks() -> None:
+    ground = Ground()
+    publish, other = ground.send(), ground.send()
+    ground.answer(publish, WRONG)
+    ground.answer(other, PLAIN % 4)
+    errors = []
+    for _ in range(2):
+        with pytest.raises(WrongLastSequenceError, match="a: wrong last sequence: 3") as caught:
+            publish.outcome()
+        errors.append(caught.value)
+    assert errors[0] is not errors[1]
+    assert errors[0].last_sequence == 3
+    failure = publish.failure()
+    assert isinstance(failure, WrongLastSequenceError)
+    assert failure.__traceback__ is None
+    assert other.failure() is None
+    assert (ground.told, ground.window.stats.failed) == (["failed", "pending"], 1)
+
+
+def test_what_is_no_acknowledgement_is_an_error_early_or_late() -> None:
+    ground = Ground()
+    early, late = ground.send(), ground.send()
+    ground.answer(early, b"hello")
+    ground.answer(ground.send(), PLAIN % 1)
+    ground.answer(late, b'{"stream":"S", "seq":odd}')  # begins as it should, so it is read when somebody asks
+    for publish in (early, late):
+        assert publish.done()
+        assert isinstance(publish.failure(), InvalidAckError)
+
+
+def test_what_a_publish_shows_of_itself_is_not_its_content() -> None:
+    ground = Ground()
+    pending, good, bad = ground.send("a"), ground.send("b"), ground.send("c")
+    ground.answer(good, PLAIN % 7)
+    ground.answer(bad, WRONG)
+    assert repr(pending) == "<Publish 'a' pending>"
+    assert repr(good) == "<Publish 'b' acknowledged>"
+    assert repr(bad).startswith("<Publish 'c' failed: c: wrong last sequence")
+    assert not [each for each in (pending, good, bad) if "PUB" in repr(each)]
+
+
+def test_answers_that_nobody_waits_for_are_counted() -> None:
+    ground = Ground()
+    publish = ground.send()
+    ground.answer(publish, PLAIN % 1)
+    ground.answer(publish, PLAIN % 1)
+    ground.answer(publish, WRONG)
+    assert publish.outcome().seq == 1
+    assert ground.window.stats.unmatched_acks == 2
+
+
+def test_who_waits_is_woken_once() -> None:
+    ground = Ground()
+    publishes = [ground.send() for _ in range(4)]
+    for publish in publishes:
+        publish._waiter = []
+    ground.answer(publishes[0], PLAIN % 1)
+    ground.answer(publishes[1], PLAIN % 2)
+    ground.answer(publishes[2], WRONG)
+    ground.window.fail(DisconnectedError("gone"))
+    assert [publish._waiter for publish in publishes] == [["woken"]] * 4
+    PendingPublish("a", b"1", b"", 0.0, None)._wake()  # a front that does not wait needs no waking
+
+
+def test_the_window_is_full_at_its_limit() -> None:
+    ground = Ground(max_pending=3)
+    publishes = []
+    for _ in range(3):
+        assert not ground.window.full
+        publishes.append(ground.send())
+    assert ground.window.full
+    ground.answer(publishes[1], PLAIN % 1)
+    assert not ground.window.full
+
+
+@pytest.mark.parametrize("answer", [PLAIN % 9, WRONG])
+def test_room_is_told_once_when_few_enough_are_under_way(answer: bytes) -> None:
+    ground = Ground()
+    publishes = [ground.send() for _ in range(5)]
+    ground.answer(ground.send(), PLAIN % 1)
+    ground.told.clear()
+    ground.window.notify_at = 3
+    ground.answer(publishes[0], answer)
+    assert "relaxed" not in ground.told
+    ground.answer(publishes[1], answer)
+    assert ground.told.count("relaxed") == 1
+    ground.answer(publishes[2], answer)
+    assert ground.told.count("relaxed") == 1
+
+
+def test_a_503_is_tried_again_as_often_as_planned() -> None:
+    ground = Ground(retry=RetryPolicy(attempts=2, wait=0.25))
+    publish = ground.send("nobody")
+    frame = publish._frame
+    for retry in (1, 2):
+        ground.answer(publish, header=NOBODY)
+        assert not publish.done()
+        assert list(ground.window.due_retries(ground.now + 0.2)) == []
+        assert ground.window.next_wakeup() == ground.now + 0.25
+        ground.now += 0.25
+        assert list(ground.window.due_retries(ground.now)) == [frame]
+        assert (publish._retries, ground.window.stats.retried) == (retry, retry)
+    ground.answer(publish, header=NOBODY)
+    assert isinstance(publish.failure(), NoStreamResponseError)
+    assert "not after 2 retries" in str(publish.failure())
+    assert ground.told == ["pending", "pending", "failed"]
+
+
+def test_a_retry_of_what_is_settled_meanwhile_is_dropped() -> None:
+    ground = Ground()
+    publish = ground.send()
+    ground.answer(publish, header=NOBODY)
+    ground.answer(publish, PLAIN % 1)
+    assert list(ground.window.due_retries(ground.now + 1)) == []
+
+
+def test_a_503_with_no_time_left_is_not_tried_again() -> None:
+    ground = Ground(ack_timeout=0.2)
+    publish = ground.send()
+    ground.answer(publish, header=NOBODY)
+    assert isinstance(publish.failure(), NoStreamResponseError)
+    assert "not after" not in str(publish.failure())
+
+
+def test_another_status_is_told_as_it_is() -> None:
+    ground = Ground()
+    publish = ground.send()
+    ground.answer(publish, header=b"NATS/1.0 409 Odd\r\n\r\n")
+    with pytest.raises(StatusError, match="a: status 409 Odd"):
+        publish.outcome()
+
+
+def test_those_whose_time_has_passed_are_given_up_with_their_frames() -> None:
+    ground = Ground(ack_timeout=2.0)
+    first = ground.send("first")
+    frame = first._frame
+    ground.now += 1
+    second = ground.send("second")
+    assert ground.window.next_wakeup() == 102.0
+    assert ground.window.expire(101.9) == []
+    assert ground.window.expire(102.0) == [(first, frame)]
+    with pytest.raises(PublishTimeoutError, match="first: no acknowledgement within 2 s"):
+        first.outcome()
+    assert not second.done()
+    assert ground.window.next_wakeup() == 103.0
+
+
+def test_without_a_time_out_there_is_nothing_to_wake_up_for() -> None:
+    ground = Ground(ack_timeout=None)
+    assert ground.window.next_wakeup() is None
+    publish = ground.send()
+    assert ground.window.next_wakeup() is None
+    assert ground.window.expire(1e12) == []
+    ground.answer(publish, header=NOBODY)
+    assert ground.window.next_wakeup() == ground.now + 0.25
+
+
+def test_all_that_is_under_way_fails_with_the_session() -> None:
+    ground = Ground()
+    publishes = [ground.send() for _ in range(3)]
+    frames = [publish._frame for publish in publishes]
+    lost = DisconnectedError("gone")
+    assert ground.window.fail(lost) == list(zip(publishes, frames, strict=True))
+    assert {type(publish.failure()) for publish in publishes} == {DisconnectedError}
+    assert ground.window.stats.failed == 3
+    assert ground.window.fail(lost) == []
+
+
+def test_a_subject_that_is_forbidden_fails_its_publishes_only() -> None:
+    ground = Ground()
+    good, bad = ground.send("good"), ground.send("bad")
+    failed = ground.window.fail(DisconnectedError("forbidden"), "bad")
+    assert [publish for publish, _ in failed] == [bad]
+    assert not good.done()
+
+
+def test_before_a_front_listens_nothing_breaks() -> None:
+    window: PublishWindow[Publish] = PublishWindow("_IN", Publish, AsyncPublishOptions())
+    publish = window.add("a", window.next_token(), b"", 0.0, None)
+    window.notify_at = 0
+    window.deliver(Message(b"_IN.1", b"", b"", WRONG, None))
+    assert not publish.done()
+    window.fail(DisconnectedError("gone"))
+
+
+@pytest.mark.parametrize(
+    ("tries", "left", "delay"),
+    [(0, None, 0.25), (1, 5.0, 0.25), (2, None, None), (0, 0.25, None), (0, 0.26, 0.25)],
+)
+def test_retries_end_by_their_number_and_by_time(tries: int, left: float | None, delay: float | None) -> None:
+    assert RetryPolicy().delay(tries, left) == delay
+
+
+@pytest.mark.parametrize(
+    ("given", "text"), [({"max_pending": 0}, "max_pending"), ({"ack_timeout": 0.0}, "ack_timeout")]
+)
+def test_settings_that_make_no_sense_are_refused(given: dict[str, float], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        AsyncPublishOptions(**given)  # type: ignore[arg-type]

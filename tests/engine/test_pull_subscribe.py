@@ -1,0 +1,219 @@
+"""The fetch of ADR-13, event by event: which pulls it makes and what it returns."""
+
+from __future__ import annotations
+
+import pytest
+
+from jetspark.engine.pull_subscribe import (
+    Action,
+    DrainPull,
+    Ended,
+    Event,
+    FetchOptions,
+    Messages,
+    Pull,
+    TimedOut,
+    Wait,
+    fetch,
+)
+from jetspark.errors import (
+    ConfigError,
+    ConsumerDeletedError,
+    DisconnectedError,
+    Error,
+    LeadershipChangeError,
+    MissedHeartbeatError,
+    NoMessageError,
+    PullLimitExceededError,
+)
+from jetspark.wire.headers import Status
+from jetspark.wire.messages import Message
+
+NO_MESSAGES, EXPIRED = Status(404, "No Messages"), Status(408, "Request Timeout")
+BEAT = Status(100, "Idle Heartbeat")
+
+
+def some(*numbers: int) -> Messages:
+    return Messages([Message(b"a", b"", b"", b"%d" % number, None) for number in numbers])
+
+
+class Play:
+    """A fetch that is told what happens."""
+
+    def __init__(
+        self, batch: int = 1, timeout: float | None = 5.0, heartbeat: float | None = None, held: int = 0
+    ) -> None:
+        self.now = 100.0
+        self.got = list(some(*range(held)).messages)
+        self.result: Error | None = None
+        self.ended = False
+        self.pulls: list[tuple[int, bool]] = []
+        self.action: Action | None = None
+        options = FetchOptions("S", "c", batch, timeout, heartbeat)
+        self._fetch = fetch(options, self.got, lambda: self.now)
+        self._send(None)
+
+    def _send(self, event: Event | None) -> None:
+        try:
+            self.action = self._fetch.send(event)
+            while isinstance(self.action, Pull):
+                request = self.action.request
+                self.pulls.append((request.batch, request.no_wait))
+                self.last = request
+                self.action = self._fetch.send(None)
+        except StopIteration as end:
+            self.result, self.ended = end.value, True
+
+    def on(self, event: Event) -> Play:
+        assert not self.ended
+        self._send(event)
+        return self
+
+    @property
+    def numbers(self) -> list[int]:
+        return [int(message.payload) for message in self.got]
+
+    @property
+    def until(self) -> float | None:
+        assert isinstance(self.action, Wait)
+        return self.action.until
+
+
+def test_one_message_is_one_pull_that_waits_a_little_less_than_the_caller() -> None:
+    play = Play(1, 5.0)
+    assert play.pulls == [(1, False)]
+    assert play.last.expires is not None
+    assert (play.last.expires.total_seconds(), play.until) == (4.9, 105.0)
+    assert play.on(some(1)).ended
+    assert (play.numbers, play.result) == ([1], None)
+
+
+def test_the_margin_of_a_short_wait_is_a_tenth() -> None:
+    play = Play(1, 0.5)
+    assert play.last.expires is not None
+    assert play.last.expires.total_seconds() == 0.45
+
+
+def test_a_batch_is_asked_for_without_waiting_first_and_full_it_is_done() -> None:
+    play = Play(3)
+    assert play.pulls == [(3, True)]
+    assert play.on(some(1, 2)).on(some(3)).ended
+    assert (play.numbers, play.pulls) == ([1, 2, 3], [(3, True)])
+
+
+def test_a_part_of_a_batch_is_returned_without_waiting_for_more() -> None:
+    play = Play(3).on(some(1, 2)).on(NO_MESSAGES)
+    assert (play.ended, play.numbers) == (True, [1, 2])
+
+
+@pytest.mark.parametrize("status", [NO_MESSAGES, Status(408, "Requests Pending")])
+def test_with_nothing_there_it_waits_for_the_first_and_gathers_what_came_with_it(status: Status) -> None:
+    play = Play(3).on(status)
+    assert play.pulls == [(3, True), (3, False)]
+    assert isinstance(play.on(some(1)).action, DrainPull)
+    assert play.on(some(2)).ended
+    assert play.numbers == [1, 2]
+
+
+def test_what_was_kept_comes_first_and_fills_the_batch_or_is_topped_up() -> None:
+    assert Play(2, held=2).ended
+    play = Play(5, held=2)
+    assert play.pulls == [(3, True)]
+    assert play.on(NO_MESSAGES).ended
+    assert play.numbers == [0, 1]
+
+
+def test_one_that_was_kept_is_enough_for_one() -> None:
+    assert Play(1, held=1).numbers == [0]
+
+
+def test_the_end_of_the_pull_without_a_message_is_a_time_out() -> None:
+    with pytest.raises(NoMessageError, match="5 s"):
+        Play(1).on(EXPIRED)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_the_callers_own_deadline_is_a_time_out(batch: int) -> None:
+    with pytest.raises(NoMessageError):
+        Play(batch).on(TimedOut())
+
+
+def test_a_lull_behind_messages_ends_the_pull_and_gathers_what_is_under_way() -> None:
+    play = Play(3).on(some(1))
+    assert play.until == 100.25
+    assert play.on(TimedOut()).action == DrainPull(105.0)
+    assert play.on(some(2)).ended
+    assert play.numbers == [1, 2]
+
+
+def test_a_deadline_behind_messages_returns_them() -> None:
+    play = Play(3, 0.2).on(some(1)).on(TimedOut())
+    assert (play.ended, play.numbers) == (True, [1])
+
+
+def test_no_time_is_left_for_a_second_pull() -> None:
+    play = Play(3, 1.0)
+    play.now += 1.0
+    with pytest.raises(NoMessageError):
+        play.on(NO_MESSAGES)
+
+
+def test_an_endless_wait_is_one_pull_after_the_other() -> None:
+    play = Play(1, None)
+    assert play.last.expires is not None
+    assert (play.last.expires.total_seconds(), play.until) == (30.0, None)
+    play.on(EXPIRED)
+    assert play.pulls == [(1, False), (1, False)]
+    assert play.on(some(1)).ended
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (Status(409, "Consumer Deleted"), ConsumerDeletedError),
+        (Status(409, "Exceeded MaxRequestBatch of 2"), PullLimitExceededError),
+    ],
+)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_an_error_status_is_raised_when_there_is_nothing_to_hand_out(
+    status: Status, kind: type[Error], batch: int
+) -> None:
+    with pytest.raises(kind):
+        Play(batch).on(status)
+
+
+def test_an_error_status_behind_messages_is_returned_for_later() -> None:
+    play = Play(3).on(some(1)).on(Status(409, "Leadership Change"))
+    assert (play.ended, play.numbers) == (True, [1])
+    assert isinstance(play.result, LeadershipChangeError)
+
+
+def test_a_lost_session_is_raised_empty_handed_and_else_ends_it() -> None:
+    lost = Ended(DisconnectedError("lost"))
+    with pytest.raises(DisconnectedError):
+        Play(1).on(lost)
+    play = Play(3).on(some(1)).on(lost)
+    assert (play.ended, play.numbers, play.result) == (True, [1], None)
+
+
+def test_a_heartbeat_puts_the_end_by_silence_off() -> None:
+    play = Play(1, 5.0, 0.5)
+    assert play.until == 101.0
+    play.now = 100.9
+    assert play.on(BEAT).until == 101.9
+    with pytest.raises(MissedHeartbeatError):
+        play.on(TimedOut())
+
+
+def test_near_the_deadline_silence_is_only_a_time_out() -> None:
+    play = Play(1, 5.0, 0.5)
+    play.now = 104.5
+    assert play.on(BEAT).until == 105.0
+    with pytest.raises(NoMessageError):
+        play.on(TimedOut())
+
+
+@pytest.mark.parametrize("arguments", [(0, 1.0), (1, 0.0), (1, -1.0), (1, 1.0, 0.5), (5, 1.0, 0.6), (1, None, 16.0)])
+def test_options_that_make_no_sense_are_refused(arguments: tuple[int, float | None, float]) -> None:
+    with pytest.raises(ConfigError):
+        FetchOptions("S", "c", *arguments)

@@ -1,0 +1,342 @@
+"""The push engine, a batch at a time: gaps, statuses, flow control, silence, and when to try again."""
+
+from __future__ import annotations
+
+import pytest
+
+from jetspark.engine.push import (
+    Action,
+    Deliver,
+    FlowControl,
+    FlowControlRequest,
+    GapDetector,
+    HeartbeatMonitor,
+    PushEngine,
+    RecreateConsumer,
+    ReportError,
+    ResetBackoff,
+    is_transient,
+)
+from jetspark.errors import (
+    ConfigError,
+    ConsumerDeletedError,
+    ConsumerSequenceMismatchError,
+    DisconnectedError,
+    InvalidAckError,
+    RequestTimeoutError,
+    StatusError,
+    StreamNotFoundError,
+    api_error,
+)
+from jetspark.jetstream.errors import JetStreamNotEnabledError
+from jetspark.wire.messages import Message
+
+PREFIXES = {"v1": "$JS.ACK.S.c", "v2": "$JS.ACK.hub.hash.S.c"}
+
+
+def data(sequence: int, form: str = "v1", suffix: str = "") -> Message:
+    """A delivery with that consumer sequence; its stream sequence is ten times that."""
+    reply = f"{PREFIXES[form]}.1.{sequence * 10}.{sequence}.1662856107340506000.0{suffix}"
+    return Message(b"a", reply.encode(), b"", b"%d" % sequence, None)
+
+
+def status(line: str, reply: str = "", **headers: str) -> Message:
+    named = "".join(f"{key.replace('_', '-')}: {value}\r\n" for key, value in headers.items())
+    return Message(b"inbox", reply.encode(), f"NATS/1.0 {line}\r\n{named}\r\n".encode(), b"", None)
+
+
+def beat(last: int, **headers: str) -> Message:
+    return status("100 Idle Heartbeat", Nats_Last_Consumer=str(last), **headers)
+
+
+def engine(baseline: int | None = 0, *, ordered: bool = False) -> PushEngine:
+    return PushEngine("consumer c", gaps=GapDetector(baseline), ordered=ordered)
+
+
+def told(engine: PushEngine, message: Message) -> list[Action]:
+    assert message.status is not None
+    return engine.receive_status(message, message.status)
+
+
+def delivered(actions: list[Action]) -> list[int]:
+    return [int(message.payload) for action in actions if isinstance(action, Deliver) for message in action.messages]
+
+
+def alerts(actions: list[Action]) -> list[Exception]:
+    return [action.error for action in actions if isinstance(action, ReportError)]
+
+
+# -- gaps --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("form", "suffix"), [("v1", ""), ("v2", ""), ("v2", ".more"), ("v2", ".more.tokens")])
+def test_consecutive_deliveries_are_handed_on_as_they_came(form: str, suffix: str) -> None:
+    batch = [data(number, form, suffix) for number in range(1, 5)]
+    [action] = engine().receive(batch)
+    assert isinstance(action, Deliver)
+    assert action.messages is batch
+
+
+def test_a_gap_is_told_once_with_what_was_expected_and_delivery_goes_on() -> None:
+    push = engine()
+    push.receive([data(1)])
+    actions = push.receive([data(2), data(5), data(6)])
+    assert delivered(actions) == [2, 5, 6]
+    [error] = alerts(actions)
+    assert isinstance(error, ConsumerSequenceMismatchError)
+    assert (error.expected, error.got, error.stream_sequence) == (3, 5, 20)
+    assert alerts(push.receive([data(7)])) == []
+
+
+def test_several_gaps_in_a_batch_are_told_one_by_one() -> None:
+    actions = engine().receive([data(2), data(3), data(7)])
+    assert delivered(actions) == [2, 3, 7]
+    assert [(error.expected, error.got) for error in alerts(actions)] == [(1, 2), (4, 7)]  # type: ignore[attr-defined]
+
+
+def test_the_first_delivery_is_the_baseline_where_none_is_known() -> None:
+    push = engine(None)
+    assert alerts(push.receive([data(41), data(42)])) == []
+    assert len(alerts(push.receive([data(44)]))) == 1
+
+
+def test_a_heartbeat_is_the_baseline_where_none_is_known() -> None:
+    push = engine(None)
+    assert told(push, beat(41)) == []
+    assert len(alerts(push.receive([data(43)]))) == 1
+
+
+def test_a_heartbeat_that_knows_of_more_is_a_gap_and_told_once() -> None:
+    push = engine()
+    push.receive([data(1), data(2)])
+    [error] = alerts(told(push, beat(4)))
+    assert isinstance(error, ConsumerSequenceMismatchError)
+    assert (error.expected, error.got, error.stream_sequence) == (3, 4, 20)
+    assert told(push, beat(4)) == []
+    assert alerts(push.receive([data(5)])) == []
+
+
+def test_a_heartbeat_that_knows_of_less_sets_the_numbering_back_quietly() -> None:
+    push = engine()
+    push.receive([data(1), data(2), data(3)])
+    assert told(push, beat(2)) == []
+    assert alerts(push.receive([data(3)])) == []
+
+
+@pytest.mark.parametrize("last", ["", "x", "-1"])
+def test_a_heartbeat_without_a_number_says_nothing_about_gaps(last: str) -> None:
+    assert told(engine(), status("100 Idle Heartbeat", Nats_Last_Consumer=last)) == []
+
+
+@pytest.mark.parametrize(
+    "reply", [b"", b"somewhere", b"$JS.ACK.S.c.1.10", b"$JS.ACK.S.c.1.20.x.1.0", b"$JS.ACK.S.c.1.20"]
+)
+def test_what_is_no_delivery_is_told_and_not_handed_on(reply: bytes) -> None:
+    push = engine()
+    push.receive([data(1)])
+    actions = push.receive([data(2), Message(b"a", reply, b"", b"0", None), data(3)])
+    assert delivered(actions) == [2, 3]
+    [error] = alerts(actions)
+    assert isinstance(error, InvalidAckError)
+
+
+def test_without_a_watch_on_the_numbering_everything_is_handed_on() -> None:
+    push = PushEngine("c", control=False)
+    assert delivered(push.receive([data(3), data(1)])) == [3, 1]
+    assert told(push, beat(9)) == []
+    assert told(push, status("100 FlowControl Request", "fc")) == []
+    assert push.receive([]) == []
+
+
+# -- ordered -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_ordered_subscription_hands_on_what_is_good_and_begins_anew() -> None:
+    push = engine(ordered=True)
+    actions = push.receive([data(1), data(2), data(4)])
+    assert delivered(actions) == [1, 2]
+    assert isinstance(actions[-1], RecreateConsumer)
+    assert (push.needs_reset, push.last_sequence) == (True, 20)
+    assert push.receive([data(5)]) == []
+    assert told(push, beat(9)) == []
+    push.consumer_recreated("the next")
+    assert delivered(push.receive([data(1)])) == [1]
+    assert (push.needs_reset, push.last_sequence) == (False, 10)
+
+
+@pytest.mark.parametrize(("received", "last"), [(0, 1), (2, 3), (2, 1)])
+def test_a_heartbeat_that_knows_another_number_begins_anew(received: int, last: int) -> None:
+    push = engine(ordered=True)
+    push.receive([data(number) for number in range(1, received + 1)])
+    [action] = told(push, beat(last))
+    assert isinstance(action, RecreateConsumer)
+    assert (push.needs_reset, push.last_sequence) == (True, received * 10)
+
+
+def test_what_is_no_delivery_does_not_make_an_ordered_subscription_begin_anew() -> None:
+    push = engine(ordered=True)
+    actions = push.receive([data(1), Message(b"a", b"", b"", b"0", None), data(2)])
+    assert (delivered(actions), push.needs_reset) == ([1, 2], False)
+
+
+def test_of_a_batch_that_found_no_room_only_what_was_kept_counts() -> None:
+    push = engine(ordered=True)
+    push.receive([data(1)])
+    batch = [data(2), data(3), data(4)]
+    push.receive(batch)
+    push.delivered_up_to(batch[0])
+    assert (push.needs_reset, push.last_sequence) == (True, 20)
+    push.consumer_recreated("c")
+    push.receive([data(1)])
+    push.receive([data(2)])
+    push.delivered_up_to(None)
+    assert push.last_sequence == 10
+
+
+def test_a_consumer_that_is_of_no_more_use_is_not_listened_to() -> None:
+    push = engine(ordered=True)
+    push.invalidate()
+    assert push.receive([data(1)]) == []
+    assert push.last_sequence == 0
+
+
+# -- statuses ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [("409 Consumer Deleted", ConsumerDeletedError), ("404 No Messages", StatusError), ("499", StatusError)],
+)
+def test_every_other_status_is_told(line: str, kind: type[StatusError]) -> None:
+    [error] = alerts(told(engine(), status(line)))
+    assert isinstance(error, kind)
+    assert "consumer c" in str(error)
+
+
+def test_flow_control_is_asked_for_by_request_or_by_heartbeat() -> None:
+    push = engine()
+    assert told(push, status("100 FlowControl Request", "$JS.FC.S.c.x")) == [FlowControlRequest(b"$JS.FC.S.c.x")]
+    assert told(push, status("100 FlowControl Request")) == []
+    assert told(push, beat(0, Nats_Consumer_Stalled="$JS.FC.y")) == [FlowControlRequest(b"$JS.FC.y")]
+
+
+# -- flow control ------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_due_when_everything_before_the_question_was_handed_out() -> None:
+    flow = FlowControl()
+    flow.request(b"a", 3)
+    assert flow.next_due == 3
+    assert flow.due(2) == []
+    assert flow.due(3) == [b"a"]
+    assert flow.due(9) == []
+    assert flow.next_due is None
+
+
+def test_each_question_is_answered_once_however_often_it_comes() -> None:
+    flow = FlowControl()
+    for received in (3, 5):
+        flow.request(b"a", received)
+    assert flow.due(3) == [b"a"]
+    flow.request(b"a", 5)
+    assert flow.due(9) == []
+    flow.request(b"b", 9)
+    assert flow.due(9) == [b"b"]
+
+
+def test_answers_that_may_have_been_lost_with_the_session_are_given_again() -> None:
+    flow = FlowControl()
+    flow.request(b"a", 0)
+    assert flow.due(0) == [b"a"]
+    flow.disconnected()
+    flow.request(b"a", 0)
+    assert flow.due(0) == [b"a"]
+    flow.request(b"b", 4)
+    flow.disconnected()
+    flow.request(b"b", 6)
+    assert flow.due(4) == [b"b"]
+    assert flow.due(6) == []
+
+
+def test_nobody_waits_for_the_answers_to_a_consumer_that_was_replaced() -> None:
+    flow = FlowControl()
+    flow.request(b"a", 1)
+    flow.clear()
+    assert (flow.due(9), flow.next_due) == ([], None)
+
+
+# -- silence -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_alarm_comes_after_three_intervals_and_again_after_as_many() -> None:
+    monitor = HeartbeatMonitor(0.5)
+    assert not monitor.check(99.0)
+    monitor.resume(10.0)
+    assert (monitor.due, monitor.check(11.4)) == (11.5, False)
+    assert monitor.check(11.5)
+    assert (monitor.check(12.9), monitor.check(13.0)) == (False, True)
+
+
+def test_a_sign_of_life_puts_the_alarm_off_and_a_pause_stops_it() -> None:
+    monitor = HeartbeatMonitor(1.0, 2.0)
+    monitor.record_activity(5.0)
+    monitor.resume(0.0)
+    monitor.record_activity(1.5)
+    assert (monitor.check(2.0), monitor.due) == (False, 3.5)
+    monitor.pause()
+    assert not monitor.check(99.0)
+    assert monitor.due is None
+
+
+def test_a_factor_below_one_is_refused() -> None:
+    with pytest.raises(ConfigError):
+        HeartbeatMonitor(1.0, 0.5)
+
+
+# -- trying again ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.conformance("ORD-08")
+def test_waits_between_tries_double_from_one_second_to_ten_and_begin_anew_after_success() -> None:
+    backoff = ResetBackoff(chance=lambda: 0.0)
+    assert [backoff.failed() for _ in range(6)] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    backoff.succeeded()
+    assert backoff.failed() == 1.0
+
+
+def test_r14_readers_that_failed_together_do_not_try_again_together() -> None:
+    assert ResetBackoff(chance=lambda: 1.0).failed() == 0.75
+    readers = [ResetBackoff() for _ in range(100)]
+    for longest in (1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
+        waits = {reader.failed() or 0.0 for reader in readers}
+        assert len(waits) > 90
+        assert 0.75 * longest <= min(waits) < 0.85 * longest < 0.9 * longest < max(waits) <= longest
+
+
+@pytest.mark.conformance("ORD-08")
+def test_there_are_no_more_tries_than_allowed() -> None:
+    backoff = ResetBackoff(3, chance=lambda: 0.0)
+    assert [backoff.failed() for _ in range(3)] == [1.0, 2.0, None]
+
+
+@pytest.mark.conformance("ORD-07")
+@pytest.mark.parametrize(
+    ("error", "passing"),
+    [
+        (JetStreamNotEnabledError(503), True),
+        (RequestTimeoutError("late"), True),
+        (DisconnectedError("lost"), True),
+        (api_error(503, 10008), True),
+        (api_error(500, 10023), True),
+        (api_error(503, 10076), True),
+        (api_error(503, 10039), False),
+        (api_error(404, 10059), False),
+        (api_error(400, 10026), False),
+    ],
+)
+def test_what_may_pass_is_tried_again_and_the_rest_ends_the_subscription(error: Exception, passing: bool) -> None:
+    assert is_transient(error) is passing  # type: ignore[arg-type]
+
+
+def test_a_stream_that_is_gone_does_not_pass() -> None:
+    assert not is_transient(StreamNotFoundError(404, 10059))

@@ -1,0 +1,277 @@
+"""Direct get: requests, and replies as the real server sends them."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+from tests.jetstream.raw import RawClient
+
+from jetspark.errors import (
+    ConfigError,
+    DirectGetRequestError,
+    InvalidReplyError,
+    MessageNotFoundError,
+    NoDirectGetError,
+    NoRespondersError,
+    StatusError,
+    TooManyResultsError,
+)
+from jetspark.jetstream import StoredMessage, StreamConfig, Timestamp
+from jetspark.jetstream.api import StreamCreateRequest, StreamDeleteRequest
+from jetspark.jetstream.direct_get import (
+    DirectBatchEnd,
+    DirectBatchRequest,
+    DirectGetRequest,
+    DirectLastRequest,
+    DirectMultiLastRequest,
+    read_batch_reply,
+    read_direct_message,
+)
+from jetspark.server import NatsServer
+from jetspark.wire.headers import Headers, Status
+
+Single = DirectGetRequest | DirectLastRequest
+Batch = DirectBatchRequest | DirectMultiLastRequest
+
+MESSAGES = 10
+
+
+@pytest.fixture(scope="module")
+def stored(jetstream_server: NatsServer) -> Iterator[RawClient]:
+    """Ten messages on three subjects in a stream that allows direct get."""
+    with RawClient(jetstream_server) as client:
+        client.request(StreamCreateRequest(StreamConfig(name="D", subjects=["d.>"], allow_direct=True)))
+        for number in range(MESSAGES):
+            client.ask(f"d.{number % 3}", b"%d" % number, [("Number", str(number))] if number % 2 else None)
+        yield client
+        client.request(StreamDeleteRequest("D"))
+
+
+def get(client: RawClient, request: Single) -> StoredMessage:
+    reply = client.ask(request.subject(), request.payload())
+    return read_direct_message(reply.status, reply.headers, reply.payload, "direct get")
+
+
+def get_batch(client: RawClient, request: Batch) -> tuple[list[StoredMessage], DirectBatchEnd]:
+    """Send a request for many and take replies until their end."""
+    reply = client.ask(request.subject(), request.payload())
+    messages: list[StoredMessage] = []
+    while isinstance(one := read_batch_reply(reply.status, reply.headers, reply.payload, "batch"), StoredMessage):
+        messages.append(one)
+        sid = reply.sid
+        while (reply := client.receive()).sid != sid:
+            pass
+    return messages, one
+
+
+def sequences(messages: list[StoredMessage]) -> list[int]:
+    return [message.sequence for message in messages]
+
+
+def test_one_message_comes_with_its_place(stored: RawClient) -> None:
+    message = get(stored, DirectGetRequest("D", seq=2))
+    assert (message.stream, message.subject, message.sequence, message.payload) == ("D", "d.1", 2, b"1")
+    assert message.headers["Number"] == "1"
+    assert (message.num_pending, message.last_sequence) == (None, None)
+    assert abs(message.timestamp - datetime.now(UTC)).total_seconds() < 600
+    assert message.timestamp_ns % 1_000_000_000 // 1000 == message.timestamp.microsecond
+
+
+def test_every_way_to_choose_a_message(stored: RawClient) -> None:
+    third = get(stored, DirectGetRequest("D", seq=3))
+    assert get(stored, DirectGetRequest("D", last_by_subj="d.*")).sequence == 10
+    assert get(stored, DirectGetRequest("D", next_by_subj="d.2")).sequence == 3
+    assert get(stored, DirectGetRequest("D", next_by_subj="d.2", seq=4)).sequence == 6
+    at = DirectGetRequest("D", start_time=datetime.fromtimestamp(0, UTC))
+    assert get(stored, at).sequence == 1
+    moment = Timestamp.from_ns(third.timestamp_ns)
+    assert get(stored, DirectGetRequest("D", start_time=moment)).sequence == 3
+    assert get(stored, DirectGetRequest("D", start_time=moment, next_by_subj="d.1")).sequence == 5
+    assert get(stored, DirectLastRequest("D", "d.1")).sequence == 8
+
+
+def test_what_is_not_there_is_not_found(stored: RawClient) -> None:
+    for request in (
+        DirectGetRequest("D", seq=99),
+        DirectGetRequest("D", last_by_subj="d.9"),
+        DirectLastRequest("D", "x"),
+    ):
+        with pytest.raises(MessageNotFoundError) as caught:
+            get(stored, request)
+        assert (caught.value.code, caught.value.err_code) == (404, 10037)
+
+
+def test_a_stream_that_does_not_allow_direct_get_is_told(client: RawClient) -> None:
+    client.request(StreamCreateRequest(StreamConfig(name="INDIRECT", subjects=["indirect"])))
+    try:
+        with pytest.raises(NoDirectGetError) as caught:
+            get(client, DirectGetRequest("INDIRECT", seq=1))
+        assert isinstance(caught.value, NoRespondersError)
+    finally:
+        client.request(StreamDeleteRequest("INDIRECT"))
+
+
+def test_the_server_refuses_what_makes_no_sense(stored: RawClient) -> None:
+    for payload in (b"", b"{}", b"{", b'{"seq":1,"last_by_subj":"d.1"}'):
+        reply = stored.ask("$JS.API.DIRECT.GET.D", payload)
+        with pytest.raises(DirectGetRequestError) as caught:
+            read_direct_message(reply.status, reply.headers, reply.payload, "D")
+        assert caught.value.code == 408
+
+
+def test_an_empty_message_with_a_status_header_is_data(client: RawClient) -> None:
+    client.request(StreamCreateRequest(StreamConfig(name="EMPTY", subjects=["empty"], allow_direct=True)))
+    try:
+        client.ask("empty", b"", [("Status", "404"), ("Description", "hi")])
+        message = get(client, DirectGetRequest("EMPTY", seq=1))
+        assert (message.payload, message.headers["Status"]) == (b"", "404")
+    finally:
+        client.request(StreamDeleteRequest("EMPTY"))
+
+
+def test_the_headers_of_the_server_win_over_those_of_the_message(client: RawClient) -> None:
+    client.request(StreamCreateRequest(StreamConfig(name="COPY", subjects=["copy"], allow_direct=True)))
+    try:
+        headers = [("Nats-Stream", "ORIGIN"), ("Nats-Sequence", "77"), ("Nats-Subject", "origin")]
+        client.ask("copy", b"x", [*headers, ("Nats-Time-Stamp", "2001-01-01T00:00:00Z"), ("Nats-Num-Pending", "5")])
+        message = get(client, DirectGetRequest("COPY", seq=1))
+        assert (message.stream, message.subject, message.sequence) == ("COPY", "copy", 1)
+        assert message.timestamp.year > 2001
+        assert message.headers.get_all("Nats-Sequence") == ["77"]
+    finally:
+        client.request(StreamDeleteRequest("COPY"))
+
+
+def test_a_batch_counts_down_and_goes_on_where_it_ended(stored: RawClient) -> None:
+    request: DirectBatchRequest | None = DirectBatchRequest("D", 4)
+    pending: list[int | None] = []
+    taken: list[int] = []
+    requests = 0
+    while request is not None:
+        messages, end = get_batch(stored, request)
+        taken += sequences(messages)
+        pending += [message.num_pending for message in messages]
+        assert end.found
+        assert end.last_sequence == taken[-1]
+        request = request.next_request(end)
+        requests += 1
+    assert taken == list(range(1, MESSAGES + 1))
+    assert pending == list(range(MESSAGES - 1, -1, -1))
+    assert requests == 3
+
+
+def test_a_batch_of_a_subject_from_a_sequence(stored: RawClient) -> None:
+    messages, end = get_batch(stored, DirectBatchRequest("D", 2, seq=2, next_by_subj="d.0"))
+    assert sequences(messages) == [4, 7]
+    assert [message.last_sequence for message in messages] == [0, 4]
+    assert end == DirectBatchEnd(num_pending=1, last_sequence=7)
+
+
+def test_a_batch_ends_by_bytes_too(stored: RawClient) -> None:
+    messages, end = get_batch(stored, DirectBatchRequest("D", 10, max_bytes=5))
+    assert sequences(messages) == [1, 2]
+    assert end.num_pending == 8
+
+
+def test_a_batch_that_matches_nothing_is_empty(stored: RawClient) -> None:
+    messages, end = get_batch(stored, DirectBatchRequest("D", 4, next_by_subj="d.9"))
+    assert (messages, end) == ([], DirectBatchEnd(found=False))
+    assert DirectBatchRequest("D", 4).next_request(end) is None
+
+
+def test_the_last_of_many_subjects_page_by_page_at_one_moment(stored: RawClient) -> None:
+    request: DirectMultiLastRequest | None = DirectMultiLastRequest("D", ("d.*",), batch=2, up_to_seq=8)
+    taken: list[int] = []
+    while request is not None:
+        messages, end = get_batch(stored, request)
+        taken += sequences(messages)
+        assert end.up_to_sequence == 8
+        request = request.next_request(end)
+        assert request is None or request.up_to_seq == 8
+    assert taken == [6, 7, 8]
+
+
+def test_the_last_of_no_subject_is_nothing(stored: RawClient) -> None:
+    assert get_batch(stored, DirectMultiLastRequest("D", ("d.9",))) == ([], DirectBatchEnd(found=False))
+
+
+def test_too_many_subjects_are_refused(client: RawClient) -> None:
+    client.request(StreamCreateRequest(StreamConfig(name="WIDE", subjects=["wide.*"], allow_direct=True)))
+    try:
+        for number in range(1024):
+            client.publish(f"wide.{number}")
+        client.ask("wide.1024")
+        with pytest.raises(TooManyResultsError):
+            get_batch(client, DirectMultiLastRequest("WIDE", ("wide.*",)))
+    finally:
+        client.request(StreamDeleteRequest("WIDE"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "subject", "fields"),
+    [
+        (DirectGetRequest("S", seq=1), "S", {"seq": 1}),
+        (DirectLastRequest("S", "a.b"), "S.a.b", None),
+        (DirectBatchRequest("S", 5), "S", {"batch": 5, "seq": 1}),
+        (
+            DirectBatchRequest("S", 5, start_time=datetime(2024, 1, 1, tzinfo=UTC), max_bytes=9),
+            "S",
+            {"batch": 5, "start_time": "2024-01-01T00:00:00Z", "max_bytes": 9},
+        ),
+        (
+            DirectMultiLastRequest("S", ("a", "b"), up_to_time=datetime(2024, 1, 1, tzinfo=UTC)),
+            "S",
+            {"multi_last": ["a", "b"], "up_to_time": "2024-01-01T00:00:00Z"},
+        ),
+    ],
+)
+def test_subject_and_payload(request_: Single | Batch, subject: str, fields: object) -> None:
+    assert request_.subject() == f"$JS.API.DIRECT.GET.{subject}"
+    assert request_.subject("$JS.hub.API.") == f"$JS.hub.API.DIRECT.GET.{subject}"
+    assert (json.loads(request_.payload()) if request_.payload() else None) == fields
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DirectGetRequest("S"),
+        lambda: DirectGetRequest("S", seq=1, last_by_subj="a"),
+        lambda: DirectBatchRequest("S", 0),
+        lambda: DirectBatchRequest("S", 1, seq=1, start_time=datetime(2024, 1, 1, tzinfo=UTC)),
+        lambda: DirectBatchRequest("S", 1, max_bytes=0),
+        lambda: DirectMultiLastRequest("S", ()),
+        lambda: DirectMultiLastRequest("S", ("a",), up_to_seq=1, up_to_time=datetime(2024, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_sent(make: Callable[[], object]) -> None:
+    with pytest.raises(ConfigError):
+        make()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Nats-Stream": "S", "Nats-Subject": "a", "Nats-Sequence": "1"},
+        {"Nats-Stream": "S", "Nats-Subject": "a", "Nats-Sequence": "-1", "Nats-Time-Stamp": "2024-01-01T00:00:00Z"},
+        {"Nats-Stream": "S", "Nats-Subject": "a", "Nats-Sequence": "1", "Nats-Time-Stamp": "yesterday"},
+    ],
+)
+def test_a_reply_that_does_not_say_which_message_it_is(headers: dict[str, str]) -> None:
+    with pytest.raises(InvalidReplyError):
+        read_direct_message(None, Headers(headers), b"x", "S")
+
+
+def test_other_statuses_are_errors_with_their_code() -> None:
+    with pytest.raises(StatusError) as caught:
+        read_batch_reply(Status(500, "boom"), Headers(), b"", "batch of S")
+    assert str(caught.value) == "batch of S: status 500 boom"
+    with pytest.raises(StatusError):
+        read_direct_message(Status(204, "EOB"), Headers(), b"", "S")
+
+
+def test_the_time_of_older_servers_is_read() -> None:
+    headers = Headers({"Nats-Stream": "S", "Nats-Subject": "a", "Nats-Sequence": "1"})
+    headers.add("Nats-Time-Stamp", "2022-10-14 11:03:24.123456789 +0000 UTC")
+    assert read_direct_message(None, headers, b"", "S").timestamp_ns == 1_665_745_404_123_456_789
