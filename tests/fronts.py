@@ -194,7 +194,7 @@ class Ground:
         """Publish a raw header block, `NATS/1.0 409 Some Text\\r\\n\\r\\n` for one: a status as the server sends it."""
         sizes = f"{len(header)} {len(header) + len(payload)}"
         frame = f"HPUB {subject} {reply} {sizes}\r\n".encode() + header + payload + b"\r\n"
-        self.admin._client.outbound.queue_publish(frame)
+        self.admin._core.client.outbound.queue_publish(frame)
         await self.admin.flush()
 
     async def clean_up(self) -> None:

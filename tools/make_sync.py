@@ -1,4 +1,4 @@
-"""Makes `jetspark.sync.jetstream` from `jetspark.aio.jetstream`: one source for both fronts.
+"""Makes the blocking front from the asyncio one: `jetspark.sync.jetstream`, and the handles of `jetspark.sync`.
 
 Every public class of the asyncio package becomes a blocking one of the same name, with the same calls, parameters and
 texts, which holds the asyncio object and carries the calls over to its event loop. The translation goes by the types in
@@ -18,25 +18,29 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tools.sync_facade import convert
 from tools.sync_source import ByHand, Module, Package, translate
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src/jetspark/aio/jetstream"
 TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
 
+FACADES: Final = ("connection", "message", "subscription")
+"""Modules of `jetspark.aio` with handles that only pass their calls to a core; `sync_facade` converts them."""
+
 HANDWRITTEN: Final = frozenset({"arrow", "async_publisher", "consume_context", "pager"})
 """Modules whose blocking form is written by hand, under the same name in `jetspark.sync._handwritten`."""
 
-INTERNAL: Final = frozenset({"_drivers", "requests"})
+INTERNAL: Final = frozenset({"_drivers", "core", "requests"})
 """Modules and packages without classes of the front; what the others take from them is the same on both fronts."""
 
 BY_HAND: Final[dict[str, ByHand]] = {
     "OrderedConsumer": ByHand("jetspark.sync._handwritten.consume_context:OrderedConsumeMixin", frozenset({"consume"})),
-    "Consuming": ByHand("jetspark.sync._handwritten.consume_context:ConsumeMixin", frozenset({"consume"})),
-    "PullSubscription": ByHand("jetspark.sync._handwritten.push:PullDrainMixin", frozenset()),
+    "Consumer": ByHand("jetspark.sync._handwritten.consume_context:ConsumeMixin", frozenset({"consume"})),
     "PushSubscription": ByHand(
         "jetspark.sync._handwritten.push:PushReadMixin",
-        frozenset({"drain", "next_msg", "__iter__", "__next__"}),
+        frozenset({"next_msg", "__iter__", "__next__"}),
+        through_core=frozenset({"drain"}),
     ),
     "BatchPublisher": ByHand("jetspark.sync._handwritten.async_publisher:BatchAddMixin", frozenset({"add"})),
     "Publishing": ByHand("jetspark.sync._handwritten.async_publisher:PublishAsyncMixin", frozenset({"publish_async"})),
@@ -61,6 +65,9 @@ def make() -> tuple[dict[Path, str], list[str]]:
                 made[TARGET / f"{name}.py"] = tidy(text)
         except ValueError as problem:
             refused.append(f"{name}: {problem}")
+    for name in FACADES:
+        text = (SOURCE.parent / f"{name}.py").read_text(encoding="utf-8")
+        made[TARGET.parent / f"{name}.py"] = tidy(convert(text, name))
     return made, refused
 
 

@@ -31,6 +31,8 @@ class ByHand:
     """`module:Class` that has the methods."""
     methods: frozenset[str]
     """Their names on the blocking front."""
+    through_core: frozenset[str] = frozenset()
+    """Methods that call the core of the blocking front (`_core`), and not the object on the event loop."""
 
 
 @dataclass
@@ -84,6 +86,7 @@ class _Translation:
         self._internal = package.internal
         self._handwritten = package.handwritten
         self._by_hand = package.by_hand
+        self._through_core: frozenset[str] = frozenset()
         self._made_here: set[str] = set()  # wrapped classes that are needed when the code runs
 
     def lines(self) -> Iterator[str]:
@@ -113,7 +116,6 @@ class _Translation:
             yield "from typing import TYPE_CHECKING, Any, Self, cast"
             yield f"from jetspark.aio.jetstream import {self._module.name} as aio"
             yield "from jetspark.sync.loop_proxy import LoopProxy, blocking_iterator"
-            yield "from jetspark.sync.callback_thread import in_callback_thread"
             own = self._module.public - self._module.classes.keys() - self._module.callbacks.keys()
             if own:
                 yield f"from jetspark.aio.jetstream.{self._module.name} import {', '.join(sorted(own))}"
@@ -150,10 +152,10 @@ class _Translation:
         bases = [_text(base) for base in node.bases if parts(base)[0] in self._types.wrapped | {"Generic"}]
         if not any(base.partition("[")[0] in self._types.wrapped for base in bases):
             bases.insert(0, "LoopProxy")
-        left_out = frozenset[str]()
+        left_out = self._through_core = frozenset[str]()
         if (by_hand := self._by_hand.get(node.name)) is not None:
             bases.insert(0, by_hand.base.partition(":")[2])
-            left_out = by_hand.methods
+            left_out, self._through_core = by_hand.methods, by_hand.through_core
         yield f"class {node.name}({', '.join(bases)}):"
         yield from _docstring(ast.get_docstring(node), 1)
         generic = next((base for base in bases if base.startswith("Generic[")), "").removeprefix("Generic")
@@ -183,7 +185,10 @@ class _Translation:
         yield f"    def {name}({self._parameters(node.args)}) -> {self._types.front(kind)}:"
         yield from _docstring(ast.get_docstring(node), 2)
         call = f"self._inner.{node.name}({self._arguments(node.args)})"
-        if name == "__iter__" and _text(kind) == "Self":
+        if name in self._through_core:
+            call = f"self._core.{name}({self._arguments(node.args)})"
+            body = [call if _text(kind) == "None" else f"return {call}"]
+        elif name == "__iter__" and _text(kind) == "Self":
             body = ["return self"]
         elif name == "__next__":
             body = ["try:", f"    return {self._wrap(kind, f'self._call({call})')}"]
@@ -232,7 +237,7 @@ class _Translation:
             return argument.arg
         if not self._types.is_callback(argument.annotation):
             return f"cast(Any, {argument.arg})" if self._types.is_of_the_front(argument.annotation) else argument.arg
-        threaded = f"in_callback_thread(self._connection, {argument.arg})"
+        threaded = f"self._connection.in_callback_thread({argument.arg})"
         optional = "None" in parts(argument.annotation, depth=1)
         return f"None if {argument.arg} is None else {threaded}" if optional else threaded
 

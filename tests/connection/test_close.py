@@ -21,11 +21,11 @@ pytestmark = pytest.mark.blocking  # the ends of the blocking connection are wri
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A close that waits for the server until its time is over takes longer than any test."""
-    monkeypatch.setattr("jetspark.aio.connection._CLOSE_TIMEOUT", 10 * PATIENCE)
+    monkeypatch.setattr("jetspark.aio.core._CLOSE_TIMEOUT", 10 * PATIENCE)
 
 
 def _link(connection: aio.Connection) -> SessionProtocol:
-    link = connection._supervisor.session
+    link = connection._core._supervisor.session
     assert link is not None
     return link
 
@@ -72,8 +72,8 @@ async def test_what_waits_as_the_transport_takes_no_more_arrives_after_the_close
         sender = await aio.connect(proxy.url)
         proxy.listening.clear()
         sent = 0
-        while not sender._write_buffer_full or not _link(sender).write_paused:
-            sender._send_frame(sender._outbound.encode("last", bytes(FLUSH_THRESHOLD), "", None))
+        while not sender._core.write_buffer_full or not _link(sender).write_paused:
+            sender._core.send_frame(sender._core.outbound.encode("last", bytes(FLUSH_THRESHOLD), "", None))
             sent += 1
             await asyncio.sleep(0)
         closing = asyncio.create_task(sender.close())
@@ -122,7 +122,7 @@ async def test_a_close_ends_when_the_server_dies_meanwhile(front: Front, server:
 async def test_a_close_waits_for_a_halted_server_as_long_as_its_patience_lasts(
     front: Front, server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jetspark.aio.connection._CLOSE_TIMEOUT", 0.2)
+    monkeypatch.setattr("jetspark.aio.core._CLOSE_TIMEOUT", 0.2)
     connection = await front.connect(server.url)
     server.pause()
     async with asyncio.timeout(PATIENCE):
@@ -200,7 +200,7 @@ async def test_a_close_in_a_callback_sends_what_was_published_although_another_c
 
         async def quit_at_once(_: object) -> None:
             for _ in range(8000):
-                sender._send_frame(sender._outbound.encode("last", bytes(1000), "", None))
+                sender._core.send_frame(sender._core.outbound.encode("last", bytes(1000), "", None))
             await sender.close()
 
         await sender.subscribe("quit", callback=quit_at_once)
@@ -238,10 +238,10 @@ async def test_a_drain_that_was_answered_sends_what_was_published_though_a_later
         await begun.next_msg(timeout=PATIENCE)
         draining = asyncio.create_task(sender.drain(2.0))
         await asyncio.sleep(0)
-        await eventually(lambda: not sender._client.pings)  # the drain's own is answered
+        await eventually(lambda: not sender._core.client.pings)  # the drain's own is answered
         proxy.listening.clear()
         for _ in range(8000):
-            sender._send_frame(sender._outbound.encode("last", bytes(1000), "", None))
+            sender._core.send_frame(sender._core.outbound.encode("last", bytes(1000), "", None))
         _link(sender).tick()  # as the ping timer does
         await eventually(lambda: sender.closed)
         proxy.listening.set()

@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Coroutine, Iterator
 from typing import Any, cast
 
 import pytest
@@ -37,9 +37,9 @@ async def test_r54_a_fault_in_the_read_loop_is_a_lost_session_and_a_reconnect(ur
     def fault(message: Message) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    broken = connection._client.subscribe("fault")
+    broken = connection._core.client.subscribe("fault")
     broken.handler = fault
-    connection._flush_soon()
+    connection._core.flush_soon()
     await connection.publish("fault")
     event = await recorder.wait(Disconnected)
     assert isinstance(event.error, ProtocolError)
@@ -126,7 +126,9 @@ async def test_closing_leaves_no_reference_cycle(url: str) -> None:
     await connection.publish("a", b"not taken")
     await connection.flush()
     await connection.close()
-    gone: list[weakref.ref[object]] = [weakref.ref(each) for each in (connection, subscription, connection._client)]
+    parts = (connection, connection._core, connection._core.client, subscription, subscription._core)
+    gone: list[weakref.ref[object]] = [weakref.ref(each) for each in parts]
+    del parts
     try:
         del connection, subscription, message
         await eventually(lambda: not any(ref() is not None for ref in gone), what="the end of every object")
@@ -198,6 +200,12 @@ async def test_closing_ends_the_calls_of_other_threads(url: str) -> None:
         await asyncio.wait_for(working, 10)
 
 
+def replace_queue(subscription: sync.Subscription, items: deque[Message]) -> None:
+    subscription._sub.pending = items
+    queue = subscription._core._queue
+    queue._items, queue._popleft = items, items.popleft
+
+
 @pytest.mark.usefixtures("no_leaks")
 async def test_a_message_that_is_dropped_while_a_thread_takes_it_was_not_there(url: str) -> None:
     cleared = threading.Event()
@@ -220,7 +228,7 @@ async def test_a_message_that_is_dropped_while_a_thread_takes_it_was_not_there(u
         ending = threading.Thread(target=subscription.unsubscribe)
         connection.publish("a")
         connection.flush()
-        subscription._sub.pending = Overtaken(subscription._sub.pending)
+        replace_queue(subscription, Overtaken(subscription._sub.pending))
         with pytest.raises(SubscriptionClosedError):
             await asyncio.to_thread(subscription.next_msg, 10)
         ending.join(10)
@@ -257,7 +265,7 @@ async def test_the_last_message_is_taken_when_it_comes_with_the_end_right_behind
 
     with await asyncio.to_thread(sync.connect, url) as connection:
         subscription = connection.subscribe("a", max_msgs=1)
-        subscription._sub.pending = Late()
+        replace_queue(subscription, Late())
         assert (await asyncio.to_thread(subscription.next_msg, 10)).payload == b"last"
         with pytest.raises(SubscriptionClosedError):
             await asyncio.to_thread(subscription.next_msg, 10)
@@ -275,7 +283,7 @@ async def test_a_blocking_connection_drains_while_another_thread_adds_what_has_t
             for each in super().__iter__():
                 if not grown:
                     grown = True
-                    thread = threading.Thread(target=connection._register_drainable, args=(later,))
+                    thread = threading.Thread(target=connection._core.register_reader, args=(later._core,))
                     thread.start()
                     thread.join()
                 yield each
@@ -283,7 +291,7 @@ async def test_a_blocking_connection_drains_while_another_thread_adds_what_has_t
     connection = await asyncio.to_thread(sync.connect, url)
     first = await asyncio.to_thread(connection.subscribe, "a")
     later = await asyncio.to_thread(connection.subscribe, "b")
-    connection._drainables = Growing([first])
+    connection._core._readers = Growing([first._core])
     await asyncio.to_thread(connection.drain)
     assert connection.closed
     assert first.closed
@@ -296,22 +304,24 @@ async def test_a_blocking_connection_drains_also_what_another_thread_subscribes_
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = await asyncio.to_thread(sync.connect, url)
-    run = connection._run
+    call = connection._core.call
     later: list[sync.Subscription] = []
+    started = threading.Event()
 
     def subscribe() -> None:
         later.append(connection.subscribe("b"))
         connection.publish("b", b"kept")
         connection.flush()
 
-    def run_later(function: Callable[[], object]) -> object:
-        if not later:
+    def call_later(coroutine: Coroutine[Any, Any, object]) -> object:
+        if not started.is_set():
+            started.set()
             thread = threading.Thread(target=subscribe)
             thread.start()
             thread.join()
-        return run(function)
+        return call(coroutine)
 
-    monkeypatch.setattr(connection, "_run", run_later)
+    monkeypatch.setattr(connection._core, "call", call_later)
     draining = asyncio.create_task(asyncio.to_thread(connection.drain, PATIENCE))
     await eventually(lambda: later and later[0].closed)
     assert (await asyncio.to_thread(later[0].next_msg, PATIENCE)).payload == b"kept"

@@ -17,7 +17,7 @@ async def test_who_waits_for_room_gives_way_to_the_supervisor_when_the_session_i
     server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = await aio.connect(server.url, ping_interval=600)
-    link = connection._supervisor.session
+    link = connection._core._supervisor.session
     assert link is not None
     tries = 0
 
@@ -29,12 +29,12 @@ async def test_who_waits_for_room_gives_way_to_the_supervisor_when_the_session_i
     server.pause()
     try:
         async with asyncio.timeout(20):
-            while not (link.write_paused and connection._write_buffer_full):
-                connection._send_frame(connection._outbound.encode("a", bytes(FLUSH_THRESHOLD), "", None))
+            while not (link.write_paused and connection._core.write_buffer_full):
+                connection._core.send_frame(connection._core.outbound.encode("a", bytes(FLUSH_THRESHOLD), "", None))
                 await asyncio.sleep(0)
         monkeypatch.setattr(link, "flush", flush)
         link.fail(StaleConnectionError("no answer"))  # as when a ping interval has passed
-        await connection._wait_writable()
+        await connection._core.wait_writable()
         assert not connection.connected
     finally:
         server.resume()

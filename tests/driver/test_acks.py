@@ -166,7 +166,7 @@ async def test_one_that_cannot_be_sent_leaves_the_message_as_it_was(
 async def test_after_the_close_it_is_an_error(world: World, worker: ConsumerScript) -> None:
     consumer = await handle(world)
     [message] = await fetched(world.clock, consumer, worker)
-    await consumer._js.connection.close()
+    await consumer._core.connection.close()
     with pytest.raises(ConnectionClosedError):
         await message.ack()
 
@@ -224,8 +224,8 @@ async def test_one_that_is_cancelled_anywhere_is_sent_once_or_may_be_sent(
         nonlocal message
         [message] = await fetched(world.clock, consumer, worker)
         worker.js.acks.clear()
-        await consumer._js.connection.publish("much", bytes(60_000))  # so that an acknowledgement has to wait
-        await consumer._js.connection.publish("much", bytes(5_400))
+        consumer._core.connection.queue_publish("much", bytes(60_000), "", None)  # so that an acknowledgement must wait
+        consumer._core.connection.queue_publish("much", bytes(5_400), "", None)
 
     async def settle() -> None:
         await {"ack": message.ack, "nak": message.nak, "ack_sync": message.ack_sync}[kind]()

@@ -126,6 +126,6 @@ async def test_a_question_may_be_cancelled_anywhere(world: World, script: JetStr
     async def usable() -> None:
         script.answer("CONSUMER.INFO.>", consumer.info)
         assert (await js.consumer_info("ORDERS", "worker")).name == "worker"
-        assert len(connection._client.reply_mux) == 0
+        assert len(connection._core.client.reply_mux) == 0
 
     await cancel_everywhere(ask, usable, moment)

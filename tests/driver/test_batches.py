@@ -184,7 +184,7 @@ async def test_a_batch_that_is_cancelled_anywhere_is_stored_whole_or_not_at_all(
         assert batches.stored in ([], [b"1", b"2", b"3"])
         batches.stored.clear()
         batches.added.clear()
-        assert len(connection._client.reply_mux) == 0
+        assert len(connection._core.client.reply_mux) == 0
 
     assert await cancel_everywhere(store, check, moment) >= 3
 
@@ -383,7 +383,7 @@ async def test_answers_to_a_former_question_do_not_count(world: World, server: M
         session.deliver(pub.reply, pub.payload)
 
     server.on("question", answer)
-    replies = ReplyStream(await world.connect())
+    replies = ReplyStream((await world.connect())._core)
     for number in (b"1", b"2"):
         replies.request("question", number)
         assert replies.available == 0

@@ -154,7 +154,7 @@ async def test_drain_of_the_connection_drains_the_consume(world: World, worker: 
     await clock.settle()
     worker.pull.fill(3)
     await clock.settle()
-    await consumer._js.connection.drain()
+    await consumer._core.connection.drain(None)
     assert got == [b"1", b"2", b"3"]
     assert clock.now == 3.0
     assert len(worker.js.acks) == 3
@@ -172,7 +172,7 @@ async def test_close_of_the_connection_ends_the_consume(world: World, worker: Co
     await clock.settle()
     worker.pull.fill(1)
     await clock.settle()
-    await consumer._js.connection.close()
+    await consumer._core.connection.close()
     assert await reading == [b"1"]
     assert context.closed
 
@@ -274,7 +274,7 @@ async def test_nothing_is_reported_without_a_session(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     connection = await world.connect(reconnect_wait=7, reconnect_wait_max=7)
-    fix_jitter(connection, 0)
+    fix_jitter(connection._core, 0)
     consumer = await connection.jetstream().consumer("ORDERS", "worker")
     context = consumer.consume(max_messages=10, auto_in_progress=True)
     await clock.settle()

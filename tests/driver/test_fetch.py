@@ -177,7 +177,7 @@ async def test_a_fetch_without_a_session_pulls_for_the_rest_of_its_time(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world, reconnect_wait=4, reconnect_wait_max=4)
-    fix_jitter(consumer._js.connection, 0)
+    fix_jitter(consumer._core.connection, 0)
     server.down()
     await clock.settle()
     fetching = asyncio.create_task(consumer.fetch(2, expires=10))
@@ -208,6 +208,6 @@ async def test_close_of_the_connection_ends_a_fetch(world: World, worker: Consum
     consumer = await handle(world)
     fetching = asyncio.create_task(consumer.fetch(2))
     await clock.settle()
-    await consumer._js.connection.close()
+    await consumer._core.connection.close()
     with pytest.raises(ConnectionClosedError):
         await fetching

@@ -187,7 +187,7 @@ async def test_a_fetch_that_is_cancelled_anywhere_loses_no_message(
             await fetch()
         assert got == [b"%d" % number for number in range(1, worker.stream_seq + 1)]
         await clock.advance(1)
-        assert len(consumer._js.connection._client.pings) == 0
+        assert len(consumer._core.connection.client.pings) == 0
 
     assert await cancel_everywhere(fetch, check, moment, before=serve) >= 1
 

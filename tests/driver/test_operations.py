@@ -367,8 +367,8 @@ async def test_an_operation_may_be_cancelled_anywhere(
             assert (await subscription.next_msg(1)).payload == b"yes"
         await connection.flush(1)
         assert (await connection.request("echo")).payload == b"echo"
-        assert len(connection._client.pings) == 0
-        assert len(connection._client.reply_mux) == 0
+        assert len(connection._core.client.pings) == 0
+        assert len(connection._core.client.reply_mux) == 0
         assert len(server.sessions) == 1
 
     await cancel_everywhere(operations[operation], usable, moment)

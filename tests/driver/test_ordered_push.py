@@ -108,7 +108,7 @@ async def test_a_lost_session_makes_a_new_consumer_in_the_next_one(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world, {"reconnect_wait": 40, "reconnect_wait_max": 40})
-    fix_jitter(subscription._connection, 0)
+    fix_jitter(subscription._core.connection, 0)
     script.created[0].push(b"1")
     await clock.until(1)
     server.down()
@@ -216,7 +216,7 @@ async def test_no_consumer_is_tried_without_a_session(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world, {"reconnect_wait": 20, "reconnect_wait_max": 20})
-    fix_jitter(subscription._connection, 0)
+    fix_jitter(subscription._core.connection, 0)
     script.created[0].push(b"1")
     await clock.settle()
     script.answer("CONSUMER.CREATE.>", UNAVAILABLE, script.make)
@@ -244,7 +244,7 @@ async def test_the_time_without_a_session_is_not_counted_as_a_try(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world, {"reconnect_wait": 90, "reconnect_wait_max": 90}, max_reset_attempts=2)
-    fix_jitter(subscription._connection, 0)
+    fix_jitter(subscription._core.connection, 0)
     script.created[0].push(b"1")
     await clock.settle()
     script.answer("CONSUMER.CREATE.>", UNAVAILABLE, script.make)

@@ -110,6 +110,6 @@ async def test_a_publish_may_be_cancelled_anywhere(world: World, stream: StreamS
     async def usable() -> None:
         stream.answers = "ack"
         assert (await js.publish("orders.new")).seq == stream.last
-        assert len(connection._client.reply_mux) == 0
+        assert len(connection._core.client.reply_mux) == 0
 
     assert await cancel_everywhere(publish, usable, moment) == 5

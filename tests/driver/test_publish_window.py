@@ -13,7 +13,7 @@ from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
-from jetspark import aio
+from jetspark.aio.core import ConnectionCore
 from jetspark.errors import (
     ConnectionClosedError,
     DrainTimeoutError,
@@ -119,7 +119,7 @@ async def test_close_fails_what_is_under_way(world: World, stream: StreamScript,
     js = await world.jetstream()
     stream.answers = "hold"
     future = await js.publish_async("orders.new")
-    await js.connection.close()
+    await js._core.connection.close()
     assert isinstance(future.exception(), ConnectionClosedError)
 
 
@@ -127,7 +127,7 @@ async def test_drain_waits_for_the_acknowledgements(world: World, stream: Stream
     js = await world.jetstream()
     stream.answers = "hold"
     future = await js.publish_async("orders.new")
-    draining = asyncio.create_task(js.connection.drain())
+    draining = asyncio.create_task(js._core.connection.drain(None))
     await clock.until(2)
     assert not draining.done()
     stream.ack()
@@ -143,7 +143,7 @@ async def test_drain_without_acknowledgements_times_out_and_counts_them(
     stream.answers = "hold"
     futures = [await js.publish_async("orders.new") for _ in range(2)]
     with pytest.raises(DrainTimeoutError, match="2 publishes not acknowledged"):
-        await js.connection.drain(4)
+        await js._core.connection.drain(4)
     assert clock.now == 4.0
     assert all(isinstance(future.exception(), ConnectionClosedError) for future in futures)
 
@@ -155,11 +155,11 @@ async def test_a_context_that_is_forgotten_ends_its_subscription(
     await (await js.publish_async("orders.new"))
     await clock.settle()
     assert len(server.session.subjects) == 1
-    connection = js.connection
+    connection = js._core.connection
     del js
     gc.collect()
-    await connection.flush()
-    await connection.flush()
+    await connection.flush(None)
+    await connection.flush(None)
     assert server.session.subjects == []
 
 
@@ -198,7 +198,7 @@ async def test_an_operation_may_be_cancelled_anywhere(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock, operation: str, moment: Moment
 ) -> None:
     js = await world.jetstream(max_pending=4, stall_wait=1)
-    context: list[aio.Connection] = [js.connection]
+    context: list[ConnectionCore] = [js._core.connection]
 
     async def run() -> None:
         if operation == "stalled":

@@ -268,8 +268,8 @@ async def test_a_fetch_that_is_cancelled_anywhere_loses_no_message(
             await fetch()
         assert got == [b"%d" % number for number in range(1, worker.stream_seq + 1)]
         await clock.advance(1)
-        assert len(subscription._connection._client.pings) == 0
-        assert len(subscription._connection._client.subscriptions) <= 1  # the inbox of the requests
+        assert len(subscription._core.connection.client.pings) == 0
+        assert len(subscription._core.connection.client.subscriptions) <= 1  # the inbox of the requests
 
     assert await cancel_everywhere(fetch, check, moment, before=serve) >= 1
 

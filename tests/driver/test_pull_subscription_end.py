@@ -149,6 +149,6 @@ async def test_a_subscription_that_is_cancelled_anywhere_leaves_no_consumer(
     async def check() -> None:
         await clock.settle()
         assert all(consumer.deleted for consumer in script.created)
-        assert len(connection._client.reply_mux) == 0
+        assert len(connection._core.client.reply_mux) == 0
 
     assert await cancel_everywhere(subscribe, check, moment) >= 3

@@ -126,13 +126,13 @@ async def test_there_is_no_alarm_without_a_session_and_the_time_begins_again_wit
     world: World, server: MemoryServer, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world, {"reconnect_wait": 40, "reconnect_wait_max": 40})
-    fix_jitter(subscription._connection, 0)
+    fix_jitter(subscription._core.connection, 0)
     await clock.until(10)
     server.down()
     await clock.until(30)
     server.up()
     await clock.until(64.999)
-    assert subscription._connection.connected
+    assert subscription._core.connection.connected
     assert MissedHeartbeatError not in errors(world)
     await clock.until(65)
     assert errors(world)[-1] is MissedHeartbeatError

@@ -14,6 +14,7 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark import aio
+from jetspark.aio import Connection
 from jetspark.aio.jetstream import PushSubscription
 from jetspark.errors import (
     DrainTimeoutError,
@@ -102,7 +103,7 @@ async def test_close_of_the_connection_drops_what_waits(world: World, pusher: Co
     pusher.push(b"1", b"2")
     await clock.settle()
     assert subscription.pending_msgs == 2
-    await subscription._connection.close()
+    await subscription._core.connection.close()
     assert subscription.pending_msgs == 0
     assert subscription.closed
 
@@ -128,7 +129,7 @@ async def test_a_limit_ends_it_after_so_many_and_at_once_where_they_have_come(
     pusher.push(b"2", b"3", b"4")
     assert [message.payload async for message in subscription] == [b"1", b"2", b"3"]
     assert subscription.closed
-    second = await subscription._connection.jetstream().subscribe_bind("ORDERS", None, "pusher")
+    second = await Connection(subscription._core.connection).jetstream().subscribe_bind("ORDERS", None, "pusher")
     await clock.settle()
     pusher.push(b"5", b"6")
     await clock.settle()
@@ -187,7 +188,7 @@ async def test_a_subscription_that_is_cancelled_anywhere_leaves_nothing(
         opened.clear()
         await clock.settle()
         assert [subject for subject in server.session.subjects if not subject.endswith(".*")] == []
-        assert len(connection._client.reply_mux) == 0
+        assert len(connection._core.client.reply_mux) == 0
 
     assert await cancel_everywhere(subscribe, check, moment) >= 3
 

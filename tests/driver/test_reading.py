@@ -86,8 +86,8 @@ async def test_a_fault_on_the_read_path_ends_the_session_and_the_next_one_works(
     def fault(_: object) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    connection._client.subscribe("fault").handler = fault
-    connection._flush_soon()
+    connection._core.client.subscribe("fault").handler = fault
+    connection._core.flush_soon()
     await clock.settle()
     server.session.deliver("fault")
     await clock.settle()

@@ -60,7 +60,7 @@ async def test_waits_grow_by_a_half_each_round_up_to_the_most(
     world: World, server: MemoryServer, clock: Clock, jitter: float, factor: float
 ) -> None:
     connection = await world.connect(reconnect_wait=1, reconnect_wait_max=3)
-    fix_jitter(connection, jitter)
+    fix_jitter(connection._core, jitter)
     server.attempts.clear()
     server.down()
     await clock.until(20)
@@ -83,7 +83,7 @@ async def test_a_wait_starts_at_its_least_again_after_a_success(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect(reconnect_wait=1, reconnect_wait_max=100)
-    fix_jitter(connection, 0)
+    fix_jitter(connection._core, 0)
     server.down()
     await clock.until(10)
     server.up()
@@ -99,7 +99,7 @@ async def test_a_wait_starts_at_its_least_again_after_a_success(
 async def test_all_servers_are_tried_before_the_first_wait(world: World, net: MemoryNetwork, clock: Clock) -> None:
     servers = [net.server(port) for port in (1, 2, 3)]
     connection = await world.connect([each.url for each in servers], randomize=False, reconnect_wait=1)
-    fix_jitter(connection, 0)
+    fix_jitter(connection._core, 0)
     for server in servers:
         server.attempts.clear()
         server.down()
@@ -130,7 +130,7 @@ async def test_a_server_that_never_answers_costs_one_connect_timeout_in_each_rou
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect(connect_timeout=2, reconnect_wait=1, reconnect_wait_max=1)
-    fix_jitter(connection, 0)
+    fix_jitter(connection._core, 0)
     server.attempts.clear()
     server.greets = False
     server.session.reset()
@@ -144,7 +144,7 @@ async def test_with_no_server_left_the_connection_closes_and_says_why(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect(max_reconnects=3, reconnect_wait=1, reconnect_wait_max=1)
-    fix_jitter(connection, 0)
+    fix_jitter(connection._core, 0)
     server.attempts.clear()
     server.down()
     await clock.until(10)
@@ -159,7 +159,7 @@ async def test_with_no_server_left_the_connection_closes_and_says_why(
 
 async def test_a_success_ends_a_row_of_failures(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect(max_reconnects=3, reconnect_wait=1, reconnect_wait_max=1)
-    fix_jitter(connection, 0)
+    fix_jitter(connection._core, 0)
     for _ in range(4):
         server.down()
         await clock.advance(1)  # two failures

@@ -226,7 +226,7 @@ async def test_a_supervisor_that_is_cancelled_is_started_again(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
-    task = connection._supervisor._task
+    task = connection._core._supervisor._task
     assert task is not None
     task.cancel()
     await clock.settle()

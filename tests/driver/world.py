@@ -12,6 +12,7 @@ from tests.driver.server import MemoryNetwork, MemoryServer
 from tests.driver.virtual_time import Clock, VirtualTimeLoop
 
 from jetspark import aio
+from jetspark.aio.core import ConnectionCore
 from jetspark.aio.jetstream import JetStream
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.wire.events import Event
@@ -110,6 +111,6 @@ class _Fixed(random.Random):
         return self._number
 
 
-def fix_jitter(connection: aio.Connection, number: float) -> None:
+def fix_jitter(connection: ConnectionCore, number: float) -> None:
     """Let the connection's random numbers be that one: 0 cuts nothing off a wait, nearly 1 cuts off a half."""
-    connection._client.servers._rng = _Fixed(number)
+    connection.client.servers._rng = _Fixed(number)

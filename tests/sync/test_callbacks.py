@@ -13,7 +13,7 @@ import pytest
 from jetspark import sync
 from jetspark.errors import ConnectionClosedError
 from jetspark.server import NatsServer
-from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX, CallbackThread, in_callback_thread
+from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX, CallbackThread
 from jetspark.sync.loop_proxy import blocking_iterator
 
 
@@ -48,13 +48,13 @@ def test_calls_come_in_order_on_one_thread_which_may_call_the_connection(connect
         connection.flush()
         seen.append((number, threading.current_thread().name))
 
-    threaded = in_callback_thread(connection, callback)
+    threaded = connection._core.in_callback_thread(callback)
 
     async def call() -> None:
         for number in range(5):
             await threaded(number)
 
-    connection._call(call())
+    connection._core.call(call())
     assert [number for number, _ in seen] == [0, 1, 2, 3, 4]
     (name,) = {name for _, name in seen}
     assert name.startswith(CALLBACK_THREAD_PREFIX)
@@ -67,17 +67,17 @@ def test_what_a_callback_raises_is_raised_where_it_is_awaited(
     def callback() -> None:
         raise raised
 
-    threaded = in_callback_thread(connection, callback)
+    threaded = connection._core.in_callback_thread(callback)
     kind = ValueError if isinstance(raised, ValueError) else RuntimeError
     for _ in range(2):  # the thread lives on
         with pytest.raises(kind):
-            connection._call(threaded())
+            connection._core.call(threaded())
 
 
 def test_a_thread_ends_when_nobody_holds_its_callback(connection: sync.Connection) -> None:
     wait_until_gone()  # those of other tests
-    threaded = in_callback_thread(connection, lambda: None)
-    connection._call(threaded())
+    threaded = connection._core.in_callback_thread(lambda: None)
+    connection._core.call(threaded())
     assert len(callback_threads()) == 1
     del threaded
     wait_until_gone()
@@ -85,11 +85,11 @@ def test_a_thread_ends_when_nobody_holds_its_callback(connection: sync.Connectio
 
 def test_a_thread_ends_with_the_connection(server: NatsServer) -> None:
     connection = sync.connect(server.url)
-    threaded = in_callback_thread(connection, connection.close)  # may be called from a callback
-    connection._call(threaded())
+    threaded = connection._core.in_callback_thread(connection.close)  # may be called from a callback
+    connection._core.call(threaded())
     wait_until_gone()
     with pytest.raises(ConnectionClosedError):
-        connection._call(threaded())
+        connection._core.call(threaded())
 
 
 async def test_a_cancelled_wait_leaves_the_callback_to_end() -> None:
@@ -122,9 +122,9 @@ def test_an_iteration_crosses_from_the_loop_and_closes_its_source(connection: sy
         finally:
             closed.set()
 
-    assert list(blocking_iterator(connection, numbers(), str)) == ["0", "1", "2"]
+    assert list(blocking_iterator(connection._core, numbers(), str)) == ["0", "1", "2"]
     closed.clear()
-    for number in blocking_iterator(connection, numbers(), lambda each: each):
+    for number in blocking_iterator(connection._core, numbers(), lambda each: each):
         assert number == 0
         break
     gc.collect()

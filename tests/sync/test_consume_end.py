@@ -71,7 +71,7 @@ class Reader(threading.Thread):
 
     def look_at_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the loop say that it has ended, and go on when this thread has taken all that it finds then."""
-        source = self.context._source
+        source = self.context._reader._source
 
         def set_attribute(target: object, name: str, value: object) -> None:
             object.__setattr__(target, name, value)
@@ -84,7 +84,7 @@ class Reader(threading.Thread):
 
 def unread(connection: sync.Connection, enough: Callable[[bytes], bool]) -> None:
     """Wait until what lies in the socket is enough; on the thread of the loop, which reads nothing meanwhile."""
-    link = connection._inner._supervisor.session
+    link = connection._core.inner._supervisor.session
     assert link is not None
     assert link._transport is not None
     deadline = time.monotonic() + 10
@@ -120,11 +120,11 @@ def test_a_reader_has_the_messages_that_come_with_the_end_of_a_drain(
         stands.set()
         published.wait(10)
         unread(connection, lambda data: data.count(b"$JS.ACK.") == 3)
-        context._source.drain()
-        connection._inner._flush_now()
+        context._reader._source.drain()
+        connection._core.inner.flush_now()
         unread(connection, lambda data: b"PONG\r\n" in data)
 
-    connection._call_soon(stand_still)
+    connection._core.call_soon(stand_still)
     assert stands.wait(10)
     for payload in (b"1", b"2", b"3"):
         js.publish(f"{stream.name}.a", payload)
@@ -148,7 +148,7 @@ def test_a_reader_is_told_the_error_that_ended_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     context = begin(stream, ordered=ordered)
-    assert type(context._source) is kind
+    assert type(context._reader._source) is kind
     reader = Reader(context)
     js = other.jetstream()
     js.publish(f"{stream.name}.a", b"0")
@@ -177,14 +177,14 @@ def test_who_waits_for_the_end_hears_of_the_last_message_also_when_it_ended_befo
     stands, reported = threading.Event(), threading.Event()
 
     def posted() -> bool:
-        return context._report_scheduled
+        return context._reader._report_scheduled
 
     def stand_still() -> None:
         stands.set()
         reported.wait(10)
-        context._source.stop()
+        context._reader._source.stop()
 
-    connection._call_soon(stand_still)
+    connection._core.call_soon(stand_still)
     assert stands.wait(10)
     assert next(context).payload == b"0"
     assert posted()
@@ -193,11 +193,9 @@ def test_who_waits_for_the_end_hears_of_the_last_message_also_when_it_ended_befo
     assert not posted()
     waiter = threading.Thread(target=context.wait_closed, args=(20,), daemon=True)
     waiter.start()
-    while not context._waiting:
+    while not context._reader.core._waiters:
         assert time.monotonic() < deadline
         time.sleep(0.002)
-    with context._changed:  # it waits by now
-        pass
     assert [message.payload for message in context] == [b"1", b"2", b"3"]
     waiter.join(10)
     assert not waiter.is_alive()

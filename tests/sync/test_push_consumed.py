@@ -46,7 +46,7 @@ class Taker(threading.Thread):
         self.subscription = subscription
         self.got: list[bytes] = []
         self.go, self.done = threading.Event(), threading.Event()
-        mine = (subscription._inner._sub, subscription._inner._driver)
+        mine = (subscription._inner._core.sub, subscription._inner._core.driver)
 
         def set_attribute(target: object, name: str, value: object) -> None:
             if name == field and value and target in mine and not self.go.is_set():
@@ -112,6 +112,6 @@ def test_flow_control_is_answered_when_its_message_was_taken_meanwhile(
     with sync.connect(server.url) as other:
         answers = other.subscribe("$JS.FC.>")
         other.flush()
-        other._send_frame(frame)
+        other._core.stage.send(frame)
         assert answers.next_msg(10).subject == "$JS.FC.forged"
     assert taker.got == [b"0"]

@@ -55,7 +55,7 @@ class One:
         "def each(self) -> Iterator[Other]:",
         "lambda each: Other(self._connection, each)",
         "def made(self, callback: Callable[[int], None] | None = None) -> Other:",
-        "None if callback is None else in_callback_thread(self._connection, callback)",
+        "None if callback is None else self._connection.in_callback_thread(callback)",
         "def __enter__(self) -> Self:",
     ):
         assert line in made

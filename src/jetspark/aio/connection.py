@@ -1,27 +1,20 @@
-"""The asyncio connection: the calls for users. `jetspark.aio.supervisor` manages its sessions.
-
-A publish is encoded, checked and queued in one step. The queue is sent to the socket once in each turn of the event
-loop, or as soon as it holds `FLUSH_THRESHOLD` bytes. Callers wait only while the socket takes no more.
-"""
+"""The asyncio connection: the calls for users. `jetspark.aio.core` does the work."""
 
 from __future__ import annotations
 
-import asyncio
-from asyncio import get_running_loop
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
-from jetspark.aio.core import FLUSH_THRESHOLD, ConnectionCore, EventHandler
-from jetspark.aio.jetstream.context import JetStream
+from jetspark.aio._interfaces import HasCore
+from jetspark.aio.core import ConnectionCore, EventHandler
+from jetspark.aio.jetstream.context import JetStream, open_context
 from jetspark.aio.message import Msg
-from jetspark.aio.subscription import Callback, Subscription
+from jetspark.aio.subscription import Subscription
+from jetspark.aio.subscription_core import Callback, open_subscription
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.jetstream.names import api_prefix
-from jetspark.wire.errors import (
-    DisconnectedError,
-    DrainTimeoutError,
-)
+from jetspark.wire.connection_state import ConnectionStatus
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.outbound import Payload
@@ -30,29 +23,55 @@ from jetspark.wire.subscriptions import Overflow
 
 __all__ = ["Connection", "EventHandler", "connect"]
 
-_CLOSE_TIMEOUT: Final = 2.0
 
-
-class Connection(ConnectionCore):
+class Connection(HasCore[ConnectionCore]):
     """A connection, opened by `jetspark.connect`.
 
     It belongs to the event loop it was opened in. As a context manager it drains at the end of the block.
     """
 
+    def __repr__(self) -> str:
+        return repr(self._core)
+
+    @property
+    def options(self) -> ConnectOptions:
+        """The options that it was opened with."""
+        return self._core.options
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """State of the connection."""
+        return self._core.status
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a session now."""
+        return self._core.connected
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is closed for good."""
+        return self._core.closed
+
+    @property
+    def address(self) -> ServerAddress | None:
+        """The present server, or the last one."""
+        return self._core.address
+
     @property
     def server_info(self) -> ServerInfo:
         """Information from the present server, or the last one."""
-        return self._client.info
+        return self._core.client.info
 
     @property
     def servers(self) -> list[ServerAddress]:
         """The servers that a reconnect tries, discovered ones included."""
-        return [server.address for server in self._client.servers.servers]
+        return [server.address for server in self._core.client.servers.servers]
 
     @property
     def buffered(self) -> int:
         """Bytes that were not handed to a socket yet."""
-        return self._outbound.size
+        return self._core.buffered
 
     async def __aenter__(self) -> Self:
         return self
@@ -84,14 +103,8 @@ class Connection(ConnectionCore):
         ConnectionClosedError
             The connection is closed.
         """
-        if get_running_loop() is not self._loop:
-            raise self._wrong_loop_error()
-        outbound = self._outbound
-        if outbound.queue_publish(outbound.encode(subject, payload, reply, headers)) >= FLUSH_THRESHOLD:
-            await self._flush_once()
-        elif not self._flush_scheduled:
-            self._flush_scheduled = True
-            self._loop.call_soon(self._run_scheduled_flush)
+        if self._core.queue_publish(subject, payload, reply, headers):
+            await self._core.wait_writable()
 
     async def flush(self, timeout: float | None = 10.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Wait until the server has confirmed that it has everything that was sent before.
@@ -113,11 +126,7 @@ class Connection(ConnectionCore):
         ConnectionClosedError
             The connection is closed, or was closed during the call.
         """
-        self._check_loop()
-        if self._client.has_unconfirmed_publishes:
-            self._client.has_unconfirmed_publishes = False
-            raise DisconnectedError("a session was lost; what was published shortly before may not have arrived")
-        await self._ping_roundtrip(timeout)
+        await self._core.flush(timeout)
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -151,11 +160,11 @@ class Connection(ConnectionCore):
         PermissionsViolationError
             The user may not publish to the subject, or not subscribe to the inbox.
         """
-        return await self._request(subject, payload, timeout, headers, own_inbox=own_inbox)
+        return await self._core.request(subject, payload, timeout, headers, own_inbox=own_inbox)
 
     def new_inbox(self) -> str:
         """Return a new reply subject below the inbox prefix; nobody listens to it yet."""
-        return self._client.new_inbox()
+        return self._core.new_inbox()
 
     def jetstream(
         self,
@@ -183,7 +192,7 @@ class Connection(ConnectionCore):
         BadSubjectError
             `domain` or `prefix` is not valid in a subject.
         """
-        return JetStream(self, api_prefix(domain, prefix), timeout, publishing)
+        return open_context(self._core, api_prefix(domain, prefix), timeout, publishing)
 
     # -- subscriptions -------------------------------------------------------------------------------------------
 
@@ -221,19 +230,18 @@ class Connection(ConnectionCore):
         ------
         BadSubjectError, ConnectionClosedError
         """
-        self._check_loop()
-        sub = self._client.subscribe(
-            subject,
-            queue,
-            max_msgs=max_msgs,
-            pending_msgs_limit=pending_msgs_limit,
-            pending_bytes_limit=pending_bytes_limit,
-            overflow=overflow,
+        return Subscription(
+            open_subscription(
+                self._core,
+                callback,
+                subject,
+                queue,
+                max_msgs,
+                pending_msgs_limit,
+                pending_bytes_limit,
+                overflow,
+            )
         )
-        self._flush_soon()
-        subscription = Subscription(self, sub, callback)
-        self._drainables.add(subscription)
-        return subscription
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -250,30 +258,7 @@ class Connection(ConnectionCore):
         DrainTimeoutError
             It took too long; the remaining messages were dropped. The connection is closed anyway.
         """
-        self._check_loop()
-        seconds = self.options.drain_timeout if timeout is None else timeout
-        self._client.drain()
-        subscriptions = list(self._drainables)
-        answered = False
-        wait = True
-        try:
-            async with asyncio.timeout(seconds):
-                for subscription in subscriptions:
-                    subscription._stop_receiving()
-                await self._ping_roundtrip(None)
-                answered = True
-                await asyncio.gather(*(subscription._wait_drained(confirm=False) for subscription in subscriptions))
-                await self._ping_roundtrip(None)
-                await self._wait_publish_acks(None)
-        except TimeoutError:
-            wait = answered  # without an answer the whole timeout has passed already
-            left = sum(subscription.pending[0] for subscription in subscriptions)
-            asked = sum(publisher.pending for publisher in self._publishers)
-            raise DrainTimeoutError(
-                f"not drained within {seconds:g} s; {left} messages dropped, {asked} publishes not acknowledged"
-            ) from None
-        finally:
-            await self._close(wait=wait)
+        await self._core.drain(timeout)
 
     async def close(self) -> None:
         """Close at once: queued messages are sent, messages that wait in subscriptions are dropped. May be repeated.
@@ -281,30 +266,7 @@ class Connection(ConnectionCore):
         Waits until the server has answered a last PING, for two seconds at most. May be called from a callback or from
         the event handler; it does not wait for its caller.
         """
-        self._check_loop()
-        await self._close()
-
-    async def _close(self, *, wait: bool = True) -> None:
-        """As `close`; with `wait` false, without waiting for the server."""
-        if self._supervisor.session is not None:
-            self._supervisor.session.force_flush()
-        self._client.close()
-        self._supervisor.shutdown()
-        self._close_calls += 1
-        try:
-            try:
-                await asyncio.sleep(0)  # tasks of callbacks that wait for a message end by themselves now
-            finally:
-                others = [task for task in self._tracked_tasks if task is not asyncio.current_task()]
-                for task in others:
-                    task.cancel()
-            await self._supervisor.wait_closed(others, _CLOSE_TIMEOUT, server_timeout=_CLOSE_TIMEOUT if wait else 0)
-        except BaseException:
-            if self._close_calls == 1:  # cancelled: nobody else would close the socket if the server does not answer
-                self._supervisor.abort()
-            raise
-        finally:
-            self._close_calls -= 1
+        await self._core.close()
 
 
 async def connect(
@@ -335,6 +297,6 @@ async def connect(
     AuthenticationError, TLSError
         The server rejects the client.
     """
-    connection = Connection(ConnectOptions.of(where, **changes), on_event)
-    await connection._open()
-    return connection
+    core = ConnectionCore(ConnectOptions.of(where, **changes), on_event)
+    await core.open()
+    return Connection(core)

@@ -1,7 +1,7 @@
-"""The internal part of the asyncio connection, used by the other modules of `jetspark.aio`.
+"""The core of the asyncio connection, for the modules of `jetspark.aio`. Users call `jetspark.aio.connection`.
 
-Users call `jetspark.aio.connection`. Outgoing frames wait in one queue. It is sent to the socket once in each turn of
-the event loop, or as soon as it holds `FLUSH_THRESHOLD` bytes.
+Outgoing frames wait in one queue. It is sent to the socket once in each turn of the event loop, or as soon as it holds
+`FLUSH_THRESHOLD` bytes. Callers wait only while the socket takes no more.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import weakref
 from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
+from jetspark.aio._interfaces import Drainable, PendingPublishes
 from jetspark.aio.futures import expire_request, settle_ping, settle_request
-from jetspark.aio.jetstream.async_publisher import AsyncPublisher
 from jetspark.aio.message import Msg
 from jetspark.aio.requests import request_with_own_inbox
 from jetspark.aio.supervisor import Supervisor
 from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
 from jetspark.wire.errors import (
     DisconnectedError,
+    DrainTimeoutError,
     Error,
     FlushTimeoutError,
     WrongEventLoopError,
@@ -32,49 +33,48 @@ from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.outbound import Payload
 from jetspark.wire.subscriptions import SubscriptionState
 
-__all__ = ["FLUSH_THRESHOLD", "ConnectionCore", "Drainable", "EventHandler"]
+__all__ = ["ConnectionCore", "EventHandler"]
 
 EventHandler = Callable[[Event], Awaitable[None] | None]
 """Receives each event; a coroutine function or a plain function."""
 
 FLUSH_THRESHOLD: Final = 64 << 10
-
-
-class Drainable(Protocol):
-    """An object that receives messages and can be drained, such as a subscription."""
-
-    @property
-    def pending(self) -> tuple[int, int]:
-        """Messages that wait, and their bytes."""
-
-    def _stop_receiving(self) -> None:
-        """Ask the server to send nothing more."""
-
-    async def _wait_drained(self, *, confirm: bool) -> None:
-        """Wait until all received messages were taken and handled."""
+_CLOSE_TIMEOUT: Final = 2.0
 
 
 class ConnectionCore:
-    """The calls of a connection that the other parts of `jetspark.aio` use."""
+    """A connection and its sessions.
+
+    Attributes
+    ----------
+    options
+        The options that it was opened with.
+    loop
+        The event loop that it belongs to.
+    client
+        The state machine of the connection.
+    outbound
+        The queue of outgoing frames.
+    """
 
     def __init__(
         self, options: ConnectOptions, on_event: EventHandler | None = None, *, message_type: type[Message] = Msg
     ) -> None:
         self.options = options
-        self._loop = get_running_loop()
-        self._supervisor = Supervisor(options, self._loop, on_event, message_type)
-        self._client: ConnectionState = self._supervisor.client
-        self._client.connection = self
-        self._outbound = self._client.outbound
+        self.loop = get_running_loop()
+        self._supervisor = Supervisor(options, self.loop, on_event, message_type)
+        self.client: ConnectionState = self._supervisor.client
+        self.client.connection = self
+        self.outbound = self.client.outbound
         self._flush_scheduled = False
         self._next_tick_frames: list[bytes] = []
         self._tracked_tasks: set[asyncio.Task[None]] = set()
         self._close_calls = 0  # calls of `close` in progress
         self._drainables: weakref.WeakSet[Drainable] = weakref.WeakSet()
-        self._publishers: weakref.WeakSet[AsyncPublisher] = weakref.WeakSet()  # of the contexts, for `drain`
+        self._publishes: weakref.WeakSet[PendingPublishes] = weakref.WeakSet()
 
-    async def _open(self) -> None:
-        """Open the first session; `connect` calls it."""
+    async def open(self) -> None:
+        """Open the first session."""
         await self._supervisor.start()
 
     def __repr__(self) -> str:
@@ -83,28 +83,46 @@ class ConnectionCore:
     @property
     def status(self) -> ConnectionStatus:
         """State of the connection."""
-        return self._client.status
+        return self.client.status
 
     @property
     def connected(self) -> bool:
         """Whether there is a session now."""
-        return self._outbound.online
+        return self.outbound.online
 
     @property
     def closed(self) -> bool:
         """Whether the connection is closed for good."""
-        return self._client.closed
+        return self.client.closed
 
     @property
     def address(self) -> ServerAddress | None:
         """The present server, or the last one."""
-        return self._client.server.address if self._client.server is not None else None
+        return self.client.server.address if self.client.server is not None else None
+
+    @property
+    def buffered(self) -> int:
+        """Bytes that were not handed to a socket yet."""
+        return self.outbound.size
+
+    def new_inbox(self) -> str:
+        """Return a new reply subject below the inbox prefix."""
+        return self.client.new_inbox()
 
     # -- sending -------------------------------------------------------------------------------------------------
 
-    def _send_frame(self, frame: bytes) -> None:
-        """Queue the frame of a publish, encoded by `Outbound.encode`. Bulk senders must check `_write_buffer_full`
-        first.
+    def queue_publish(self, subject: str, payload: Payload, reply: str, headers: HeadersLike | None) -> bool:
+        """Queue a publish; return whether to wait for `wait_writable`. Errors are those of `Connection.publish`."""
+        if get_running_loop() is not self.loop:
+            raise self._wrong_loop_error()
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self.loop.call_soon(self._run_scheduled_flush)
+        outbound = self.outbound
+        return outbound.queue_publish(outbound.encode(subject, payload, reply, headers)) >= FLUSH_THRESHOLD
+
+    def send_frame(self, frame: bytes) -> None:
+        """Queue the frame of a publish, encoded by `Outbound.encode`. Check `write_buffer_full` before.
 
         Raises
         ------
@@ -114,40 +132,40 @@ class ConnectionCore:
             This is another event loop. Checked once for all frames that are sent together.
         """
         if not self._flush_scheduled:
-            self._check_loop()
+            self.check_loop()
             self._flush_scheduled = True
-            self._loop.call_soon(self._run_scheduled_flush)
-        self._outbound.queue_publish(frame)
+            self.loop.call_soon(self._run_scheduled_flush)
+        self.outbound.queue_publish(frame)
 
     @property
-    def _write_buffer_full(self) -> bool:
-        """Whether so much is queued that a sender should wait for `_wait_writable`."""
-        return self._outbound.size >= FLUSH_THRESHOLD and self._outbound.online
+    def write_buffer_full(self) -> bool:
+        """Whether so much is queued that a sender should wait for `wait_writable`."""
+        return self.outbound.size >= FLUSH_THRESHOLD and self.outbound.online
 
-    def _send_reply(self, reply: bytes, payload: bytes) -> bool:
-        """Queue a publish to a reply subject in its received form; returns whether to wait for `_wait_writable`.
+    def send_reply(self, reply: bytes, payload: bytes) -> bool:
+        """Queue a publish to a reply subject in its received form; returns whether to wait for `wait_writable`.
 
         Raises
         ------
         ConnectionClosedError, MaxPayloadError, OutboundBufferLimitError
         WrongEventLoopError
-            As for `_send_frame`.
+            As for `send_frame`.
         """
         if not self._flush_scheduled:
-            self._check_loop()
+            self.check_loop()
             self._flush_scheduled = True
-            self._loop.call_soon(self._run_scheduled_flush)
-        return self._outbound.queue_ack(reply, payload) >= FLUSH_THRESHOLD
+            self.loop.call_soon(self._run_scheduled_flush)
+        return self.outbound.queue_ack(reply, payload) >= FLUSH_THRESHOLD
 
-    async def _wait_writable(self) -> None:
+    async def wait_writable(self) -> None:
         """Send the queue, and wait while there is a session whose transport takes no more."""
-        while self._outbound.online and self._outbound.size >= FLUSH_THRESHOLD:
-            await self._flush_once()
+        while self.outbound.online and self.outbound.size >= FLUSH_THRESHOLD:
+            await self.flush_once()
 
-    async def _flush_once(self) -> None:
+    async def flush_once(self) -> None:
         """Send the queue and wait until the transport takes more. Other tasks run in between."""
         session = self._supervisor.session
-        if session is None or not self._outbound.online:
+        if session is None or not self.outbound.online:
             return
         session.flush()
         if session.write_paused and not session.lost.done():
@@ -158,39 +176,47 @@ class ConnectionCore:
     def _run_scheduled_flush(self) -> None:
         self._flush_scheduled = False
         while self._next_tick_frames:
-            self._outbound.queue_command(self._next_tick_frames.pop())
+            self.outbound.queue_command(self._next_tick_frames.pop())
         if self._supervisor.session is not None:
             self._supervisor.session.flush()
 
-    def _flush_soon(self) -> None:
+    def flush_soon(self) -> None:
         """Send the queue at the end of this turn of the event loop."""
         if not self._flush_scheduled:
             self._flush_scheduled = True
-            self._loop.call_soon(self._run_scheduled_flush)
+            self.loop.call_soon(self._run_scheduled_flush)
 
-    def _send_next_tick(self, command: bytes) -> None:
+    def send_next_tick(self, command: bytes) -> None:
         """Send a command at the end of the next turn of the event loop, together with frames queued until then."""
         self._next_tick_frames.append(command)
-        self._flush_soon()
+        self.flush_soon()
 
-    def _flush_now(self) -> None:
+    def flush_now(self) -> None:
         """Send the queue now."""
         self._run_scheduled_flush()
 
-    async def _ping_roundtrip(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+    async def flush(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Wait until the server has everything that was sent; see `Connection.flush`."""
+        self.check_loop()
+        if self.client.has_unconfirmed_publishes:
+            self.client.has_unconfirmed_publishes = False
+            raise DisconnectedError("a session was lost; what was published shortly before may not have arrived")
+        await self.ping_roundtrip(timeout)
+
+    async def ping_roundtrip(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """As `flush`, for frames that are sent in the present session."""
         try:
             async with asyncio.timeout(timeout):
-                while not self._outbound.online:
-                    self._check_open()
+                while not self.outbound.online:
+                    self.check_open()
                     await self._supervisor.wait_state_change()
-                answered = self._loop.create_future()
-                self._client.ping(partial(settle_ping, answered))
-                self._flush_now()
+                answered = self.loop.create_future()
+                self.client.ping(partial(settle_ping, answered))
+                self.flush_now()
                 try:
                     await answered
                 except DisconnectedError:
-                    self._client.has_unconfirmed_publishes = False  # reported by this error
+                    self.client.has_unconfirmed_publishes = False  # reported by this error
                     raise
                 finally:
                     del answered  # it may hold an exception whose traceback holds this frame
@@ -199,77 +225,139 @@ class ConnectionCore:
                 raise
             raise FlushTimeoutError(f"{self.address}: not confirmed within {timeout:g} s") from None
 
-    async def _wait_publish_acks(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Wait until every `publish_async` of every context is settled. Raises PublishTimeoutError."""
-        await asyncio.gather(*(publisher.wait_completed(timeout) for publisher in list(self._publishers)))
+    # -- requests ------------------------------------------------------------------------------------------------
 
-    # -- asking --------------------------------------------------------------------------------------------------
-
-    async def _api_request(self, subject: str, payload: bytes, *, timeout: float) -> Msg:  # noqa: ASYNC109
+    async def api_request(self, subject: str, payload: bytes, *, timeout: float) -> Msg:  # noqa: ASYNC109
         """As `request`, for the JetStream API. There a subject may end with a filter that has wildcards (CRE-03)."""
-        return await self._request(subject, payload, timeout, None, wildcards=True)
+        return await self.request(subject, payload, timeout, wildcards=True)
 
-    async def _request(
+    async def request(
         self,
         subject: str,
         payload: Payload,
         timeout: float,  # noqa: ASYNC109 (the deadline is part of the call)
-        headers: HeadersLike | None,
+        headers: HeadersLike | None = None,
         *,
         own_inbox: bool = False,
         wildcards: bool = False,
     ) -> Msg:
-        self._check_loop()
-        answered: asyncio.Future[Message] = self._loop.create_future()
-        timer = self._loop.call_later(timeout, expire_request, answered, subject, timeout)
+        """Send a request and wait for its answer; see `Connection.request`. `wildcards` allows them in the subject."""
+        self.check_loop()
+        answered: asyncio.Future[Message] = self.loop.create_future()
+        timer = self.loop.call_later(timeout, expire_request, answered, subject, timeout)
         try:
             if own_inbox:
-                return cast("Msg", await request_with_own_inbox(self, subject, payload, headers, answered))
-            requests = self._client.ensure_reply_mux()
+                return cast(
+                    "Msg",
+                    await request_with_own_inbox(self.client, self.flush_now, subject, payload, headers, answered),
+                )
+            requests = self.client.ensure_reply_mux()
             token, reply = requests.add_request(subject, partial(settle_request, answered))
             frame = b""
             try:
-                frame = self._outbound.encode(subject, payload, reply, headers, wildcards=wildcards)
-                self._outbound.queue_publish(frame)
-                self._flush_now()
+                frame = self.outbound.encode(subject, payload, reply, headers, wildcards=wildcards)
+                self.outbound.queue_publish(frame)
+                self.flush_now()
                 return cast("Msg", await answered)
             finally:
                 requests.remove_request(token)
-                self._outbound.withdraw((frame,))  # nobody waits for the answer: do not send it after a reconnect
+                self.outbound.withdraw((frame,))  # nobody waits for the answer: do not send it after a reconnect
         finally:
             timer.cancel()
             del answered  # it may hold an exception whose traceback holds this frame
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
-    def _on_consumed(self, sub: SubscriptionState) -> None:
+    def on_consumed(self, sub: SubscriptionState) -> None:
         """Note that messages were taken from a full subscription; read again if no subscription is too full."""
-        self._client.resume_if_below(sub)
-        if not self._client.paused_subscriptions and self._supervisor.session is not None:
+        self.client.resume_if_below(sub)
+        if not self.client.paused_subscriptions and self._supervisor.session is not None:
             self._supervisor.session.resume_reading()
 
-    def _register_drainable(self, subscription: Drainable) -> None:
-        """Register a subscription to drain with the connection. The reference to it is weak."""
-        self._drainables.add(subscription)
+    def register_drainable(self, drainable: Drainable) -> None:
+        """Drain this object with the connection. The reference to it is weak."""
+        self._drainables.add(drainable)
 
-    def _track_task(self, task: asyncio.Task[None]) -> None:
+    def register_publishes(self, publishes: PendingPublishes) -> None:
+        """Wait for these publishes when the connection drains. The reference to them is weak."""
+        self._publishes.add(publishes)
+
+    def track_task(self, task: asyncio.Task[None]) -> None:
         """Register a task that must end with the connection."""
         self._tracked_tasks.add(task)
         task.add_done_callback(self._tracked_tasks.discard)
 
-    def _emit(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Report an event to the handler."""
         self._supervisor.emit(event)
 
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    async def drain(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Drain everything and close; see `Connection.drain`."""
+        self.check_loop()
+        seconds = self.options.drain_timeout if timeout is None else timeout
+        self.client.drain()
+        drainables = list(self._drainables)
+        answered = False
+        wait = True
+        try:
+            async with asyncio.timeout(seconds):
+                for each in drainables:
+                    each.stop_receiving()
+                await self.ping_roundtrip(None)
+                answered = True
+                await asyncio.gather(*(each.wait_drained(confirm=False) for each in drainables))
+                await self.ping_roundtrip(None)
+                await self.wait_publishes(None)
+        except TimeoutError:
+            wait = answered  # without an answer the whole timeout has passed already
+            dropped = sum(each.pending[0] for each in drainables)
+            pending = sum(each.pending for each in self._publishes)
+            for each in drainables:
+                each.discard()
+            raise DrainTimeoutError(
+                f"not drained within {seconds:g} s; {dropped} messages dropped, {pending} publishes not acknowledged"
+            ) from None
+        finally:
+            await self.close(wait=wait)
+
+    async def wait_publishes(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Wait until every registered publish is acknowledged or has failed. Raises PublishTimeoutError."""
+        await asyncio.gather(*(each.wait_completed(timeout) for each in list(self._publishes)))
+
+    async def close(self, *, wait: bool = True) -> None:
+        """Close at once; see `Connection.close`. With `wait` false, do not wait for the server."""
+        self.check_loop()
+        if self._supervisor.session is not None:
+            self._supervisor.session.force_flush()
+        self.client.close()
+        self._supervisor.shutdown()
+        self._close_calls += 1
+        try:
+            try:
+                await asyncio.sleep(0)  # tasks of callbacks that wait for a message end by themselves now
+            finally:
+                others = [task for task in self._tracked_tasks if task is not asyncio.current_task()]
+                for task in others:
+                    task.cancel()
+            await self._supervisor.wait_closed(others, _CLOSE_TIMEOUT, server_timeout=_CLOSE_TIMEOUT if wait else 0)
+        except BaseException:
+            if self._close_calls == 1:  # cancelled: nobody else would close the socket if the server does not answer
+                self._supervisor.abort()
+            raise
+        finally:
+            self._close_calls -= 1
+
     # -- checks --------------------------------------------------------------------------------------------------
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         """Raise ConnectionClosedError if the connection is closed."""
-        self._client.check_open()
+        self.client.check_open()
 
-    def _check_loop(self) -> None:
+    def check_loop(self) -> None:
         """Raise WrongEventLoopError if this is not the event loop of the connection."""
-        if get_running_loop() is not self._loop:
+        if get_running_loop() is not self.loop:
             raise self._wrong_loop_error()
 
     def _wrong_loop_error(self) -> WrongEventLoopError:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
+from jetspark.aio._interfaces import AckSender
 from jetspark.jetstream.ack import ACK, ACK_PREFIX, IN_PROGRESS, nak_payload, term_payload
 from jetspark.jetstream.message import JetStreamMessage
 from jetspark.wire.errors import BadSubjectError
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
-
-if TYPE_CHECKING:
-    from jetspark.aio.connection import Connection
 
 __all__ = ["Msg"]
 
@@ -34,8 +32,9 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         """
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
-        if self._connection is not None:
-            await cast("Connection", self._connection).publish(self.reply, payload, headers=headers)
+        sender = cast("AckSender | None", self._connection)
+        if sender is not None and sender.queue_publish(self.reply, payload, "", headers):
+            await sender.wait_writable()
 
     async def ack(self) -> None:
         """Acknowledge the message. The ack is queued when this returns; `ack_sync` waits for the server.
@@ -47,14 +46,14 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         ConnectionClosedError, OutboundBufferLimitError
             The ack cannot be sent.
         """
-        if not self.raw_reply.startswith(ACK_PREFIX):  # a copy of `_answer`, because this call is frequent
+        if not self.raw_reply.startswith(ACK_PREFIX):  # a copy of `_send_ack`, because this call is frequent
             self._check_ackable()
-        connection: Any = self._connection
-        if connection is not None:
-            crowded = connection._send_reply(self.raw_reply, ACK)
+        sender = cast("AckSender | None", self._connection)
+        if sender is not None:
+            full = sender.send_reply(self.raw_reply, ACK)
             self._connection = None
-            if crowded:
-                await connection._wait_writable()
+            if full:
+                await sender.wait_writable()
 
     async def ack_sync(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Acknowledge the message, and wait until the server has confirmed it (ACK-07).
@@ -72,9 +71,9 @@ class Msg(JetStreamMessage, gc=False, eq=False):
             The consumer is gone.
         """
         self._check_ackable()
-        if self._connection is not None:
-            await cast("Connection", self._connection).request(self.reply, ACK, timeout=timeout)
-            self._settle()
+        if (sender := cast("AckSender | None", self._connection)) is not None:
+            await sender.request(self.reply, ACK, timeout)
+            self._connection = None
 
     async def nak(self, delay: float = 0.0) -> None:
         """Ask for redelivery.
@@ -99,15 +98,14 @@ class Msg(JetStreamMessage, gc=False, eq=False):
     async def in_progress(self) -> None:
         """Report that the message is still being processed: its `ack_wait` starts again. May be repeated."""
         self._check_ackable()
-        if self._connection is not None:
-            connection = cast("Connection", self._connection)
-            if connection._send_reply(self.raw_reply, IN_PROGRESS):
-                await connection._wait_writable()
+        sender = cast("AckSender | None", self._connection)
+        if sender is not None and sender.send_reply(self.raw_reply, IN_PROGRESS):
+            await sender.wait_writable()
 
     async def _send_ack(self, payload: bytes) -> None:
         self._check_ackable()
-        if (connection := cast("Connection | None", self._connection)) is not None:
-            crowded = connection._send_reply(self.raw_reply, payload)
-            self._connection = None  # the answer is queued, even if the wait for room is cancelled
-            if crowded:
-                await connection._wait_writable()
+        if (sender := cast("AckSender | None", self._connection)) is not None:
+            full = sender.send_reply(self.raw_reply, payload)
+            self._connection = None  # the answer is queued, even if the wait for the transport is cancelled
+            if full:
+                await sender.wait_writable()

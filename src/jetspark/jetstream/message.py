@@ -1,8 +1,8 @@
 """A message that a JetStream consumer delivered: a `Message` with metadata and an acknowledgement state.
 
 The state says whether an acknowledgement may still be sent. It costs nothing when messages are created: it is the
-`owner`, the connection that sends acknowledgements. A settled message has no owner, nor have messages of consumers
-without acknowledgements (ACK-04, ACK-08).
+connection that sends acknowledgements. A settled message has none, nor have messages of consumers without
+acknowledgements (ACK-04, ACK-08).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from jetspark.jetstream.ack import AckMetadata, check_ack_subject, parse_ack_subject
 from jetspark.wire.messages import Message
 
-__all__ = ["JetStreamMessage"]
+__all__ = ["JetStreamMessage", "settle"]
 
 
 class JetStreamMessage(Message, gc=False, eq=False):
@@ -36,10 +36,11 @@ class JetStreamMessage(Message, gc=False, eq=False):
         """Whether no acknowledgement is sent any more: a terminal one was sent, or the consumer needs none."""
         return self._connection is None
 
-    def _settle(self) -> None:
-        """Mark the message after a terminal acknowledgement: later ones are silently dropped (ACK-04)."""
-        self._connection = None
-
     def _check_ackable(self) -> None:
         """Raise InvalidAckError if no JetStream consumer delivered the message."""
         check_ack_subject(self.raw_reply)
+
+
+def settle(message: JetStreamMessage) -> None:
+    """Settle a message that another acknowledgement covers: later ones are silently dropped (ACK-04)."""
+    message._connection = None  # noqa: SLF001 (not a method, because users must not call it)

@@ -11,12 +11,9 @@ import threading
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec
+from typing import Final, Generic, ParamSpec
 
-if TYPE_CHECKING:
-    from jetspark.sync.connection import Connection
-
-__all__ = ["CALLBACK_THREAD_PREFIX", "CallbackThread", "in_callback_thread"]
+__all__ = ["CALLBACK_THREAD_PREFIX", "CallbackThread"]
 
 P = ParamSpec("P")
 
@@ -57,16 +54,6 @@ class CallbackThread(Generic[P]):
         self._jobs.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
-
-
-def in_callback_thread(connection: Connection, callback: Callable[..., object]) -> Any:
-    """Return a coroutine function that runs the callback in a thread, which ends with the connection at the latest.
-
-    Untyped, because it replaces a callback for messages of the asyncio front.
-    """
-    thread: CallbackThread[...] = CallbackThread(callback)
-    connection._track_thread(thread)
-    return thread
 
 
 def _run_jobs(jobs: SimpleQueue[_Job | None]) -> None:

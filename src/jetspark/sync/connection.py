@@ -1,28 +1,24 @@
-"""The blocking connection: the asyncio connection on an event loop in a thread of its own.
+"""The blocking connection: the calls for users. `jetspark.sync.core` does the work.
 
-All behaviour is in the asyncio front: this module only runs calls on the loop and waits. Two frequent paths are
-shorter. The caller's thread encodes and checks a publish, and appends it to a list that the loop takes over in one
-step. The reader's thread takes messages out of the subscription's queue. Meanwhile PINGs are answered and sessions are
-restored in the background.
+Made by `tools/make_sync.py` from `jetspark.aio.connection`: change that, then `make sync`.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Self
 
 from jetspark.engine.publish_window import AsyncPublishOptions
-from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX, in_callback_thread
-from jetspark.sync.core import ConnectionCore, EventHandler, snapshot
+from jetspark.jetstream.names import api_prefix
+from jetspark.sync._handwritten.context import open_context
+from jetspark.sync._interfaces import HasCore
+from jetspark.sync.core import ConnectionCore, EventHandler
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.message import Msg
-from jetspark.sync.subscription import Callback, Subscription
-from jetspark.wire.errors import ConnectionClosedError, DrainTimeoutError
+from jetspark.sync.subscription import Subscription
+from jetspark.sync.subscription_core import Callback, open_subscription
+from jetspark.wire.connection_state import ConnectionStatus
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.outbound import Payload
@@ -31,21 +27,55 @@ from jetspark.wire.subscriptions import Overflow
 
 __all__ = ["Connection", "EventHandler", "connect"]
 
-_JOIN_TIMEOUT: Final = 5.0
 
+class Connection(HasCore[ConnectionCore]):
+    """A connection, opened by `jetspark.sync.connect`.
 
-class Connection(ConnectionCore):
-    """A connection, opened by `jetspark.sync.connect`. As a context manager it drains at the end of the block."""
+    Any thread of the process may use it. As a context manager it drains at the end of the block.
+    """
+
+    def __repr__(self) -> str:
+        return repr(self._core)
+
+    @property
+    def options(self) -> ConnectOptions:
+        """The options that it was opened with."""
+        return self._core.options
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """State of the connection."""
+        return self._core.status
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a session now."""
+        return self._core.connected
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is closed for good."""
+        return self._core.closed
+
+    @property
+    def address(self) -> ServerAddress | None:
+        """The present server, or the last one."""
+        return self._core.address
 
     @property
     def server_info(self) -> ServerInfo:
         """Information from the present server, or the last one."""
-        return self._inner.server_info
+        return self._core.client.info
 
     @property
     def servers(self) -> list[ServerAddress]:
         """The servers that a reconnect tries, discovered ones included."""
-        return self._inner.servers
+        return [server.address for server in self._core.client.servers.servers]
+
+    @property
+    def buffered(self) -> int:
+        """Bytes that were not handed to a socket yet."""
+        return self._core.buffered
 
     def __enter__(self) -> Self:
         return self
@@ -77,7 +107,8 @@ class Connection(ConnectionCore):
         ConnectionClosedError
             The connection is closed.
         """
-        self._send_frame(self._outbound.encode(subject, payload, reply, headers))
+        if self._core.queue_publish(subject, payload, reply, headers):
+            self._core.wait_writable()
 
     def flush(self, timeout: float | None = 10.0) -> None:
         """Wait until the server has confirmed that it has everything that was sent before.
@@ -99,7 +130,9 @@ class Connection(ConnectionCore):
         ConnectionClosedError
             The connection is closed, or was closed during the call.
         """
-        self._loop_thread.run_coroutine(self._inner.flush(timeout))
+        self._core.flush(timeout)
+
+    # -- requests ------------------------------------------------------------------------------------------------
 
     def request(
         self,
@@ -131,12 +164,11 @@ class Connection(ConnectionCore):
         PermissionsViolationError
             The user may not publish to the subject, or not subscribe to the inbox.
         """
-        answer = self._inner.request(subject, payload, timeout=timeout, headers=headers, own_inbox=own_inbox)
-        return cast("Msg", self._loop_thread.run_coroutine(answer))
+        return self._core.request(subject, payload, timeout, headers, own_inbox=own_inbox)
 
     def new_inbox(self) -> str:
         """Return a new reply subject below the inbox prefix; nobody listens to it yet."""
-        return self._inner.new_inbox()
+        return self._core.new_inbox()
 
     def jetstream(
         self,
@@ -164,11 +196,7 @@ class Connection(ConnectionCore):
         BadSubjectError
             `domain` or `prefix` is not valid in a subject.
         """
-        if publishing is not None and publishing.on_error is not None:
-            publishing = replace(publishing, on_error=in_callback_thread(self, publishing.on_error))
-        return JetStream(
-            self, self._inner.jetstream(domain=domain, prefix=prefix, timeout=timeout, publishing=publishing)
-        )
+        return open_context(self._core, api_prefix(domain, prefix), timeout, publishing)
 
     # -- subscriptions -------------------------------------------------------------------------------------------
 
@@ -206,25 +234,18 @@ class Connection(ConnectionCore):
         ------
         BadSubjectError, ConnectionClosedError
         """
-        limits = (pending_msgs_limit, pending_bytes_limit, overflow)
-        return self._loop_thread.run_coroutine(self._subscribe(subject, queue, callback, max_msgs, limits))
-
-    async def _subscribe(
-        self,
-        subject: str,
-        queue: str,
-        callback: Callback | None,
-        max_msgs: int,
-        limits: tuple[int | None, int | None, Overflow],
-    ) -> Subscription:
-        messages, size, overflow = limits
-        sub = self._inner._client.subscribe(
-            subject, queue, max_msgs=max_msgs, pending_msgs_limit=messages, pending_bytes_limit=size, overflow=overflow
+        return Subscription(
+            open_subscription(
+                self._core,
+                callback,
+                subject,
+                queue,
+                max_msgs,
+                pending_msgs_limit,
+                pending_bytes_limit,
+                overflow,
+            )
         )
-        self._inner._flush_soon()
-        subscription = Subscription(self, sub, callback)
-        self._drainables.add(subscription)  # added here, before a following drain can run on the loop
-        return subscription
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -241,31 +262,7 @@ class Connection(ConnectionCore):
         DrainTimeoutError
             It took too long; the remaining messages were dropped. The connection is closed anyway.
         """
-        self._check_open()
-        seconds = self.options.drain_timeout if timeout is None else timeout
-        deadline = time.monotonic() + seconds
-        answered = False
-        wait = True
-        try:
-            self._run(self._inner._client.drain)
-            subscriptions = snapshot(self._drainables)
-            for subscription in subscriptions:
-                subscription._stop_receiving()
-            self._ping_roundtrip(seconds)
-            answered = True
-            late = [each for each in subscriptions if not each._wait_drained(deadline)]
-            if late:
-                left = sum(each.pending[0] for each in late)
-                raise DrainTimeoutError(f"not drained within {seconds:g} s; {left} messages dropped")
-            self._ping_roundtrip(max(deadline - time.monotonic(), 0.001))
-            self._loop_thread.run_coroutine(self._inner._wait_publish_acks(max(deadline - time.monotonic(), 0.001)))
-        except TimeoutError as error:
-            wait = answered  # without an answer the whole timeout has passed already
-            if isinstance(error, DrainTimeoutError):
-                raise
-            raise DrainTimeoutError(f"not drained within {seconds:g} s: {error}") from error
-        finally:
-            self._close(wait=wait)
+        self._core.drain(timeout)
 
     def close(self) -> None:
         """Close at once: queued messages are sent, messages that wait in subscriptions are dropped. May be repeated.
@@ -273,31 +270,7 @@ class Connection(ConnectionCore):
         Waits until the server has answered a last PING, for two seconds at most. May be called from a callback or from
         the event handler; it does not wait for its caller.
         """
-        self._close()
-
-    def _close(self, *, wait: bool = True) -> None:
-        """As `close`; with `wait` false, without waiting for the server."""
-        if self._in_own_thread():
-            end = partial(self._close_and_join, wait=wait)
-            threading.Thread(target=end, name="jetspark close", daemon=True).start()
-        else:
-            self._close_and_join(wait=wait)
-
-    def _close_and_join(self, *, wait: bool) -> None:
-        with self._closing:
-            try:
-                self._loop_thread.run_coroutine(self._inner._close(wait=wait))
-            except ConnectionClosedError:
-                return  # already closed
-            for subscription in snapshot(self._drainables):
-                subscription._join(_JOIN_TIMEOUT)
-            for thread in snapshot(self._callback_threads):
-                thread.stop(_JOIN_TIMEOUT)
-            self._stop_threads()
-
-    def _in_own_thread(self) -> bool:
-        name = threading.current_thread().name
-        return name.startswith(("jetspark events", "jetspark subscription", CALLBACK_THREAD_PREFIX))
+        self._core.close()
 
 
 def connect(
@@ -306,11 +279,28 @@ def connect(
     on_event: EventHandler | None = None,
     **changes: object,
 ) -> Connection:
-    """Open a blocking connection; parameters and errors are those of `jetspark.connect`.
+    """Open a connection.
 
         with jetspark.sync.connect("nats://localhost:4222") as connection:
             connection.publish("greetings", b"hello")
 
-    `on_event` is called in a thread of its own. The connection may be used from any thread of one process.
+    Parameters
+    ----------
+    where
+        Options, a URL, a comma-separated list or a sequence of URLs. None means `nats://localhost:4222`.
+    on_event
+        Called with each event of the connection (see `jetspark.wire.events`), in order, in a thread of its own.
+    changes
+        Fields of `ConnectOptions` that replace those of `where`.
+
+    Raises
+    ------
+    ConnectError
+        A server cannot be reached; the message has its address. With several servers `NoServersError` lists them.
+        With `retry_connect=True` it keeps trying instead.
+    AuthenticationError, TLSError
+        The server rejects the client.
     """
-    return Connection(ConnectOptions.of(where, **changes), on_event)
+    core = ConnectionCore(ConnectOptions.of(where, **changes), on_event)
+    core.open()
+    return Connection(core)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from jetspark.sync.core import ConnectionCore
 from jetspark.wire.errors import ConnectionClosedError, WrongEventLoopError
-
-if TYPE_CHECKING:
-    from jetspark.sync.connection import Connection
 
 __all__ = ["LoopProxy", "blocking_iterator"]
 
@@ -22,7 +20,7 @@ class LoopProxy:
 
     _inner: object
 
-    def __init__(self, connection: Connection, inner: Any) -> None:
+    def __init__(self, connection: ConnectionCore, inner: Any) -> None:
         self._connection = connection
         self._inner = inner
 
@@ -31,26 +29,26 @@ class LoopProxy:
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and wait for its result."""
-        return self._connection._call(coroutine)
+        return self._connection.call(coroutine)
 
     def _run(self, function: Callable[[], T]) -> T:
         """Run a plain function on the loop and wait for its result."""
-        return self._connection._run(function)
+        return self._connection.run(function)
 
 
-def blocking_iterator(connection: Connection, source: AsyncIterator[T], front: Callable[[T], V]) -> Iterator[V]:
+def blocking_iterator(connection: ConnectionCore, source: AsyncIterator[T], front: Callable[[T], V]) -> Iterator[V]:
     """Iterate over an asynchronous iterator; `front` converts each entry to an object of the blocking front."""
     try:
         while True:
             try:
-                entry = connection._call(_next(source))
+                entry = connection.call(_next(source))
             except StopAsyncIteration:
                 return
             yield front(entry)
     finally:
         if isinstance(source, AsyncGenerator):
             with suppress(ConnectionClosedError, WrongEventLoopError):  # closed, or collected in the loop's thread
-                connection._call(source.aclose())
+                connection.call(source.aclose())
 
 
 async def _next(source: AsyncIterator[T]) -> T:

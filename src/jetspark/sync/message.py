@@ -1,17 +1,18 @@
-"""A message of the blocking front: a `JetStreamMessage` with `respond` and the acknowledgements."""
+"""A message of the blocking front: a `JetStreamMessage` with `respond` and the acknowledgements.
+
+Made by `tools/make_sync.py` from `jetspark.aio.message`: change that, then `make sync`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from jetspark.jetstream.ack import ACK, IN_PROGRESS, nak_payload, term_payload
+from jetspark.jetstream.ack import ACK, ACK_PREFIX, IN_PROGRESS, nak_payload, term_payload
 from jetspark.jetstream.message import JetStreamMessage
+from jetspark.sync._interfaces import AckSender
 from jetspark.wire.errors import BadSubjectError
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
-
-if TYPE_CHECKING:
-    from jetspark.sync.connection import Connection
 
 __all__ = ["Msg"]
 
@@ -34,8 +35,9 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         """
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
-        if self._connection is not None:
-            cast("Connection", self._connection).publish(self.reply, payload, headers=headers)
+        sender = cast("AckSender | None", self._connection)
+        if sender is not None and sender.queue_publish(self.reply, payload, "", headers):
+            sender.wait_writable()
 
     def ack(self) -> None:
         """Acknowledge the message. The ack is queued when this returns; `ack_sync` waits for the server.
@@ -47,7 +49,14 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         ConnectionClosedError, OutboundBufferLimitError
             The ack cannot be sent.
         """
-        self._send_ack(ACK)
+        if not self.raw_reply.startswith(ACK_PREFIX):  # a copy of `_send_ack`, because this call is frequent
+            self._check_ackable()
+        sender = cast("AckSender | None", self._connection)
+        if sender is not None:
+            full = sender.send_reply(self.raw_reply, ACK)
+            self._connection = None
+            if full:
+                sender.wait_writable()
 
     def ack_sync(self, timeout: float = 5.0) -> None:
         """Acknowledge the message, and wait until the server has confirmed it (ACK-07).
@@ -65,9 +74,9 @@ class Msg(JetStreamMessage, gc=False, eq=False):
             The consumer is gone.
         """
         self._check_ackable()
-        if self._connection is not None:
-            cast("Connection", self._connection).request(self.reply, ACK, timeout=timeout)
-            self._settle()
+        if (sender := cast("AckSender | None", self._connection)) is not None:
+            sender.request(self.reply, ACK, timeout)
+            self._connection = None
 
     def nak(self, delay: float = 0.0) -> None:
         """Ask for redelivery.
@@ -92,11 +101,14 @@ class Msg(JetStreamMessage, gc=False, eq=False):
     def in_progress(self) -> None:
         """Report that the message is still being processed: its `ack_wait` starts again. May be repeated."""
         self._check_ackable()
-        if self._connection is not None:
-            cast("Connection", self._connection)._send_reply(self.raw_reply, IN_PROGRESS)
+        sender = cast("AckSender | None", self._connection)
+        if sender is not None and sender.send_reply(self.raw_reply, IN_PROGRESS):
+            sender.wait_writable()
 
     def _send_ack(self, payload: bytes) -> None:
         self._check_ackable()
-        if self._connection is not None:
-            cast("Connection", self._connection)._send_reply(self.raw_reply, payload)
-            self._settle()
+        if (sender := cast("AckSender | None", self._connection)) is not None:
+            full = sender.send_reply(self.raw_reply, payload)
+            self._connection = None  # the answer is queued, even if the wait for the transport is cancelled
+            if full:
+                sender.wait_writable()

@@ -15,8 +15,8 @@ from tests.connection.support import PATIENCE, Proxy
 from tests.fronts import Ground, Spy, connect, eventually
 
 import jetspark
-from jetspark.aio import Connection, Msg
-from jetspark.aio.jetstream import ConsumeContext, Consumer
+from jetspark.aio import Msg
+from jetspark.aio.jetstream import ConsumeContext, Consumer, JetStream
 from jetspark.jetstream.ack import parse_ack_subject
 from jetspark.wire.frames import MessageLine
 
@@ -111,11 +111,12 @@ def unseen(ground: Ground, stream: str, *payloads: bytes) -> None:
         pool.submit(publish).result()
 
 
-async def arrived(ground: Ground, consumer: Consumer, count: int, connection: Connection | None = None) -> None:
+async def arrived(ground: Ground, consumer: Consumer, count: int, js: JetStream | None = None) -> None:
     """Wait until so many deliveries of a consumer are here.
 
     The server counts a delivery before it sends it. But it sends what a stream has to say one after the other: when a
-    later publish is answered, the deliveries are on their connection, and what is there comes before a PONG.
+    later publish is answered, the deliveries are on their connection, and what is there comes before the answer to a
+    later request.
     """
 
     async def delivered() -> bool:
@@ -124,7 +125,7 @@ async def arrived(ground: Ground, consumer: Consumer, count: int, connection: Co
 
     await eventually(delivered, what=f"{count} deliveries")
     assert (await ground.admin.request(f"{consumer.stream_name}.a", headers=UNWELCOME)).payload
-    await (connection or ground.nc).flush()
+    await (js or ground.js).account_info()
 
 
 async def waiting(ground: Ground, consumer: Consumer, count: int) -> None:

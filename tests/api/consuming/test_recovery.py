@@ -201,7 +201,7 @@ async def test_r1_a_cut_ends_a_fetch_at_once_with_what_it_has(ground: Ground) ->
     async with behind_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
         fetching = asyncio.create_task(handle.fetch(10, expires=20))
-        await arrived(ground, consumer, 3, js.connection)
+        await arrived(ground, consumer, 3, js)
         empty = asyncio.create_task(handle.next(20))
         await waiting(ground, consumer, 2)
         begin = time.monotonic()

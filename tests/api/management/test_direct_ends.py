@@ -19,17 +19,17 @@ _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 async def test_a_read_that_is_left_leaves_no_subscription(ground: Ground) -> None:
     stream = await direct_stream(ground, 30)
-    live = len(ground.nc._client.subscriptions)
+    live = len(ground.nc._core.client.subscriptions)
     async for _ in stream.get_batch():
         break
-    await eventually(lambda: len(ground.nc._client.subscriptions) == live)
+    await eventually(lambda: len(ground.nc._core.client.subscriptions) == live)
     await ground.spy("SILENT.>")
     waiting = asyncio.create_task(_handle(ground, "SILENT", stream).get_batch().all())
-    await eventually(lambda: len(ground.nc._client.subscriptions) == live + 1)
+    await eventually(lambda: len(ground.nc._core.client.subscriptions) == live + 1)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert len(ground.nc._client.subscriptions) == live
+    assert len(ground.nc._core.client.subscriptions) == live
 
 
 async def test_a_read_goes_on_after_a_restart_of_the_server(front: FrontName) -> None:
@@ -109,4 +109,4 @@ async def test_a_read_whose_inbox_is_forbidden_is_told_at_once(ground: Ground) -
 
 def _handle(ground: Ground, prefix: str, stream: Stream) -> Stream:
     """The stream's handle on another API, on asyncio."""
-    return Stream(ground.nc.jetstream(prefix=prefix), stream.cached_info)
+    return Stream(ground.nc.jetstream(prefix=prefix)._core, stream.cached_info)

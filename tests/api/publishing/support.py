@@ -16,7 +16,7 @@ __all__ = ["long_way", "under_way", "until"]
 def under_way(nc: Connection) -> int:
     """How many requests of a connection wait for their answer."""
     blocking: Any = getattr(nc, "inner", None)  # of a carried connection
-    return len((nc if blocking is None else blocking._inner)._client.reply_mux)
+    return len((nc._core if blocking is None else blocking._core.inner).client.reply_mux)
 
 
 async def until(condition: Callable[[], Awaitable[object]], timeout: float = 10.0) -> None:  # noqa: ASYNC109

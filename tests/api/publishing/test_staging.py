@@ -26,7 +26,7 @@ class Busy:
 
     def __init__(self, connection: sync.Connection) -> None:
         self._holding, self._released = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=lambda: connection._run(self._hold))
+        self._thread = threading.Thread(target=lambda: connection._core.run(self._hold))
         self._thread.start()
         assert self._holding.wait(30)
 
@@ -53,7 +53,7 @@ class Losing(Busy):
     js: JetStream
 
     def then(self) -> None:
-        publisher = self.js._inner._publisher
+        publisher = self.js._inner._core.publisher
         assert publisher is not None
         publisher.fail(DisconnectedError("gone"))
 

@@ -76,7 +76,7 @@ async def collect(subscription: PushSubscription, count: int) -> list[Msg]:
 def live(nc: Connection) -> int:
     """How many subscriptions a connection has, its shared inbox included."""
     blocking: Any = getattr(nc, "inner", None)  # of a carried connection
-    return len((nc if blocking is None else blocking._inner)._client.subscriptions)
+    return len((nc._core if blocking is None else blocking._core.inner).client.subscriptions)
 
 
 async def gone(ground: Ground, stream: str, consumer: str) -> bool:

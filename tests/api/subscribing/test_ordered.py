@@ -320,7 +320,7 @@ async def test_a_failure_that_nobody_thought_of_ends_the_subscription(
     stream = await ground.stream()
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
-        monkeypatch.setattr(own.nc._client, "new_inbox", broken)
+        monkeypatch.setattr(own.nc._core.client, "new_inbox", broken)
         await ground.js.delete_consumer(stream.name, subscription.consumer)
         error = await told(own.events, Error)
         assert isinstance(error.__cause__, ZeroDivisionError)

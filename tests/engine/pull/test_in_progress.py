@@ -9,7 +9,7 @@ import pytest
 
 from jetspark.engine.pull import HANDLE, InProgressTracker, consume_options
 from jetspark.jetstream import ConsumerConfig
-from jetspark.jetstream.message import JetStreamMessage
+from jetspark.jetstream.message import JetStreamMessage, settle
 
 
 def delivery(number: int) -> JetStreamMessage:
@@ -30,8 +30,8 @@ def test_what_waits_and_what_is_worked_on_is_reported_until_it_is_settled() -> N
     progress.set_current(HANDLE, first)
     assert progress.messages_to_report([second, third]) == [first, second, third]
     assert not progress.idle
-    first._settle()
-    second._settle()
+    settle(first)
+    settle(second)
     assert progress.messages_to_report([second, third]) == [third]
     assert progress.idle
 

@@ -1,53 +1,34 @@
-"""Sends a request of the JetStream API and reads its reply.
-
-A request that only reads is repeated: after the loss of the session, and a few times while no answer comes, because a
-server without a leader does not answer (an election). A request that changes something is sent once, unless the server
-answers that nothing was changed and that a retry may succeed (`Request.retry_delay`).
-"""
+"""The calls of a context that send any request of the JetStream API."""
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from jetspark.aio._interfaces import HasCore
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.jetstream.pager import ListPager
-from jetspark.aio.jetstream.requests import request_with_retry
 from jetspark.jetstream.api import PagedRequest, Request
-from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest, read_direct_message
-from jetspark.jetstream.errors import APIError, NoDirectGetError, NoRespondersError, RequestTimeoutError
+from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest
 from jetspark.jetstream.stored_message import StoredMessage
-
-if TYPE_CHECKING:
-    from jetspark.aio.connection import Connection
 
 __all__ = ["JetStreamAPI"]
 
 R = TypeVar("R")
 
 
-class JetStreamAPI:
+class JetStreamAPI(HasCore[JetStreamCore]):
     """The JetStream API of one account or domain, over one connection."""
-
-    def __init__(self, connection: Connection, prefix: str, timeout: float) -> None:
-        self._connection = connection
-        self._prefix = prefix
-        self._timeout = timeout
-
-    @property
-    def connection(self) -> Connection:
-        """The connection in use."""
-        return self._connection
 
     @property
     def prefix(self) -> str:
         """Prefix of each request's subject, with its final dot: `$JS.API.`, `$JS.<domain>.API.` or an imported one."""
-        return self._prefix
+        return self._core.prefix
 
     @property
     def timeout(self) -> float:
         """Default timeout of the calls, in seconds."""
-        return self._timeout
+        return self._core.timeout
 
     async def request(self, request: Request[R], timeout: float | None = None) -> R:  # noqa: ASYNC109
         """Send a request of `jetspark.jetstream.api` and read the reply. All other calls use this one.
@@ -76,41 +57,7 @@ class JetStreamAPI:
         InvalidReplyError
             The reply is not valid.
         """
-        loop = asyncio.get_running_loop()
-        left = self._timeout if timeout is None else timeout
-        deadline = loop.time() + left
-        tries = 0
-        refused: APIError | None = None
-        while True:
-            tries += 1
-            try:
-                return await self._request_once(request, left)
-            except APIError as error:
-                pause = request.retry_delay(error, tries)
-                if pause is None or (left := deadline - loop.time() - pause) <= 0:
-                    raise
-                refused = error.with_traceback(None)  # the traceback would hold this frame
-            except RequestTimeoutError:
-                if refused is None or not request.idempotent:
-                    raise
-                try:
-                    raise refused from None  # the server has answered once, but not again in the remaining time
-                finally:
-                    del refused  # it holds this frame again
-            await asyncio.sleep(pause)
-
-    async def _request_once(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109
-        subject, payload = request.subject(self._prefix), request.payload()
-        try:
-            if request.idempotent:
-                reply = await request_with_retry(self._connection, subject, payload, timeout)
-            else:
-                reply = await self._connection._api_request(subject, payload, timeout=timeout)
-        except NoRespondersError:
-            raise request.status_error(503) from None
-        if (status := reply.status) is not None:
-            raise request.status_error(status.code, status.description)
-        return request.read(reply.payload)
+        return await self._core.request(request, timeout)
 
     async def direct_get(
         self,
@@ -130,15 +77,7 @@ class JetStreamAPI:
         RequestTimeoutError
             No answer in time.
         """
-        seconds = self._timeout if timeout is None else timeout
-        where = f"direct get from stream {request.stream!r}"
-        try:
-            reply = await request_with_retry(
-                self._connection, request.subject(self._prefix), request.payload(), seconds
-            )
-        except NoRespondersError:
-            raise NoDirectGetError(503, "nobody answers; does the stream allow direct get?", where=where) from None
-        return read_direct_message(reply.status, reply.headers, reply.payload, where)
+        return await self._core.direct_get(request, timeout)
 
     def paginate(self, request: PagedRequest[R], timeout: float | None = None) -> ListPager[R]:
         """Return an iterable of all pages of a list. `timeout` is for each page."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jetspark import bulk
-    from jetspark.aio.jetstream.api import JetStreamAPI
+    from jetspark.aio.jetstream.core import JetStreamCore
 
 __all__ = ["FetchReader", "ScanReader", "fetch_consumer", "scan_stream"]
 
@@ -154,7 +154,7 @@ class FetchReader(_ArrowReader["bulk.FetchReader"]):
             await asyncio.shield(await self._run_in_thread(self.reader.ack))
 
 
-def scan_stream(js: JetStreamAPI, stream: str, **options: Any) -> ScanReader:
+def scan_stream(js: JetStreamCore, stream: str, **options: Any) -> ScanReader:
     """Begin a `jetspark.bulk.scan` with these options, over a new connection with the context's settings."""
     from jetspark import bulk
 
@@ -162,7 +162,7 @@ def scan_stream(js: JetStreamAPI, stream: str, **options: Any) -> ScanReader:
     return ScanReader(bulk.ScanReader(js.connection.options, begin))
 
 
-def fetch_consumer(js: JetStreamAPI, stream: str, consumer: str, **options: Any) -> FetchReader:
+def fetch_consumer(js: JetStreamCore, stream: str, consumer: str, **options: Any) -> FetchReader:
     """Begin a `jetspark.bulk.fetch` with these options, over a new connection with the context's settings."""
     from jetspark import bulk
 

@@ -11,21 +11,19 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 from weakref import WeakMethod, finalize
 
+from jetspark.aio.core import ConnectionCore
 from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishStats, PublishWindow
 from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyStalledError
 from jetspark.jetstream.info import PubAck
+from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.messages import Message
 from jetspark.wire.outbound import Payload
-
-if TYPE_CHECKING:
-    from jetspark.aio.connection import Connection
-    from jetspark.wire.connection_state import ConnectionState
-    from jetspark.wire.subscriptions import SubscriptionState
+from jetspark.wire.subscriptions import SubscriptionState
 
 __all__ = ["AsyncPublisher", "PubAckFuture"]
 
@@ -85,8 +83,8 @@ class AsyncPublisher:
 
     future_type: type[PendingPublish] = PubAckFuture
 
-    def __init__(self, connection: Connection, options: AsyncPublishOptions) -> None:
-        client = connection._client
+    def __init__(self, connection: ConnectionCore, options: AsyncPublishOptions) -> None:
+        client = connection.client
         self._connection = connection
         self._settings = options
         self._outbound = client.outbound
@@ -107,7 +105,7 @@ class AsyncPublisher:
         self._sub.waiting = True
         client.reply_listeners.add(self)
         client.timed_senders.add(self)
-        connection._publishers.add(self)
+        connection.register_publishes(self)
         finalize(self, _unsubscribe, self._loop, client, self._sub).atexit = False
 
     @property
@@ -129,20 +127,20 @@ class AsyncPublisher:
         """Wait until a message may be sent. If the wait is cancelled, nothing was sent."""
         if self._window.full:
             await self.wait_below_limit()
-        if self._connection._write_buffer_full:
-            await self._connection._wait_writable()
+        if self._connection.write_buffer_full:
+            await self._connection.wait_writable()
 
     def send(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture | None:
         """Send a message; return None if the caller must wait for `room` first."""
         window = self._window
-        if len(window.pending) >= window.limit or self._connection._write_buffer_full:
+        if len(window.pending) >= window.limit or self._connection.write_buffer_full:
             return None
         token = window.next_token()
         frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
-        self._connection._send_frame(frame)
+        self._connection.send_frame(frame)
         future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
-        if self._timer is None:
-            self._set_timer(future._deadline)
+        if self._timer is None and (when := window.next_wakeup()) is not None:
+            self._set_timer(when)
         if self._sub.ended:  # the subscription ended while the caller waited
             self._on_subscription_ended()
         return future
@@ -215,7 +213,7 @@ class AsyncPublisher:
         self._timer = None
         now = self._now()
         for frame in self._window.due_retries(now):
-            self._connection._send_frame(frame)
+            self._connection.send_frame(frame)
         self._report_failed(self._window.expire(now))
         if (when := self._window.next_wakeup()) is not None:
             self._set_timer(when)
@@ -235,7 +233,7 @@ class AsyncPublisher:
 
     def _call_on_error(self, future: PendingPublish) -> None:
         if self._settings.on_error is not None and not self._loop.is_closed():
-            self._connection._track_task(self._loop.create_task(self._run_handler(self._settings.on_error, future)))
+            self._connection.track_task(self._loop.create_task(self._run_handler(self._settings.on_error, future)))
 
     async def _run_handler(self, handler: Callable[[Any], Awaitable[None] | None], future: PendingPublish) -> None:
         try:
@@ -243,7 +241,7 @@ class AsyncPublisher:
             if inspect.isawaitable(result):
                 await result
         except Exception as error:  # noqa: BLE001 - the user's code
-            self._connection._emit(ErrorOccurred(error))
+            self._connection.emit(ErrorOccurred(error))
 
 
 def _weakly(method: Callable[..., object]) -> Callable[..., None]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from typing import Final, Self, Unpack
 
+from jetspark.aio._interfaces import HasCore
+from jetspark.aio.core import ConnectionCore
 from jetspark.aio.jetstream._drivers.publish_request import publish_request
+from jetspark.aio.message import Msg
 from jetspark.engine.atomic_batch import AtomicBatch
 from jetspark.engine.publish_window import RetryPolicy
 from jetspark.jetstream.errors import (
@@ -24,10 +27,6 @@ from jetspark.jetstream.publish import PublishFields
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
-if TYPE_CHECKING:
-    from jetspark.aio.connection import Connection
-    from jetspark.aio.message import Msg
-
 __all__ = ["BatchPublisher"]
 
 _ONCE: Final = RetryPolicy(attempts=0)
@@ -40,7 +39,7 @@ _UNANSWERED: Final = (
 )
 
 
-class BatchPublisher:
+class BatchPublisher(HasCore[AtomicBatch]):
     """Publishes an atomic batch; created by `JetStream.atomic_batch`.
 
     The end of its `with` block commits the batch; an exception discards it.
@@ -54,26 +53,26 @@ class BatchPublisher:
     give the last message to `commit`.
     """
 
-    def __init__(self, connection: Connection, batch_id: str | None, timeout: float, retry: RetryPolicy) -> None:
+    def __init__(self, connection: ConnectionCore, batch_id: str | None, timeout: float, retry: RetryPolicy) -> None:
+        super().__init__(AtomicBatch(batch_id))
         self._connection = connection
         self._timeout = timeout
         self._retry = retry
-        self._state = AtomicBatch(batch_id)  # the blocking front adds to it, too
         self._ack: PubAck | None = None
         self._lock = asyncio.Lock()  # messages are numbered, so they are sent one after the other
 
     def __repr__(self) -> str:
-        return f"<BatchPublisher {self.id!r} of {self.count}, {self._state.state.value}>"
+        return f"<BatchPublisher {self.id!r} of {self.count}, {self._core.state.value}>"
 
     @property
     def id(self) -> str:
         """Batch id in the messages' headers."""
-        return self._state.id
+        return self._core.id
 
     @property
     def count(self) -> int:
         """Messages added so far."""
-        return self._state.count
+        return self._core.count
 
     @property
     def ack(self) -> PubAck:
@@ -85,7 +84,7 @@ class BatchPublisher:
             The batch is not committed.
         """
         if self._ack is None:
-            raise BatchClosedError(f"the atomic batch {self.id!r} is not committed, but {self._state.state.value}")
+            raise BatchClosedError(f"the atomic batch {self.id!r} is not committed, but {self._core.state.value}")
         return self._ack
 
     async def __aenter__(self) -> Self:
@@ -96,7 +95,7 @@ class BatchPublisher:
     ) -> None:
         if kind is not None:
             await self.discard()
-        elif self._state.is_open and self.count:
+        elif self._core.is_open and self.count:
             await self.commit()
 
     async def add(
@@ -137,7 +136,7 @@ class BatchPublisher:
             As for `publish`. The batch has failed and stores nothing.
         """
         async with self._lock:
-            state = self._state
+            state = self._core
             together = state.next_headers(headers, fields)
             if state.next_needs_reply or confirm:
                 plan = self._retry if state.next_needs_reply else _ONCE
@@ -145,9 +144,9 @@ class BatchPublisher:
                 state.sent(subject)
                 state.check_reply(answer)
                 return
-            if self._connection._write_buffer_full:
-                await self._connection._wait_writable()
-            self._connection._send_frame(self._connection._client.outbound.encode(subject, payload, "", together))
+            if self._connection.write_buffer_full:
+                await self._connection.wait_writable()
+            self._connection.send_frame(self._connection.client.outbound.encode(subject, payload, "", together))
             state.sent(subject)
 
     async def commit(
@@ -180,7 +179,7 @@ class BatchPublisher:
             There is nothing to commit.
         """
         async with self._lock:
-            state = self._state
+            state = self._core
             if subject is None:
                 subject, together = state.eob_message()
                 answer = await self._publish_request(subject, b"", together, timeout, _ONCE)
@@ -194,10 +193,10 @@ class BatchPublisher:
 
     async def discard(self) -> None:
         """Discard the batch: store nothing of it. Does nothing after a commit or a failure."""
-        last = self._state.discard()
+        last = self._core.discard()
         if last is not None:
             with contextlib.suppress(Error):  # the server drops the batch by itself, a little later
-                await self._connection.publish(last[0], headers=last[1])
+                self._connection.queue_publish(last[0], b"", "", last[1])
 
     async def _publish_request(
         self,
@@ -212,8 +211,8 @@ class BatchPublisher:
         try:
             return await publish_request(self._connection, subject, payload, headers, seconds, retry)
         except _UNANSWERED as error:
-            self._state.fail(error)
+            self._core.fail(error)
             raise
         except asyncio.CancelledError:
-            self._state.fail(BatchClosedError("the wait for an answer was cancelled"))
+            self._core.fail(BatchClosedError("the wait for an answer was cancelled"))
             raise

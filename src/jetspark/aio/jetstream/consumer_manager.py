@@ -121,7 +121,7 @@ class ConsumerManager(JetStreamAPI):
                 stream=stream,
                 consumer=name,
             )
-        return Consumer(self, info)
+        return Consumer(self._core, info)
 
     def ordered_consumer(
         self,
@@ -152,7 +152,9 @@ class ConsumerManager(JetStreamAPI):
             A field is fixed for ordered consumers, or its value is not valid.
         """
         check_stream_name(stream)
-        return OrderedConsumer(self, stream, OrderedCursor(ordered_config(fields), name_prefix), max_reset_attempts)
+        return OrderedConsumer(
+            self._core, stream, OrderedCursor(ordered_config(fields), name_prefix), max_reset_attempts
+        )
 
     async def delete_consumer(self, stream: str, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a pull or push consumer.
@@ -256,4 +258,4 @@ class ConsumerManager(JetStreamAPI):
             if action is ConsumerAction.UPDATE and wanted.durable_name is None:
                 raise ConfigError("give the name of the consumer that is to be changed")
             wanted = wanted.replace(name=wanted.durable_name or new_name())
-        return Consumer(self, await self.request(ConsumerCreateRequest(stream, wanted, action), timeout))
+        return Consumer(self._core, await self.request(ConsumerCreateRequest(stream, wanted, action), timeout))

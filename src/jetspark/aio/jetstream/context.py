@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from jetspark.aio.core import ConnectionCore
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.jetstream.publishing import Publishing
 from jetspark.aio.jetstream.stream_manager import StreamManager
 from jetspark.aio.jetstream.subscribing import Subscribing
+from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.jetstream.account import AccountInfo
 from jetspark.jetstream.api import AccountInfoRequest
 
-__all__ = ["JetStream"]
+__all__ = ["JetStream", "open_context"]
 
 
 class JetStream(StreamManager, Publishing, Subscribing):
@@ -18,7 +21,7 @@ class JetStream(StreamManager, Publishing, Subscribing):
     """
 
     def __repr__(self) -> str:
-        return f"<JetStream {self.prefix.removesuffix('.')} over {self.connection!r}>"
+        return f"<JetStream {self.prefix.removesuffix('.')} over {self._core.connection!r}>"
 
     async def account_info(self, *, timeout: float | None = None) -> AccountInfo:  # noqa: ASYNC109
         """Return usage and limits of the account's JetStream.
@@ -31,3 +34,10 @@ class JetStream(StreamManager, Publishing, Subscribing):
             The server, or the domain, has no JetStream.
         """
         return await self.request(AccountInfoRequest(), timeout)
+
+
+def open_context(
+    connection: ConnectionCore, prefix: str, timeout: float, publishing: AsyncPublishOptions | None
+) -> JetStream:
+    """Return a context over a connection."""
+    return JetStream(JetStreamCore(connection, prefix, timeout, publishing))

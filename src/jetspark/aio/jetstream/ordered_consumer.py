@@ -8,21 +8,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
+from jetspark.aio.jetstream._drivers.consume import start_consume
 from jetspark.aio.jetstream._drivers.ordered_pull import OrderedPullDriver
 from jetspark.aio.jetstream._drivers.pull import PullDriver
 from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.message import Msg
 from jetspark.engine.ordered import CREATE_TIMEOUT, OrderedCursor, OrderedEngine, ordered_heartbeat
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PullOptions, consume_options, fetch_options
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
 from jetspark.jetstream.errors import ConsumerBusyError, ConsumerResettingError, Error, NoMessageError
+from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.events import ErrorOccurred
-
-if TYPE_CHECKING:
-    from jetspark.aio.jetstream.api import JetStreamAPI
-    from jetspark.jetstream.info import ConsumerInfo
 
 __all__ = ["OrderedConsumer"]
 
@@ -38,7 +37,7 @@ class OrderedConsumer:
     """
 
     def __init__(
-        self, js: JetStreamAPI, stream: str, cursor: OrderedCursor, max_reset_attempts: int | None = None
+        self, js: JetStreamCore, stream: str, cursor: OrderedCursor, max_reset_attempts: int | None = None
     ) -> None:
         self._js = js
         self._stream = stream
@@ -216,7 +215,8 @@ class OrderedConsumer:
 
         self._acquire()
         try:
-            return ConsumeContext(self._js.connection, f"stream {self._stream}")._start(make, callback, on_error)
+            where = f"stream {self._stream}"
+            return ConsumeContext(start_consume(self._js.connection, where, make, callback, on_error))
         except BaseException:
             self._release()
             raise
@@ -232,7 +232,7 @@ class OrderedConsumer:
             self._release()
 
     def _acquire(self) -> None:
-        self._js.connection._check_loop()
+        self._js.connection.check_loop()
         if self._busy:
             raise ConsumerBusyError(
                 f"the ordered consumer of stream {self._stream!r} is in use: one fetch, next or consume at a time"
@@ -247,7 +247,7 @@ class OrderedConsumer:
         self._info = info
 
     def _warn(self, error: Error) -> None:
-        self._js.connection._emit(ErrorOccurred(error))
+        self._js.connection.emit(ErrorOccurred(error))
 
     def _delete(self, name: str) -> None:
         """Delete the consumer of a fetch without waiting; the server deletes an unused consumer anyway."""
@@ -262,4 +262,4 @@ class OrderedConsumer:
             task = asyncio.get_running_loop().create_task(delete(), name="jetspark ordered consumer")
             self._deletions.add(task)
             task.add_done_callback(self._deletions.discard)
-            self._js.connection._track_task(task)
+            self._js.connection.track_task(task)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from jetspark.aio.jetstream._drivers.publish_request import publish_request
 from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.async_publisher import AsyncPublisher, PubAckFuture
 from jetspark.aio.jetstream.batch_publisher import BatchPublisher
-from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats, RetryPolicy
+from jetspark.engine.publish_window import PublishStats, RetryPolicy
 from jetspark.jetstream.errors import StatusError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields, publish_headers, read_pub_ack
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
-
-if TYPE_CHECKING:
-    from jetspark.aio.connection import Connection
 
 __all__ = ["Publishing"]
 
@@ -30,14 +27,6 @@ class Publishing(JetStreamAPI):
     `msg_id`, `expected_stream`, `expected_last_sequence`, `expected_last_subject_sequence`, `ttl`, `rollup`,
     `increment`, `schedule` and so on. They become headers, and replace headers of the same name.
     """
-
-    def __init__(
-        self, connection: Connection, prefix: str, timeout: float, publishing: AsyncPublishOptions | None = None
-    ) -> None:
-        super().__init__(connection, prefix, timeout)
-        # Used by both fronts, not by users: limits and times, and the publisher once there is one.
-        self._publish_options = publishing or AsyncPublishOptions()
-        self._publisher: AsyncPublisher | None = None
 
     async def publish(
         self,
@@ -85,7 +74,7 @@ class Publishing(JetStreamAPI):
         seconds = self.timeout if timeout is None else timeout
         together = publish_headers(headers, fields)
         plan = RetryPolicy(retry_attempts, retry_wait)
-        reply = await publish_request(self._connection, subject, payload, together, seconds, plan)
+        reply = await publish_request(self._core.connection, subject, payload, together, seconds, plan)
         if (status := reply.status) is not None:
             raise StatusError(status.code, status.description, where=subject)
         return read_pub_ack(reply.payload, subject)
@@ -121,10 +110,11 @@ class Publishing(JetStreamAPI):
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
             The message cannot be sent. Nothing was sent.
         """
-        publisher = self._publisher
+        core = self._core
+        publisher = core.publisher
         if publisher is None or publisher.ended:
-            self._connection._check_loop()
-            publisher = self._publisher = AsyncPublisher(self._connection, self._publish_options)
+            core.connection.check_loop()
+            publisher = core.publisher = AsyncPublisher(core.connection, core.publish_options)
         if fields:
             headers = publish_headers(headers, fields)
         while (future := publisher.send(subject, payload, headers)) is None:
@@ -134,12 +124,12 @@ class Publishing(JetStreamAPI):
     @property
     def publish_async_pending(self) -> int:
         """Number of publishes of `publish_async` that are not answered yet."""
-        return 0 if self._publisher is None else self._publisher.pending
+        return 0 if self._core.publisher is None else self._core.publisher.pending
 
     @property
     def publish_async_stats(self) -> PublishStats:
         """Counts of the outcomes of `publish_async` so far."""
-        return _NO_STATS if self._publisher is None else self._publisher.stats
+        return _NO_STATS if self._core.publisher is None else self._core.publisher.stats
 
     async def publish_async_completed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Wait until every publish of `publish_async` is acknowledged or has failed.
@@ -154,8 +144,8 @@ class Publishing(JetStreamAPI):
         PublishTimeoutError
             Some publishes are still open, and stay open.
         """
-        if self._publisher is not None:
-            await self._publisher.wait_completed(timeout)
+        if (publisher := self._core.publisher) is not None:
+            await publisher.wait_completed(timeout)
 
     def atomic_batch(self, batch_id: str | None = None, *, timeout: float | None = None) -> BatchPublisher:
         """Return a new atomic batch, of up to a thousand messages for one stream with `allow_atomic` (ADR-50).
@@ -173,4 +163,4 @@ class Publishing(JetStreamAPI):
             The id is too long.
         """
         seconds = self.timeout if timeout is None else timeout
-        return BatchPublisher(self._connection, batch_id, seconds, self._publish_options.retry)
+        return BatchPublisher(self._core.connection, batch_id, seconds, self._core.publish_options.retry)

@@ -6,10 +6,12 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self, cast
 
+from jetspark.aio._interfaces import HasCore
 from jetspark.aio.jetstream._drivers.pull_subscribe import PullSubscribeDriver
 from jetspark.aio.jetstream._drivers.workflow import run_workflow
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.message import Msg
 from jetspark.engine.pull_subscribe import FetchOptions, fetch
 from jetspark.engine.subscribe import LAST_ACK_TIMEOUT, Binding, Step, drain, unsubscribe
@@ -25,13 +27,186 @@ from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.messages import Message
 
-if TYPE_CHECKING:
-    from jetspark.aio.jetstream.api import JetStreamAPI
-
 __all__ = ["PullSubscription"]
 
 
-class PullSubscription:
+class PullSubscriptionCore:
+    """The fetches of a pull subscription, its late messages, and its end.
+
+    Attributes
+    ----------
+    connection
+        The core of the connection.
+    binding
+        Stream and consumer.
+    delivered
+        Messages returned so far.
+    """
+
+    def __init__(self, js: JetStreamCore, binding: Binding) -> None:
+        self._js = js
+        self.connection = js.connection
+        self.binding = binding
+        self._inbox = js.connection.new_inbox()
+        self._inbox_count = 0
+        self._buffer: deque[Message] = deque()
+        self._deferred_error: Error | None = None
+        self._drivers: set[PullSubscribeDriver] = set()
+        self.delivered = 0
+        self._ending = self._ended = False
+        self.connection.register_drainable(self)
+        self._drained_waiter: asyncio.Future[None] | None = None
+        self._next_requested: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self.closed else ""
+        return f"<PullSubscription to {self.binding.consumer!r} of {self.binding.stream!r}{closed}>"
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended; nothing more is pulled."""
+        return self._ending or self._ended
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait for the next fetch, and their bytes."""
+        return len(self._buffer), sum(len(message.raw_header) + len(message.payload) for message in self._buffer)
+
+    # -- fetching ------------------------------------------------------------------------------------------------
+
+    async def fetch(self, batch: int, timeout: float | None, heartbeat: float | None) -> list[Msg]:  # noqa: ASYNC109
+        """Fetch messages; see `PullSubscription.fetch`."""
+        self.connection.check_loop()
+        options = FetchOptions(self.binding.stream, self.binding.consumer, batch, timeout, heartbeat)
+        if self._next_requested is not None and not self._next_requested.done() and not self._buffer:
+            self._next_requested.set_result(None)
+        self._check_fetch()
+        got: list[Message] = [self._buffer.popleft() for _ in range(min(batch, len(self._buffer)))]
+        if not (self._ending and got):
+            await self._fetch(options, got)
+        self.delivered += len(got)
+        self._check_drained()
+        return cast("list[Msg]", got)
+
+    async def _fetch(self, options: FetchOptions, got: list[Message]) -> None:
+        fetcher = PullSubscribeDriver(
+            self._js, self._new_inbox, self._add_late, self._buffer, acks=self.binding.acknowledged
+        )
+        self._drivers.add(fetcher)
+        try:
+            problem = await fetcher.run(fetch(options, got, asyncio.get_running_loop().time))
+            self._deferred_error = problem or self._deferred_error
+        except BaseException:
+            self._put_back(got)
+            raise
+        else:
+            self._put_back(got[options.batch :])  # it may have both its own messages and left ones
+            del got[options.batch :]
+        finally:
+            self._drivers.discard(fetcher)
+
+    def _check_fetch(self) -> None:
+        self.connection.check_open()
+        if self._ended or (self._ending and not self._buffer):
+            raise SubscriptionClosedError(f"{self!r} has ended")
+        if self._deferred_error is not None and not self._buffer:
+            problem, self._deferred_error = self._deferred_error, None
+            raise problem
+
+    def _put_back(self, messages: list[Message]) -> None:
+        """Put back the messages of a fetch that does not return them."""
+        if messages and not self._ended:
+            self._buffer.extendleft(reversed(messages))
+            self._wake_fetches()
+
+    def _add_late(self, late: list[Message]) -> None:
+        """Keep messages that came too late for their fetch."""
+        if not self._ended:
+            self._buffer.extend(late)
+            self._wake_fetches()
+
+    def _wake_fetches(self) -> None:
+        """Let waiting fetches look at the kept messages: their own pulls may bring nothing for long."""
+        for fetcher in self._drivers:
+            fetcher.wake()
+
+    def _new_inbox(self) -> str:
+        self._inbox_count += 1
+        return f"{self._inbox}.{self._inbox_count}"
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    async def unsubscribe(self) -> None:
+        """End the subscription now; see `PullSubscription.unsubscribe`."""
+        self._check_open(self._ended)
+        await run_workflow(unsubscribe(self.binding), self._js.request, self._end)
+
+    async def drain(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """End when the waiting messages were fetched; see `PullSubscription.drain`."""
+        self._check_open(self._ended or self._ending)
+        seconds = self.connection.options.drain_timeout if timeout is None else timeout
+        self._stop_fetching()
+        try:
+            async with asyncio.timeout(seconds):
+                problem = await run_workflow(drain(self.binding), self._js.request, self._wait_fetched)
+        except TimeoutError:
+            left = len(self._buffer)
+            await self._end()
+            raise DrainTimeoutError(f"{self!r} was not drained within {seconds:g} s; {left} messages dropped") from None
+        await self._end()
+        if problem is not None:
+            self.connection.emit(ErrorOccurred(problem))
+
+    def stop_receiving(self) -> None:
+        """Pull no more."""
+        if not self._ending:
+            self._stop_fetching()
+
+    async def wait_drained(self, *, confirm: bool) -> None:  # noqa: ARG002 (there is nothing to wait for)
+        """Delete the consumer if this subscription created it. Kept messages are dropped: nobody will fetch them."""
+        if not self._ended:
+            problem = await run_workflow(drain(self.binding), self._js.request, self._end)
+            if problem is not None:
+                self.connection.emit(ErrorOccurred(problem))
+
+    def discard(self) -> None:
+        """Drop the messages that wait."""
+        self._buffer.clear()
+
+    def _check_open(self, over: bool) -> None:
+        self.connection.check_loop()
+        self.connection.check_open()
+        if over:
+            raise SubscriptionClosedError(f"{self!r} has ended")
+
+    def _stop_fetching(self) -> None:
+        self._ending = True
+        for fetcher in list(self._drivers):
+            fetcher.close()
+
+    async def _end(self, _: Step | None = None) -> None:
+        self._stop_fetching()
+        self._ended = True
+        self._buffer.clear()
+
+    async def _wait_fetched(self, _: Step) -> None:
+        """Wait until nothing more can come, and all received messages were fetched."""
+        with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
+            await self.connection.ping_roundtrip(None)
+        if self._buffer:
+            loop = asyncio.get_running_loop()
+            self._drained_waiter, self._next_requested = loop.create_future(), loop.create_future()
+            await self._drained_waiter
+            await asyncio.wait(
+                [self._next_requested], timeout=LAST_ACK_TIMEOUT
+            )  # for the acks of the messages fetched last
+
+    def _check_drained(self) -> None:
+        if self._drained_waiter is not None and not self._buffer and not self._drained_waiter.done():
+            self._drained_waiter.set_result(None)
+
+
+class PullSubscription(HasCore[PullSubscriptionCore]):
     """A pull subscription. Created by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
 
         for message in await subscription.fetch(10, timeout=1):
@@ -40,63 +215,57 @@ class PullSubscription:
     As a context manager it unsubscribes at the end.
     """
 
-    def __init__(self, js: JetStreamAPI, binding: Binding) -> None:
+    def __init__(self, js: JetStreamCore, core: PullSubscriptionCore) -> None:
+        super().__init__(core)
         self._js = js
-        self._connection = js.connection
-        self._binding = binding
-        self._inbox = js.connection.new_inbox()
-        self._inbox_count = 0
-        self._buffer: deque[Message] = deque()
-        self._deferred_error: Error | None = None
-        self._drivers: set[PullSubscribeDriver] = set()
-        self._delivered = 0
-        self._ending = self._closed = False
-        js.connection._register_drainable(self)
-        self._drained_waiter: asyncio.Future[None] | None = None
-        self._next_requested: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
-        return f"<PullSubscription to {self.consumer!r} of {self.stream!r}{', closed' if self.closed else ''}>"
+        return repr(self._core)
 
     @property
     def stream(self) -> str:
         """Name of the stream."""
-        return self._binding.stream
+        return self._core.binding.stream
 
     @property
     def consumer(self) -> str:
         """Name of the consumer."""
-        return self._binding.consumer
+        return self._core.binding.consumer
 
     @property
     def created(self) -> bool:
         """Whether this subscription created the consumer; then it deletes the consumer at its end."""
-        return self._binding.created
+        return self._core.binding.created
 
     @property
     def initial_pending(self) -> int:
         """Messages that the consumer had to deliver when the subscription began (CRE-09)."""
-        return self._binding.pending
+        return self._core.binding.pending
 
     @property
     def closed(self) -> bool:
         """Whether it has ended; nothing more is pulled."""
-        return self._ending or self._closed
+        return self._core.closed
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait for the next fetch, and their bytes."""
+        return self._core.pending
 
     @property
     def pending_msgs(self) -> int:
         """Messages that came too late for their fetch; the next fetch returns them."""
-        return len(self._buffer)
+        return self._core.pending[0]
 
     @property
     def pending_bytes(self) -> int:
         """Bytes of headers and payload of those messages."""
-        return sum(len(message.raw_header) + len(message.payload) for message in self._buffer)
+        return self._core.pending[1]
 
     @property
     def delivered(self) -> int:
         """Messages returned so far."""
-        return self._delivered
+        return self._core.delivered
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,7 +273,7 @@ class PullSubscription:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.closed and not self._connection.closed:
+        if not self.closed and not self._core.connection.closed:
             await self.unsubscribe()
 
     async def fetch(
@@ -144,63 +313,7 @@ class PullSubscription:
         SubscriptionClosedError, ConnectionClosedError
             The subscription or the connection is closed.
         """
-        self._connection._check_loop()
-        options = FetchOptions(self.stream, self.consumer, batch, timeout, heartbeat)
-        if self._next_requested is not None and not self._next_requested.done() and not self._buffer:
-            self._next_requested.set_result(None)
-        self._check_fetch()
-        got: list[Message] = [self._buffer.popleft() for _ in range(min(batch, len(self._buffer)))]
-        if not (self._ending and got):
-            await self._fetch(options, got)
-        self._delivered += len(got)
-        self._check_drained()
-        return cast("list[Msg]", got)
-
-    async def _fetch(self, options: FetchOptions, got: list[Message]) -> None:
-        fetcher = PullSubscribeDriver(
-            self._js, self._new_inbox, self._add_late, self._buffer, acks=self._binding.acknowledged
-        )
-        self._drivers.add(fetcher)
-        try:
-            problem = await fetcher.run(fetch(options, got, asyncio.get_running_loop().time))
-            self._deferred_error = problem or self._deferred_error
-        except BaseException:
-            self._put_back(got)
-            raise
-        else:
-            self._put_back(got[options.batch :])  # it may have both its own messages and left ones
-            del got[options.batch :]
-        finally:
-            self._drivers.discard(fetcher)
-
-    def _check_fetch(self) -> None:
-        self._connection._check_open()
-        if self._closed or (self._ending and not self._buffer):
-            raise SubscriptionClosedError(f"{self!r} has ended")
-        if self._deferred_error is not None and not self._buffer:
-            problem, self._deferred_error = self._deferred_error, None
-            raise problem
-
-    def _put_back(self, messages: list[Message]) -> None:
-        """Put back the messages of a fetch that does not return them."""
-        if messages and not self._closed:
-            self._buffer.extendleft(reversed(messages))
-            self._wake_fetches()
-
-    def _add_late(self, late: list[Message]) -> None:
-        """Keep messages that came too late for their fetch."""
-        if not self._closed:
-            self._buffer.extend(late)
-            self._wake_fetches()
-
-    def _wake_fetches(self) -> None:
-        """Let waiting fetches look at the kept messages: their own pulls may bring nothing for long."""
-        for fetcher in self._drivers:
-            fetcher.wake()
-
-    def _new_inbox(self) -> str:
-        self._inbox_count += 1
-        return f"{self._inbox}.{self._inbox_count}"
+        return await self._core.fetch(batch, timeout, heartbeat)
 
     async def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
         """Return configuration and state of the consumer.
@@ -222,8 +335,7 @@ class PullSubscription:
         ConsumerNotFoundError, APIError, RequestTimeoutError
             The consumer could not be deleted. The subscription has ended anyway.
         """
-        self._check_open(self._closed)
-        await run_workflow(unsubscribe(self._binding), self._js.request, self._end)
+        await self._core.unsubscribe()
 
     async def drain(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Pull no more, and end when the waiting messages were fetched. Then a consumer that it created is deleted.
@@ -242,69 +354,4 @@ class PullSubscription:
         DrainTimeoutError
             It took too long; the remaining messages were dropped.
         """
-        self._check_open(self._closed or self._ending)
-        seconds = self._connection.options.drain_timeout if timeout is None else timeout
-        self._stop_fetching()
-        try:
-            async with asyncio.timeout(seconds):
-                problem = await run_workflow(drain(self._binding), self._js.request, self._wait_fetched)
-        except TimeoutError:
-            left = len(self._buffer)
-            await self._end()
-            raise DrainTimeoutError(f"{self!r} was not drained within {seconds:g} s; {left} messages dropped") from None
-        await self._end()
-        if problem is not None:
-            self._connection._emit(ErrorOccurred(problem))
-
-    # -- for a connection that drains ----------------------------------------------------------------------------
-
-    @property
-    def pending(self) -> tuple[int, int]:
-        """Messages that wait for the next fetch, and their bytes."""
-        return self.pending_msgs, self.pending_bytes
-
-    def _stop_receiving(self) -> None:
-        """Pull no more."""
-        if not self._ending:
-            self._stop_fetching()
-
-    async def _wait_drained(self, *, confirm: bool) -> None:  # noqa: ARG002 (there is nothing to wait for)
-        """Delete the consumer if this subscription created it. Kept messages are dropped: nobody will fetch them."""
-        if not self._closed:
-            problem = await run_workflow(drain(self._binding), self._js.request, self._end)
-            if problem is not None:
-                self._connection._emit(ErrorOccurred(problem))
-
-    # -- inner ---------------------------------------------------------------------------------------------------
-
-    def _check_open(self, over: bool) -> None:
-        self._connection._check_loop()
-        self._connection._check_open()
-        if over:
-            raise SubscriptionClosedError(f"{self!r} has ended")
-
-    def _stop_fetching(self) -> None:
-        self._ending = True
-        for fetcher in list(self._drivers):
-            fetcher.close()
-
-    async def _end(self, _: Step | None = None) -> None:
-        self._stop_fetching()
-        self._closed = True
-        self._buffer.clear()
-
-    async def _wait_fetched(self, _: Step) -> None:
-        """Wait until nothing more can come, and all received messages were fetched."""
-        with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
-            await self._connection._ping_roundtrip(None)
-        if self._buffer:
-            loop = asyncio.get_running_loop()
-            self._drained_waiter, self._next_requested = loop.create_future(), loop.create_future()
-            await self._drained_waiter
-            await asyncio.wait(
-                [self._next_requested], timeout=LAST_ACK_TIMEOUT
-            )  # for the acks of the messages fetched last
-
-    def _check_drained(self) -> None:
-        if self._drained_waiter is not None and not self._buffer and not self._drained_waiter.done():
-            self._drained_waiter.set_result(None)
+        await self._core.drain(timeout)

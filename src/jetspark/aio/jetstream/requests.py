@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from jetspark.aio.core import ConnectionCore
+from jetspark.aio.message import Msg
 from jetspark.jetstream.errors import (
     DisconnectedError,
     Error,
@@ -15,10 +17,6 @@ from jetspark.jetstream.errors import (
 )
 from jetspark.wire.messages import Message
 
-if TYPE_CHECKING:
-    from jetspark.aio.connection import Connection
-    from jetspark.aio.message import Msg
-
 __all__ = ["ReplyStream", "request_with_retry"]
 
 _MAX_ATTEMPTS: Final = 4
@@ -27,7 +25,7 @@ _RETRY_DELAY: Final = 0.05
 """Seconds before a request is repeated after the loss of the session."""
 
 
-async def request_with_retry(connection: Connection, subject: str, payload: bytes, timeout: float) -> Msg:  # noqa: ASYNC109
+async def request_with_retry(connection: ConnectionCore, subject: str, payload: bytes, timeout: float) -> Msg:  # noqa: ASYNC109
     """Send a request, also again after a while without an answer or after a session loss; return the first answer.
 
     After a session loss there may be no responder for a moment, until the other server is ready.
@@ -38,7 +36,7 @@ async def request_with_retry(connection: Connection, subject: str, payload: byte
     passing: tuple[type[Error], ...] = (DisconnectedError, RequestTimeoutError)
     try:
         while (left := deadline - loop.time()) > 0:
-            asked.add(loop.create_task(connection._api_request(subject, payload, timeout=left)))
+            asked.add(loop.create_task(connection.api_request(subject, payload, timeout=left)))
             until = min(loop.time() + timeout / _MAX_ATTEMPTS, deadline)
             while asked and (wait := until - loop.time()) > 0:
                 done, asked = await asyncio.wait(asked, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
@@ -58,10 +56,10 @@ async def request_with_retry(connection: Connection, subject: str, payload: byte
     raise RequestTimeoutError(f"no answer on {subject!r} within {timeout:g} s")
 
 
-async def _wait_for_session(connection: Connection, timeout: float) -> None:  # noqa: ASYNC109
+async def _wait_for_session(connection: ConnectionCore, timeout: float) -> None:  # noqa: ASYNC109
     await asyncio.sleep(min(_RETRY_DELAY, timeout))
     try:
-        await connection._ping_roundtrip(timeout)
+        await connection.ping_roundtrip(timeout)
     except (FlushTimeoutError, DisconnectedError):
         return  # the caller looks at the time
 
@@ -69,9 +67,9 @@ async def _wait_for_session(connection: Connection, timeout: float) -> None:  # 
 class ReplyStream:
     """The answers to one request at a time, on an inbox of its own. Answers to earlier requests are ignored."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ConnectionCore) -> None:
         self._connection = connection
-        self._client = connection._client
+        self._client = connection.client
         self._inbox = connection.new_inbox()
         self._subject = ""
         self._count = 0
@@ -96,7 +94,7 @@ class ReplyStream:
         self._error = self._sub.error
         self._frame = outbound.encode(subject, payload, self._reply, None)
         outbound.queue_publish(self._frame)
-        self._connection._flush_now()
+        self._connection.flush_now()
 
     async def next(self, timeout: float) -> Message:  # noqa: ASYNC109
         """Return the next answer.
@@ -133,7 +131,7 @@ class ReplyStream:
         if not self._client.closed:
             self._client.outbound.withdraw((self._frame,))
             self._client.unsubscribe(self._sub)
-            self._connection._flush_soon()
+            self._connection.flush_soon()
 
     def fail(self, error: Error, subject: str | None = None) -> None:
         """Handle that no answer can come any more; see `jetspark.wire.connection_state.ReplyListener`."""

@@ -1,23 +1,45 @@
-"""The handle of a stream (ADR-37)."""
+"""The handle of a stream (ADR-37): its calls, and its messages without a consumer."""
 
 from __future__ import annotations
 
-from jetspark.aio.jetstream.stream_columns import StreamColumns
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from jetspark.aio.jetstream._drivers.direct_get import direct_get_batches
+from jetspark.aio.jetstream.arrow import ScanReader, scan_stream
+from jetspark.aio.jetstream.pager import Pager
+from jetspark.aio.jetstream.stream_consumers import StreamConsumers
+from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
 from jetspark.jetstream.api import (
+    MessageDeleteRequest,
+    MessageGetRequest,
     StreamDeleteRequest,
     StreamInfoRequest,
+    StreamPurgeRequest,
     StreamSubjectsRequest,
     StreamUpdateRequest,
     all_subjects,
 )
 from jetspark.jetstream.config import StreamConfig
 from jetspark.jetstream.config_fields import make_config
+from jetspark.jetstream.direct_get import (
+    DirectBatchRequest,
+    DirectGetRequest,
+    DirectLastRequest,
+    DirectMultiLastRequest,
+)
+from jetspark.jetstream.errors import ConfigError, NoDirectGetError
 from jetspark.jetstream.info import StreamInfo
+from jetspark.jetstream.stored_message import StoredMessage
 
 __all__ = ["Stream"]
 
+_WILDCARDS: Final = frozenset("*>")
 
-class Stream(StreamColumns):
+
+class Stream(StreamConsumers):
     """The handle of a stream. Created by `create_stream`, `stream` and similar calls of a context."""
 
     def __repr__(self) -> str:
@@ -53,12 +75,12 @@ class Stream(StreamColumns):
             The stream does not exist any more (10059).
         """
         if subjects_filter is None:
-            self._info = await self._js.request(StreamInfoRequest(self.name, deleted_details), timeout)
+            self._info = await self._core.request(StreamInfoRequest(self.name, deleted_details), timeout)
             return self._info
         pages = all_subjects(StreamSubjectsRequest(self.name, subjects_filter, deleted_details))
         request = next(pages)
         while True:
-            page = await self._js.request(request, timeout)
+            page = await self._core.request(request, timeout)
             try:
                 request = pages.send(page)
             except StopIteration as end:
@@ -80,9 +102,248 @@ class Stream(StreamColumns):
             The change is not possible.
         """
         config = make_config(StreamConfig, (await self.info(timeout=timeout)).config, changes)
-        self._info = await self._js.request(StreamUpdateRequest(config), timeout)
+        self._info = await self._core.request(StreamUpdateRequest(config), timeout)
         return self._info
 
     async def delete(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete the stream with its messages and consumers. Errors are those of `info`."""
-        await self._js.request(StreamDeleteRequest(self.name), timeout)
+        await self._core.request(StreamDeleteRequest(self.name), timeout)
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    async def get_msg(
+        self,
+        seq: int | None = None,
+        *,
+        last_by_subject: str | None = None,
+        next_by_subject: str | None = None,
+        start_time: datetime | None = None,
+        direct: bool | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> StoredMessage:
+        """Get one message (STM-03, DIR-01).
+
+        Parameters
+        ----------
+        seq
+            Sequence of the message; with `next_by_subject`, the first sequence to search.
+        last_by_subject
+            The last message of that subject; wildcards are allowed.
+        next_by_subject
+            The first message of that subject, from `seq` or `start_time` on; wildcards are allowed.
+        start_time
+            The first message from that time on.
+        direct
+            Take it from any replica, which may lag behind the last write, instead of the leader. None does so if the
+            stream has `allow_direct`.
+        timeout
+            Seconds; None takes `timeout` of the context.
+
+        Raises
+        ------
+        MessageNotFoundError
+            There is no such message (10037).
+        ConfigError
+            The parameters are none of the combinations above.
+        NoDirectGetError
+            With `direct=True`: the stream does not allow it, or is gone.
+        StreamNotFoundError
+            The stream is gone (10059).
+        """
+        if direct or (direct is None and self._info.config.allow_direct):
+            request: DirectGetRequest | DirectLastRequest
+            if last_by_subject is not None and not _WILDCARDS & set(last_by_subject) and seq is None:
+                request = DirectLastRequest(self.name, last_by_subject)  # permissions by subject
+            else:
+                request = DirectGetRequest(self.name, seq, last_by_subject, next_by_subject, start_time)
+            try:
+                return await self._core.direct_get(request, timeout)
+            except NoDirectGetError:
+                if direct:
+                    raise
+        asked = MessageGetRequest(self.name, seq, last_by_subject, next_by_subject, start_time)
+        return await self._core.request(asked, timeout)
+
+    async def get_last_msg(
+        self,
+        subject: str,
+        *,
+        direct: bool | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> StoredMessage:
+        """Get the last message of a subject; wildcards are allowed. The rest is as in `get_msg`."""
+        return await self.get_msg(last_by_subject=subject, direct=direct, timeout=timeout)
+
+    def get_batch(
+        self,
+        batch: int | None = None,
+        *,
+        seq: int | None = None,
+        start_time: datetime | None = None,
+        subject: str | None = None,
+        max_bytes: int = DIRECT_BATCH_BYTES,
+        timeout: float | None = None,
+    ) -> Pager[StoredMessage]:
+        """Read messages in order by direct get, without a consumer (DIR-05). Needs `allow_direct`.
+
+            async for message in stream.get_batch(1000, subject="orders.eu.>"):
+                ...
+
+        Requests of at most 1,000 messages and `max_bytes` are sent one after the other as the messages are read, so
+        memory is bounded for a stream of any size. Any replica may answer; the last stored messages may be missing.
+
+        Parameters
+        ----------
+        batch
+            Most messages in total; None reads to the end.
+        seq, start_time
+            First sequence or time, one of the two; default is the first message.
+        subject
+            Only messages of that subject; wildcards are allowed.
+        max_bytes
+            Most bytes of one answer; one message may exceed it.
+        timeout
+            Seconds of silence after which an answer is considered lost; None takes `timeout` of the context.
+
+        Raises
+        ------
+        NoDirectGetError
+            The stream does not allow direct get, or is gone.
+        RequestTimeoutError
+            The answer stopped, and stopped again after a repeated request: the result is not complete.
+        """
+        request = DirectBatchRequest(self.name, DIRECT_BATCH, seq, start_time, subject, max_bytes)
+        if batch is not None and batch < 1:
+            raise ConfigError(f"a batch asks for at least one message, not {batch}")
+        return Pager(partial(direct_get_batches, self._core, request, batch, self._timeout_or_default(timeout)))
+
+    def get_last_msgs_for(
+        self,
+        subjects: str | Sequence[str] = ">",
+        *,
+        up_to_seq: int | None = None,
+        up_to_time: datetime | None = None,
+        batch: int = DIRECT_BATCH,
+        max_bytes: int = DIRECT_BATCH_BYTES,
+        timeout: float | None = None,
+    ) -> Pager[StoredMessage]:
+        """Read the last message of each of many subjects, as they were at one moment (DIR-08). Needs `allow_direct`.
+
+        They come in the order of their sequences. All pages are of the moment of the first one, also if messages are
+        written meanwhile (DIR-09). The server refuses the request if more than 1,024 subjects match.
+
+        Parameters
+        ----------
+        subjects
+            Subjects; wildcards are allowed.
+        up_to_seq, up_to_time
+            The moment, one of the two; default is now.
+        batch, max_bytes
+            Most messages and bytes of one answer; one message may exceed the bytes.
+        timeout
+            Seconds of silence after which an answer is considered lost; None takes `timeout` of the context.
+
+        Raises
+        ------
+        TooManyResultsError
+            More than 1,024 subjects match.
+        NoDirectGetError
+            The stream does not allow direct get, or is gone.
+        RequestTimeoutError, DisconnectedError
+            The answer stopped before the moment of the read was known.
+        """
+        wanted = (subjects,) if isinstance(subjects, str) else tuple(subjects)
+        request = DirectMultiLastRequest(self.name, wanted, batch, None, up_to_seq, up_to_time, max_bytes)
+        return Pager(partial(direct_get_batches, self._core, request, None, self._timeout_or_default(timeout)))
+
+    async def purge(
+        self,
+        *,
+        subject: str | None = None,
+        seq: int | None = None,
+        keep: int | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> int:
+        """Delete all or some messages; returns the number of deleted messages (STM-03).
+
+        Parameters
+        ----------
+        subject
+            Only messages of that subject; wildcards are allowed.
+        seq
+            Only messages before that sequence.
+        keep
+            Number of the newest messages to keep. Not together with `seq`.
+
+        Raises
+        ------
+        ConfigError
+            `seq` and `keep` are both given.
+        StreamSealedError, StreamConfigError, APIError
+            The stream cannot be purged.
+        """
+        return await self._core.request(StreamPurgeRequest(self.name, subject, seq, keep), timeout)
+
+    async def delete_msg(self, seq: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Delete a message; its bytes stay in the store until they are overwritten.
+
+        Raises
+        ------
+        MessageNotFoundError
+            There is no such message (10043).
+        """
+        await self._core.request(MessageDeleteRequest(self.name, seq), timeout)
+
+    async def secure_delete_msg(self, seq: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Delete a message and overwrite it with random bytes. Slower; errors are those of `delete_msg`."""
+        await self._core.request(MessageDeleteRequest(self.name, seq, secure=True), timeout)
+
+    def scan(
+        self,
+        *,
+        subjects: Sequence[str] = (),
+        start_sequence: int | None = None,
+        start_time: datetime | int | None = None,
+        end_sequence: int | None = None,
+        end_time: datetime | int | None = None,
+        columns: Sequence[str] | None = None,
+        max_batch_rows: int = 16_384,
+    ) -> ScanReader:
+        """Read a range of the stream as Arrow record batches, which pandas, polars and DuckDB accept.
+
+        It reads over a connection of its own, acknowledges nothing and leaves nothing on the server. Needs the `arrow`
+        extra.
+
+        Parameters
+        ----------
+        subjects
+            Subject filters, with wildcards; they must not overlap. Empty means all subjects.
+        start_sequence, start_time
+            First sequence, or the time of the first message (`datetime`, or nanoseconds since 1970 UTC). Default: the
+            first message.
+        end_sequence, end_time
+            The sequence, or the time, to stop before. Default: after the message that is the last one now.
+        columns
+            Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
+        max_batch_rows
+            Most rows of a record batch.
+
+        Raises
+        ------
+        ConfigError, StreamNotFoundError, ConnectError, DataLossError
+            While reading; see `jetspark.bulk.scan`.
+        """
+        return scan_stream(
+            self._core,
+            self.name,
+            subjects=subjects,
+            start_sequence=start_sequence,
+            start_time=start_time,
+            end_sequence=end_sequence,
+            end_time=end_time,
+            columns=columns,
+            max_batch_rows=max_batch_rows,
+        )
+
+    def _timeout_or_default(self, timeout: float | None) -> float:
+        return self._core.timeout if timeout is None else timeout

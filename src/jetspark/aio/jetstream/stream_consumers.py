@@ -6,18 +6,29 @@ from datetime import datetime
 from typing import Unpack
 
 from jetspark.aio.jetstream.consumer import Consumer
+from jetspark.aio.jetstream.consumer_manager import ConsumerManager
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager
-from jetspark.aio.jetstream.stream_messages import StreamMessages
 from jetspark.engine.ordered import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
-from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, StreamInfo
 
 __all__ = ["StreamConsumers"]
 
 
-class StreamConsumers(StreamMessages):
+class StreamConsumers:
     """The calls of a stream for its consumers. Parameters and errors are those of the same calls of the context."""
+
+    def __init__(self, core: JetStreamCore, info: StreamInfo) -> None:
+        self._core = core
+        self._info = info
+        self._consumers = ConsumerManager(core)
+
+    @property
+    def name(self) -> str:
+        """Name of the stream."""
+        return self._info.config.name
 
     async def create_consumer(
         self,
@@ -27,7 +38,7 @@ class StreamConsumers(StreamMessages):
         **fields: object,
     ) -> Consumer:
         """Create a consumer; see `JetStream.create_consumer`."""
-        return await self._js.create_consumer(self.name, config, timeout=timeout, **fields)
+        return await self._consumers.create_consumer(self.name, config, timeout=timeout, **fields)
 
     async def update_consumer(
         self,
@@ -37,7 +48,7 @@ class StreamConsumers(StreamMessages):
         **fields: object,
     ) -> Consumer:
         """Replace the configuration of a consumer; see `JetStream.update_consumer`."""
-        return await self._js.update_consumer(self.name, config, timeout=timeout, **fields)
+        return await self._consumers.update_consumer(self.name, config, timeout=timeout, **fields)
 
     async def create_or_update_consumer(
         self,
@@ -47,11 +58,11 @@ class StreamConsumers(StreamMessages):
         **fields: object,
     ) -> Consumer:
         """Create a consumer, or update the one of that name; see `JetStream.create_or_update_consumer`."""
-        return await self._js.create_or_update_consumer(self.name, config, timeout=timeout, **fields)
+        return await self._consumers.create_or_update_consumer(self.name, config, timeout=timeout, **fields)
 
     async def consumer(self, name: str, *, timeout: float | None = None) -> Consumer:  # noqa: ASYNC109
         """Return the handle of a pull consumer that exists; see `JetStream.consumer`."""
-        return await self._js.consumer(self.name, name, timeout=timeout)
+        return await self._consumers.consumer(self.name, name, timeout=timeout)
 
     def ordered_consumer(
         self,
@@ -61,17 +72,17 @@ class StreamConsumers(StreamMessages):
         **fields: Unpack[OrderedFields],
     ) -> OrderedConsumer:
         """Return an ordered consumer of the stream; see `JetStream.ordered_consumer`."""
-        return self._js.ordered_consumer(
+        return self._consumers.ordered_consumer(
             self.name, name_prefix=name_prefix, max_reset_attempts=max_reset_attempts, **fields
         )
 
     async def consumer_info(self, name: str, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
         """Return configuration and state of a pull or push consumer."""
-        return await self._js.consumer_info(self.name, name, timeout=timeout)
+        return await self._consumers.consumer_info(self.name, name, timeout=timeout)
 
     async def delete_consumer(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a consumer; see `JetStream.delete_consumer`."""
-        await self._js.delete_consumer(self.name, name, timeout=timeout)
+        await self._consumers.delete_consumer(self.name, name, timeout=timeout)
 
     async def pause_consumer(
         self,
@@ -81,15 +92,15 @@ class StreamConsumers(StreamMessages):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerPause:
         """Pause the delivery of a consumer until a time; see `JetStream.pause_consumer`."""
-        return await self._js.pause_consumer(self.name, name, until, timeout=timeout)
+        return await self._consumers.pause_consumer(self.name, name, until, timeout=timeout)
 
     async def resume_consumer(self, name: str, *, timeout: float | None = None) -> ConsumerPause:  # noqa: ASYNC109
         """Resume the delivery of a paused consumer."""
-        return await self._js.resume_consumer(self.name, name, timeout=timeout)
+        return await self._consumers.resume_consumer(self.name, name, timeout=timeout)
 
     async def unpin_consumer(self, name: str, group: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Release the pinned client of a priority group; see `JetStream.unpin_consumer`."""
-        await self._js.unpin_consumer(self.name, name, group, timeout=timeout)
+        await self._consumers.unpin_consumer(self.name, name, group, timeout=timeout)
 
     async def reset_consumer(
         self,
@@ -99,12 +110,12 @@ class StreamConsumers(StreamMessages):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerInfo:
         """Move a consumer to a sequence of the stream; see `JetStream.reset_consumer`."""
-        return await self._js.reset_consumer(self.name, name, seq, timeout=timeout)
+        return await self._consumers.reset_consumer(self.name, name, seq, timeout=timeout)
 
     def consumers(self, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of its consumers, in pages of 256; `timeout` is for each page."""
-        return self._js.consumers(self.name, timeout=timeout)
+        return self._consumers.consumers(self.name, timeout=timeout)
 
     def consumer_names(self, *, timeout: float | None = None) -> ListPager[str]:
         """List the names of its consumers, in pages of 1,024; `timeout` is for each page."""
-        return self._js.consumer_names(self.name, timeout=timeout)
+        return self._consumers.consumer_names(self.name, timeout=timeout)

@@ -56,7 +56,7 @@ class StreamManager(ConsumerManager):
             The server refuses the configuration.
         """
         request = StreamCreateRequest(make_config(StreamConfig, config, fields))
-        return Stream(self, await self.request(request, timeout))
+        return Stream(self._core, await self.request(request, timeout))
 
     async def update_stream(
         self,
@@ -77,7 +77,7 @@ class StreamManager(ConsumerManager):
             The change is not possible.
         """
         request = StreamUpdateRequest(make_config(StreamConfig, config, fields))
-        return Stream(self, await self.request(request, timeout))
+        return Stream(self._core, await self.request(request, timeout))
 
     async def create_or_update_stream(
         self,
@@ -104,7 +104,7 @@ class StreamManager(ConsumerManager):
         StreamNotFoundError
             There is no such stream (10059).
         """
-        return Stream(self, await self.request(StreamInfoRequest(name), timeout))
+        return Stream(self._core, await self.request(StreamInfoRequest(name), timeout))
 
     async def delete_stream(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a stream with its messages and consumers.

@@ -9,8 +9,8 @@ from jetspark.aio.jetstream._drivers.ordered_push import OrderedPushDriver
 from jetspark.aio.jetstream._drivers.push import PushDriver, PushDriverOptions
 from jetspark.aio.jetstream._drivers.workflow import run_in_background, run_workflow
 from jetspark.aio.jetstream.api import JetStreamAPI
-from jetspark.aio.jetstream.pull_subscription import PullSubscription
-from jetspark.aio.jetstream.push_subscription import PushCallback, PushSubscription
+from jetspark.aio.jetstream.pull_subscription import PullSubscription, PullSubscriptionCore
+from jetspark.aio.jetstream.push_subscription import PushCallback, PushSubscription, PushSubscriptionCore
 from jetspark.engine.push import ALARM_FACTOR
 from jetspark.engine.subscribe import Binding, SubscribeOptions, merge_config, subscribe
 from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
@@ -284,16 +284,17 @@ class Subscribing(JetStreamAPI):
     async def _push(
         self, options: SubscribeOptions, driver_options: PushDriverOptions, cb: PushCallback | None, manual_ack: bool
     ) -> PushSubscription:
-        driver = (OrderedPushDriver if options.ordered else PushDriver)(self, driver_options)
-        await driver.open(subscribe(options, self._connection.new_inbox, new_name))
-        return PushSubscription(self, driver, cb, auto_ack=not manual_ack and driver.binding.acknowledged)
+        driver = (OrderedPushDriver if options.ordered else PushDriver)(self._core, driver_options)
+        await driver.open(subscribe(options, self._core.connection.new_inbox, new_name))
+        auto_ack = not manual_ack and driver.binding.acknowledged
+        return PushSubscription(self._core, PushSubscriptionCore(self._core, driver, cb, auto_ack=auto_ack))
 
     async def _pull(self, options: SubscribeOptions) -> PullSubscription:
-        workflow = subscribe(options, self._connection.new_inbox, new_name)
+        workflow = subscribe(options, self._core.connection.new_inbox, new_name)
         binding: Binding = await run_workflow(
-            workflow, self.request, run_in_background=partial(run_in_background, self._connection)
+            workflow, self.request, run_in_background=partial(run_in_background, self._core.connection)
         )
-        return PullSubscription(self, binding)
+        return PullSubscription(self._core, PullSubscriptionCore(self._core, binding))
 
 
 def _named(consumer: str | None, config: ConsumerConfig | None) -> str:

@@ -18,6 +18,8 @@ from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish
 from jetspark.jetstream.errors import Error, PublishTimeoutError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import PublishFields, publish_headers
+from jetspark.sync._interfaces import core_of
+from jetspark.sync.core import ConnectionCore
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
@@ -25,7 +27,6 @@ from jetspark.wire.outbound import Payload
 if TYPE_CHECKING:
     from jetspark.aio.jetstream.batch_publisher import BatchPublisher
     from jetspark.aio.jetstream.publishing import Publishing
-    from jetspark.sync.connection import Connection
 
 __all__ = ["BatchAddMixin", "PubAckFuture", "PublishAsyncMixin", "ThreadSafePublisher"]
 
@@ -77,26 +78,27 @@ class ThreadSafePublisher(aio.AsyncPublisher):
 
     future_type = PubAckFuture
 
-    def __init__(self, sync_connection: Connection, options: AsyncPublishOptions) -> None:
+    def __init__(self, sync_connection: ConnectionCore, options: AsyncPublishOptions) -> None:
         self._sync_connection = sync_connection
-        super().__init__(sync_connection._inner, options)
+        super().__init__(sync_connection.inner, options)
 
     def publish(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
         """Send a message once there is room; runs in the caller's thread."""
         window = self._window
         if len(window.pending) >= window.limit:
-            self._sync_connection._call(self.wait_below_limit())
-        with self._sync_connection._lock:
+            self._sync_connection.call(self.wait_below_limit())
+        with self._sync_connection.stage.lock:
             token = window.next_token()
             frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
-            self._sync_connection._append_frame(frame)
+            self._sync_connection.stage.append(frame)
             # Not the loop's clock: some loops read it once in each turn, and this is another thread.
             future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
         if self._timer is None:
-            self._sync_connection._call_soon(self._start_timer)
+            self._sync_connection.call_soon(self._start_timer)
         if self._sub.ended:  # it ended meanwhile, perhaps before the loop could see this publish
-            self._sync_connection._call_soon(self._on_subscription_ended)
-        self._sync_connection._wait_below_limit()
+            self._sync_connection.call_soon(self._on_subscription_ended)
+        if self._sync_connection.stage.full:
+            self._sync_connection.wait_writable()
         return future
 
     def _start_timer(self) -> None:
@@ -104,12 +106,12 @@ class ThreadSafePublisher(aio.AsyncPublisher):
             self._set_timer(when)
 
     def fail(self, error: Error, subject: str | None = None) -> None:
-        with self._sync_connection._lock:
+        with self._sync_connection.stage.lock:
             failed = self._window.fail(error, subject)
         self._report_failed(failed)
 
     def _report_failed(self, failed: list[tuple[PendingPublish, bytes]]) -> None:
-        self._sync_connection._move_to_loop()
+        self._sync_connection.stage.move_to_loop()
         super()._report_failed(failed)
 
 
@@ -150,17 +152,17 @@ class PublishAsyncMixin(LoopProxy):
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
             The message cannot be sent. Nothing was sent.
         """
-        publisher = self._inner._publisher
+        publisher = core_of(self._inner).publisher
         if publisher is None or publisher.ended:
             publisher = self._run(self._make_publisher)
         assert isinstance(publisher, ThreadSafePublisher)
         return publisher.publish(subject, payload, publish_headers(headers, fields) if fields else headers)
 
     def _make_publisher(self) -> aio.AsyncPublisher:
-        inner = self._inner
-        if inner._publisher is None or inner._publisher.ended:
-            inner._publisher = ThreadSafePublisher(self._connection, inner._publish_options)
-        return inner._publisher
+        core = core_of(self._inner)
+        if core.publisher is None or core.publisher.ended:
+            core.publisher = ThreadSafePublisher(self._connection, core.publish_options)
+        return core.publisher
 
 
 class BatchAddMixin(LoopProxy):
@@ -168,7 +170,7 @@ class BatchAddMixin(LoopProxy):
 
     _inner: BatchPublisher
 
-    def __init__(self, connection: Connection, inner: BatchPublisher) -> None:
+    def __init__(self, connection: ConnectionCore, inner: BatchPublisher) -> None:
         super().__init__(connection, inner)
         self._lock = threading.Lock()  # messages are numbered, so they are sent one after the other, and the end last
 
@@ -213,11 +215,13 @@ class BatchAddMixin(LoopProxy):
         NoStreamResponseError, PublishTimeoutError, DisconnectedError
             As for `publish`. The batch has failed and stores nothing.
         """
-        state = self._inner._state
+        state = core_of(self._inner)
         with self._lock:
             if confirm or state.next_needs_reply:
                 add = self._inner.add(subject, payload, headers=headers, confirm=confirm, timeout=timeout, **fields)
-                self._connection._call(add)
+                self._connection.call(add)
                 return
-            self._connection.publish(subject, payload, headers=state.next_headers(headers, fields))
+            full = self._connection.queue_publish(subject, payload, "", state.next_headers(headers, fields))
             state.sent(subject)
+        if full:
+            self._connection.wait_writable()

@@ -1,11 +1,11 @@
-"""Sends a request of the JetStream API and reads its reply.
+"""The calls of a context that send any request of the JetStream API.
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.api`: change that, then `make sync`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from jetspark.aio.jetstream import api as aio
 from jetspark.jetstream.api import PagedRequest, Request
@@ -13,9 +13,6 @@ from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest
 from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.loop_proxy import LoopProxy
-
-if TYPE_CHECKING:
-    from jetspark.sync.connection import Connection
 
 __all__ = ["JetStreamAPI"]
 
@@ -26,11 +23,6 @@ class JetStreamAPI(LoopProxy):
     """The JetStream API of one account or domain, over one connection."""
 
     _inner: aio.JetStreamAPI
-
-    @property
-    def connection(self) -> Connection:
-        """The connection in use."""
-        return self._connection
 
     @property
     def prefix(self) -> str:

@@ -1,20 +1,29 @@
-"""The handle of a consumer (ADR-37).
+"""The handle of a consumer: its calls, and fetch, fetch_bytes, fetch_no_wait, next and consume (ADR-37).
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.consumer`: change that, then `make sync`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any, Unpack, cast
 
 from jetspark.aio.jetstream import consumer as aio
+from jetspark.engine.pull import (
+    MessageBatch,
+    PriorityFields,
+)
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
-from jetspark.sync.jetstream.consumer_columns import ConsumerColumns
+from jetspark.sync._handwritten.arrow import FetchReader
+from jetspark.sync._handwritten.consume_context import ConsumeMixin
+from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.sync.message import Msg
 
 __all__ = ["Consumer"]
 
 
-class Consumer(ConsumerColumns):
+class Consumer(ConsumeMixin, LoopProxy):
     """The handle of a consumer. Created by `create_consumer`, `consumer` and similar calls of a context or a stream."""
 
     _inner: aio.Consumer
@@ -63,3 +72,150 @@ class Consumer(ConsumerColumns):
     def reset(self, seq: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
         """Move the consumer to a sequence of the stream; None is the first one after the ack floor."""
         return self._call(self._inner.reset(seq, timeout=timeout))
+
+    def fetch(
+        self,
+        max_messages: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        expires: float | None = 30.0,
+        idle_heartbeat: float | None = None,
+        **priority: Unpack[PriorityFields],
+    ) -> MessageBatch[Msg]:
+        """Pull once, and wait until `max_messages` or `max_bytes` came or `expires` has passed.
+
+        Parameters
+        ----------
+        max_messages
+            Most messages.
+        max_bytes
+            Most bytes in total, as the server counts them: subject, ack subject, headers and payload.
+        expires
+            Seconds that the server keeps the pull open. None waits without a limit, with one pull after the other.
+        idle_heartbeat
+            Seconds of silence after which the server sends a heartbeat, at most half of `expires`. The fetch ends if no
+            heartbeat comes within twice that time. Default: 5 if `expires` is above 30, otherwise none (FET-03).
+        group, min_pending, min_ack_pending, priority
+            Priority group, and the priority within it (ADR-42).
+
+        Returns
+        -------
+        Batch
+            The messages; empty if none came. If the fetch ended early with messages, `error` is set, and the iteration
+            raises it after the last message.
+
+        Raises
+        ------
+        ConfigError
+            Neither `max_messages` nor `max_bytes` is given, or the server would refuse a value.
+        ConsumerDeletedError, ConsumerIsPushError
+            The consumer is deleted, or is a push consumer.
+        NoConsumerResponseError
+            Nobody answers: the consumer is gone, or has no leader now.
+        MissedHeartbeatError, DisconnectedError, LeadershipChangeError, PullLimitExceededError, StatusError
+            The pull has failed.
+        ConnectionClosedError
+            The connection is closed.
+        """
+        return cast(
+            "MessageBatch[Msg]",
+            self._call(
+                self._inner.fetch(
+                    max_messages, max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority
+                )
+            ),
+        )
+
+    def fetch_bytes(
+        self,
+        max_bytes: int,
+        *,
+        expires: float | None = 30.0,
+        idle_heartbeat: float | None = None,
+        **priority: Unpack[PriorityFields],
+    ) -> MessageBatch[Msg]:
+        """As `fetch`, limited by bytes only (FET-02). A next message that does not fit ends it, even if it is empty."""
+        return cast(
+            "MessageBatch[Msg]",
+            self._call(self._inner.fetch_bytes(max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)),
+        )
+
+    def fetch_no_wait(
+        self, max_messages: int | None = None, *, max_bytes: int | None = None, **priority: Unpack[PriorityFields]
+    ) -> MessageBatch[Msg]:
+        """As `fetch`, for messages that are available now (FET-08)."""
+        return cast(
+            "MessageBatch[Msg]", self._call(self._inner.fetch_no_wait(max_messages, max_bytes=max_bytes, **priority))
+        )
+
+    def next(
+        self, timeout: float | None = 30.0, *, idle_heartbeat: float | None = None, **priority: Unpack[PriorityFields]
+    ) -> Msg:
+        """Return the next message; its pull is sent now (FET-09).
+
+        Parameters
+        ----------
+        timeout
+            Seconds; None means no limit.
+
+        Raises
+        ------
+        NoMessageError
+            No message came in time.
+        Error
+            As for `fetch`.
+        """
+        return cast("Msg", self._call(self._inner.next(timeout, idle_heartbeat=idle_heartbeat, **priority)))
+
+    def ack_all(self, messages: Iterable[Msg]) -> None:
+        """Acknowledge many messages, as the consumer's ack policy allows.
+
+        With policy `all` one acknowledgement is sent, for the message with the highest sequence; it covers the earlier
+        ones. With `explicit` one is sent for each message; with `none` nothing. Errors are those of `Msg.ack`.
+        """
+        self._call(self._inner.ack_all(cast(Any, messages)))
+
+    def fetch_arrow(
+        self,
+        max_messages: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        expires: float | None = 30.0,
+        no_wait: bool = False,
+        idle_heartbeat: float | None = None,
+        columns: Sequence[str] | None = None,
+        **priority: Unpack[PriorityFields],
+    ) -> FetchReader:
+        """Pull once, into Arrow record batches, which pandas, polars and DuckDB accept.
+
+        It pulls over a connection of its own. `ack` of the returned object acknowledges all returned messages. Needs
+        the `arrow` extra.
+
+        Parameters
+        ----------
+        max_messages, max_bytes, expires, idle_heartbeat, group, min_pending, min_ack_pending, priority
+            As for `fetch`.
+        no_wait
+            Take only messages that are available now.
+        columns
+            Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
+
+        Raises
+        ------
+        ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError
+            While reading; see `jetspark.bulk.fetch`.
+        """
+        return FetchReader(
+            self._connection,
+            self._run(
+                lambda: self._inner.fetch_arrow(
+                    max_messages,
+                    max_bytes=max_bytes,
+                    expires=expires,
+                    no_wait=no_wait,
+                    idle_heartbeat=idle_heartbeat,
+                    columns=columns,
+                    **priority,
+                )
+            ),
+        )

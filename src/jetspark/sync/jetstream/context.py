@@ -6,12 +6,13 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream.context`: change that,
 from __future__ import annotations
 
 from jetspark.aio.jetstream import context as aio
+from jetspark.aio.jetstream.context import open_context
 from jetspark.jetstream.account import AccountInfo
 from jetspark.sync.jetstream.publishing import Publishing
 from jetspark.sync.jetstream.stream_manager import StreamManager
 from jetspark.sync.jetstream.subscribing import Subscribing
 
-__all__ = ["JetStream"]
+__all__ = ["JetStream", "open_context"]
 
 
 class JetStream(StreamManager, Publishing, Subscribing):

@@ -5,16 +5,14 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream.ordered_consumer`: cha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from jetspark.aio.jetstream import ordered_consumer as aio
 from jetspark.engine.pull import MessageBatch
+from jetspark.jetstream.info import ConsumerInfo
 from jetspark.sync._handwritten.consume_context import OrderedConsumeMixin
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
-
-if TYPE_CHECKING:
-    from jetspark.jetstream.info import ConsumerInfo
 
 __all__ = ["OrderedConsumer"]
 

@@ -10,14 +10,13 @@ from typing import Self, cast
 
 from jetspark.aio.jetstream import pull_subscription as aio
 from jetspark.jetstream.info import ConsumerInfo
-from jetspark.sync._handwritten.push import PullDrainMixin
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
 
 __all__ = ["PullSubscription"]
 
 
-class PullSubscription(PullDrainMixin, LoopProxy):
+class PullSubscription(LoopProxy):
     """A pull subscription. Created by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
 
         for message in subscription.fetch(10, timeout=1):
@@ -52,6 +51,11 @@ class PullSubscription(PullDrainMixin, LoopProxy):
     def closed(self) -> bool:
         """Whether it has ended; nothing more is pulled."""
         return self._inner.closed
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait for the next fetch, and their bytes."""
+        return self._inner.pending
 
     @property
     def pending_msgs(self) -> int:
@@ -151,8 +155,3 @@ class PullSubscription(PullDrainMixin, LoopProxy):
             It took too long; the remaining messages were dropped.
         """
         self._call(self._inner.drain(timeout))
-
-    @property
-    def pending(self) -> tuple[int, int]:
-        """Messages that wait for the next fetch, and their bytes."""
-        return self._inner.pending

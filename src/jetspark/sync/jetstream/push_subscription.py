@@ -110,3 +110,24 @@ class PushSubscription(PushReadMixin, LoopProxy):
             The consumer could not be deleted. The subscription has ended anyway.
         """
         self._call(self._inner.unsubscribe(max_msgs))
+
+    def drain(self, timeout: float | None = None) -> None:
+        """End the subscription without losing a message: received messages are still returned, and can be acked.
+
+        A consumer that it created is deleted after the last message (UNS-03). If the deletion fails, an event reports
+        that. Without a callback another task must take the messages. In its own callback this returns at once, because
+        it cannot wait for its own end.
+
+        Parameters
+        ----------
+        timeout
+            Seconds until all must be taken; None takes the connection's `drain_timeout`.
+
+        Raises
+        ------
+        SubscriptionClosedError
+            The subscription has already ended.
+        DrainTimeoutError
+            It took too long; the remaining messages were dropped.
+        """
+        self._core.drain(timeout)

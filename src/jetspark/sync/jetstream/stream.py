@@ -1,18 +1,25 @@
-"""The handle of a stream (ADR-37).
+"""The handle of a stream (ADR-37): its calls, and its messages without a consumer.
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.stream`: change that, then `make sync`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
 from jetspark.aio.jetstream import stream as aio
+from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
 from jetspark.jetstream.info import StreamInfo
-from jetspark.sync.jetstream.stream_columns import StreamColumns
+from jetspark.jetstream.stored_message import StoredMessage
+from jetspark.sync._handwritten.arrow import ScanReader
+from jetspark.sync._handwritten.pager import Pager
+from jetspark.sync.jetstream.stream_consumers import StreamConsumers
 
 __all__ = ["Stream"]
 
 
-class Stream(StreamColumns):
+class Stream(StreamConsumers):
     """The handle of a stream. Created by `create_stream`, `stream` and similar calls of a context."""
 
     _inner: aio.Stream
@@ -65,3 +72,245 @@ class Stream(StreamColumns):
     def delete(self, *, timeout: float | None = None) -> None:
         """Delete the stream with its messages and consumers. Errors are those of `info`."""
         self._call(self._inner.delete(timeout=timeout))
+
+    def get_msg(
+        self,
+        seq: int | None = None,
+        *,
+        last_by_subject: str | None = None,
+        next_by_subject: str | None = None,
+        start_time: datetime | None = None,
+        direct: bool | None = None,
+        timeout: float | None = None,
+    ) -> StoredMessage:
+        """Get one message (STM-03, DIR-01).
+
+        Parameters
+        ----------
+        seq
+            Sequence of the message; with `next_by_subject`, the first sequence to search.
+        last_by_subject
+            The last message of that subject; wildcards are allowed.
+        next_by_subject
+            The first message of that subject, from `seq` or `start_time` on; wildcards are allowed.
+        start_time
+            The first message from that time on.
+        direct
+            Take it from any replica, which may lag behind the last write, instead of the leader. None does so if the
+            stream has `allow_direct`.
+        timeout
+            Seconds; None takes `timeout` of the context.
+
+        Raises
+        ------
+        MessageNotFoundError
+            There is no such message (10037).
+        ConfigError
+            The parameters are none of the combinations above.
+        NoDirectGetError
+            With `direct=True`: the stream does not allow it, or is gone.
+        StreamNotFoundError
+            The stream is gone (10059).
+        """
+        return self._call(
+            self._inner.get_msg(
+                seq,
+                last_by_subject=last_by_subject,
+                next_by_subject=next_by_subject,
+                start_time=start_time,
+                direct=direct,
+                timeout=timeout,
+            )
+        )
+
+    def get_last_msg(self, subject: str, *, direct: bool | None = None, timeout: float | None = None) -> StoredMessage:
+        """Get the last message of a subject; wildcards are allowed. The rest is as in `get_msg`."""
+        return self._call(self._inner.get_last_msg(subject, direct=direct, timeout=timeout))
+
+    def get_batch(
+        self,
+        batch: int | None = None,
+        *,
+        seq: int | None = None,
+        start_time: datetime | None = None,
+        subject: str | None = None,
+        max_bytes: int = DIRECT_BATCH_BYTES,
+        timeout: float | None = None,
+    ) -> Pager[StoredMessage]:
+        """Read messages in order by direct get, without a consumer (DIR-05). Needs `allow_direct`.
+
+            for message in stream.get_batch(1000, subject="orders.eu.>"):
+                ...
+
+        Requests of at most 1,000 messages and `max_bytes` are sent one after the other as the messages are read, so
+        memory is bounded for a stream of any size. Any replica may answer; the last stored messages may be missing.
+
+        Parameters
+        ----------
+        batch
+            Most messages in total; None reads to the end.
+        seq, start_time
+            First sequence or time, one of the two; default is the first message.
+        subject
+            Only messages of that subject; wildcards are allowed.
+        max_bytes
+            Most bytes of one answer; one message may exceed it.
+        timeout
+            Seconds of silence after which an answer is considered lost; None takes `timeout` of the context.
+
+        Raises
+        ------
+        NoDirectGetError
+            The stream does not allow direct get, or is gone.
+        RequestTimeoutError
+            The answer stopped, and stopped again after a repeated request: the result is not complete.
+        """
+        return Pager(
+            self._connection,
+            self._run(
+                lambda: self._inner.get_batch(
+                    batch, seq=seq, start_time=start_time, subject=subject, max_bytes=max_bytes, timeout=timeout
+                )
+            ),
+        )
+
+    def get_last_msgs_for(
+        self,
+        subjects: str | Sequence[str] = ">",
+        *,
+        up_to_seq: int | None = None,
+        up_to_time: datetime | None = None,
+        batch: int = DIRECT_BATCH,
+        max_bytes: int = DIRECT_BATCH_BYTES,
+        timeout: float | None = None,
+    ) -> Pager[StoredMessage]:
+        """Read the last message of each of many subjects, as they were at one moment (DIR-08). Needs `allow_direct`.
+
+        They come in the order of their sequences. All pages are of the moment of the first one, also if messages are
+        written meanwhile (DIR-09). The server refuses the request if more than 1,024 subjects match.
+
+        Parameters
+        ----------
+        subjects
+            Subjects; wildcards are allowed.
+        up_to_seq, up_to_time
+            The moment, one of the two; default is now.
+        batch, max_bytes
+            Most messages and bytes of one answer; one message may exceed the bytes.
+        timeout
+            Seconds of silence after which an answer is considered lost; None takes `timeout` of the context.
+
+        Raises
+        ------
+        TooManyResultsError
+            More than 1,024 subjects match.
+        NoDirectGetError
+            The stream does not allow direct get, or is gone.
+        RequestTimeoutError, DisconnectedError
+            The answer stopped before the moment of the read was known.
+        """
+        return Pager(
+            self._connection,
+            self._run(
+                lambda: self._inner.get_last_msgs_for(
+                    subjects,
+                    up_to_seq=up_to_seq,
+                    up_to_time=up_to_time,
+                    batch=batch,
+                    max_bytes=max_bytes,
+                    timeout=timeout,
+                )
+            ),
+        )
+
+    def purge(
+        self,
+        *,
+        subject: str | None = None,
+        seq: int | None = None,
+        keep: int | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Delete all or some messages; returns the number of deleted messages (STM-03).
+
+        Parameters
+        ----------
+        subject
+            Only messages of that subject; wildcards are allowed.
+        seq
+            Only messages before that sequence.
+        keep
+            Number of the newest messages to keep. Not together with `seq`.
+
+        Raises
+        ------
+        ConfigError
+            `seq` and `keep` are both given.
+        StreamSealedError, StreamConfigError, APIError
+            The stream cannot be purged.
+        """
+        return self._call(self._inner.purge(subject=subject, seq=seq, keep=keep, timeout=timeout))
+
+    def delete_msg(self, seq: int, *, timeout: float | None = None) -> None:
+        """Delete a message; its bytes stay in the store until they are overwritten.
+
+        Raises
+        ------
+        MessageNotFoundError
+            There is no such message (10043).
+        """
+        self._call(self._inner.delete_msg(seq, timeout=timeout))
+
+    def secure_delete_msg(self, seq: int, *, timeout: float | None = None) -> None:
+        """Delete a message and overwrite it with random bytes. Slower; errors are those of `delete_msg`."""
+        self._call(self._inner.secure_delete_msg(seq, timeout=timeout))
+
+    def scan(
+        self,
+        *,
+        subjects: Sequence[str] = (),
+        start_sequence: int | None = None,
+        start_time: datetime | int | None = None,
+        end_sequence: int | None = None,
+        end_time: datetime | int | None = None,
+        columns: Sequence[str] | None = None,
+        max_batch_rows: int = 16384,
+    ) -> ScanReader:
+        """Read a range of the stream as Arrow record batches, which pandas, polars and DuckDB accept.
+
+        It reads over a connection of its own, acknowledges nothing and leaves nothing on the server. Needs the `arrow`
+        extra.
+
+        Parameters
+        ----------
+        subjects
+            Subject filters, with wildcards; they must not overlap. Empty means all subjects.
+        start_sequence, start_time
+            First sequence, or the time of the first message (`datetime`, or nanoseconds since 1970 UTC). Default: the
+            first message.
+        end_sequence, end_time
+            The sequence, or the time, to stop before. Default: after the message that is the last one now.
+        columns
+            Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
+        max_batch_rows
+            Most rows of a record batch.
+
+        Raises
+        ------
+        ConfigError, StreamNotFoundError, ConnectError, DataLossError
+            While reading; see `jetspark.bulk.scan`.
+        """
+        return ScanReader(
+            self._connection,
+            self._run(
+                lambda: self._inner.scan(
+                    subjects=subjects,
+                    start_sequence=start_sequence,
+                    start_time=start_time,
+                    end_sequence=end_sequence,
+                    end_time=end_time,
+                    columns=columns,
+                    max_batch_rows=max_batch_rows,
+                )
+            ),
+        )

@@ -15,15 +15,20 @@ from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
-from jetspark.sync.jetstream.stream_messages import StreamMessages
+from jetspark.sync.loop_proxy import LoopProxy
 
 __all__ = ["StreamConsumers"]
 
 
-class StreamConsumers(StreamMessages):
+class StreamConsumers(LoopProxy):
     """The calls of a stream for its consumers. Parameters and errors are those of the same calls of the context."""
 
     _inner: aio.StreamConsumers
+
+    @property
+    def name(self) -> str:
+        """Name of the stream."""
+        return self._inner.name
 
     def create_consumer(
         self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object

@@ -10,7 +10,6 @@ from datetime import timedelta
 from jetspark.aio.jetstream import subscribing as aio
 from jetspark.engine.push import ALARM_FACTOR
 from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
-from jetspark.sync.callback_thread import in_callback_thread
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.pull_subscription import PullSubscription
 from jetspark.sync.jetstream.push_subscription import PushCallback, PushSubscription
@@ -110,7 +109,7 @@ class Subscribing(JetStreamAPI):
                 self._inner.subscribe(
                     subject,
                     queue,
-                    cb=None if cb is None else in_callback_thread(self._connection, cb),
+                    cb=None if cb is None else self._connection.in_callback_thread(cb),
                     durable=durable,
                     stream=stream,
                     config=config,
@@ -180,7 +179,7 @@ class Subscribing(JetStreamAPI):
                     consumer,
                     subject=subject,
                     queue=queue,
-                    cb=None if cb is None else in_callback_thread(self._connection, cb),
+                    cb=None if cb is None else self._connection.in_callback_thread(cb),
                     manual_ack=manual_ack,
                     pending_msgs_limit=pending_msgs_limit,
                     pending_bytes_limit=pending_bytes_limit,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
 
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.jetstream.requests import ReplyStream
 from jetspark.engine.direct_read import DirectRead, DirectReadRequest
 from jetspark.engine.retry import ExponentialBackoff
@@ -13,14 +13,11 @@ from jetspark.jetstream.direct_get import read_batch_reply
 from jetspark.jetstream.errors import DisconnectedError, Error, NoDirectGetError, RequestTimeoutError
 from jetspark.jetstream.stored_message import StoredMessage
 
-if TYPE_CHECKING:
-    from jetspark.aio.jetstream.api import JetStreamAPI
-
 __all__ = ["direct_get_batches"]
 
 
 async def direct_get_batches(
-    js: JetStreamAPI,
+    js: JetStreamCore,
     request: DirectReadRequest,
     limit: int | None,
     timeout: float,  # noqa: ASYNC109 (of silence)

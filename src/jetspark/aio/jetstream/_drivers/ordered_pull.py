@@ -6,9 +6,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jetspark.aio.jetstream._drivers.pull import PullDriver
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.message import Msg
 from jetspark.engine.ordered import (
     CREATE_TIMEOUT,
@@ -34,9 +35,6 @@ from jetspark.jetstream.errors import Error, MessageNotFoundError, NotFoundError
 from jetspark.jetstream.header_names import LAST_CONSUMER
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.messages import Message
-
-if TYPE_CHECKING:
-    from jetspark.aio.jetstream.api import JetStreamAPI
 
 __all__ = ["OrderedPullDriver"]
 
@@ -64,7 +62,7 @@ class OrderedPullDriver:
 
     def __init__(
         self,
-        js: JetStreamAPI,
+        js: JetStreamCore,
         stream: str,
         options: PullOptions,
         cursor: OrderedCursor,
@@ -112,7 +110,7 @@ class OrderedPullDriver:
 
     def start(self) -> None:
         """Create the first consumer and pull."""
-        client = self._js.connection._client
+        client = self._js.connection.client
         client.check_open()
         client.reply_listeners.add(self)
         client.session_listeners.add(self)
@@ -150,7 +148,7 @@ class OrderedPullDriver:
         if subject is not None:
             return
         self._stop_driver()
-        if self._draining or self._js.connection._client.closed:
+        if self._draining or self._js.connection.client.closed:
             self._engine.stop()
         else:
             self._engine.disconnected()
@@ -278,7 +276,7 @@ class OrderedPullDriver:
         task = self._loop.create_task(work, name=f"jetspark ordered consumer of {self._stream}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        self._js.connection._track_task(task)
+        self._js.connection.track_task(task)
 
     def _set_timer(self, when: float | None) -> None:
         if self._timer is not None and (when is None or self._timer.when() != when):
@@ -297,7 +295,7 @@ class OrderedPullDriver:
         self.error = error
         self.ended = True  # set after `error`, because other threads read that next
         self._set_timer(None)
-        client = self._js.connection._client
+        client = self._js.connection.client
         client.reply_listeners.discard(self)
         client.session_listeners.discard(self)
         self._on_end()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from jetspark.aio.jetstream._drivers.push import PushDriver, PushDriverOptions
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.engine.push import ResetBackoff, is_transient
 from jetspark.engine.reset_retry import CREATE_TIMEOUT
 from jetspark.engine.subscribe import recreate_consumer
@@ -13,16 +13,13 @@ from jetspark.jetstream.errors import Error
 from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.messages import Message
 
-if TYPE_CHECKING:
-    from jetspark.aio.jetstream.api import JetStreamAPI
-
 __all__ = ["OrderedPushDriver"]
 
 
 class OrderedPushDriver(PushDriver):
     """A feed that resumes after the last good message: after a gap, silence, a lost session or a local drop."""
 
-    def __init__(self, js: JetStreamAPI, options: PushDriverOptions) -> None:
+    def __init__(self, js: JetStreamCore, options: PushDriverOptions) -> None:
         super().__init__(js, options)
         self._reset_task: asyncio.Task[None] | None = None
         self._recreated_at: int | None = None  # last sequence when the present consumer was created
@@ -80,14 +77,14 @@ class OrderedPushDriver(PushDriver):
             self.flow_reply_at = None
             self._heartbeat_timer.pause()
             self._reset_task = self._loop.create_task(self._recreate_consumer(), name=f"jetspark reset of {self._name}")
-            self._connection._track_task(self._reset_task)
+            self._connection.track_task(self._reset_task)
 
     async def _recreate_consumer(self) -> None:
         try:
             last_sequence = await self._create_next_consumer()
         except Exception as error:  # noqa: BLE001 - after any error nothing more would come
             problem = error if isinstance(error, Error) else _unexpected_error(error)
-            self._connection._emit(ErrorOccurred(problem))
+            self._connection.emit(ErrorOccurred(problem))
             self.close(problem)
             return
         self._reset_task = None

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from jetspark.aio.core import ConnectionCore
+from jetspark.aio.message import Msg
 from jetspark.engine.publish_window import RetryPolicy
 from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
 from jetspark.jetstream.publish import no_stream_error
-
-if TYPE_CHECKING:
-    from jetspark.aio.connection import Connection
-    from jetspark.aio.message import Msg
-    from jetspark.wire.headers import HeadersLike
-    from jetspark.wire.outbound import Payload
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.outbound import Payload
 
 __all__ = ["publish_request"]
 
 
 async def publish_request(
-    connection: Connection,
+    connection: ConnectionCore,
     subject: str,
     payload: Payload,
     headers: HeadersLike | None,

@@ -10,8 +10,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.message import Msg
 from jetspark.engine.pull import CheckConsumer, End, PinIds, PullEngine, PullOptions, SendPull, Warn
 from jetspark.jetstream.api import ConsumerInfoRequest
@@ -19,9 +20,6 @@ from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import PENDING_BYTES, PENDING_MESSAGES, PIN_ID
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import SubscriptionState
-
-if TYPE_CHECKING:
-    from jetspark.aio.jetstream.api import JetStreamAPI
 
 __all__ = ["PullDriver", "message_size"]
 
@@ -75,7 +73,7 @@ class PullDriver:
 
     def __init__(
         self,
-        js: JetStreamAPI,
+        js: JetStreamCore,
         stream: str,
         consumer: str,
         options: PullOptions,
@@ -97,7 +95,7 @@ class PullDriver:
         self.error: Error | None = None
         self._js = js
         self._connection = js.connection
-        self._client = js.connection._client
+        self._client = js.connection.client
         self._lookup_request = ConsumerInfoRequest(stream, consumer)
         self._group = options.priority.group
         self._acks = acks
@@ -200,7 +198,7 @@ class PullDriver:
         assert self._sub is not None
         if self._client.stop_delivery(self._sub) and self._client.outbound.online:
             self._client.ping(confirmed)
-            self._connection._flush_soon()
+            self._connection.flush_soon()
         else:
             confirmed(None)
         return done
@@ -336,7 +334,7 @@ class PullDriver:
         self._subject = subject
         self._frames.append(frame)
         outbound.queue_command(frame)
-        self._connection._flush_soon()
+        self._connection.flush_soon()
 
     def _set_timer(self, when: float | None) -> None:
         """Call `_tick` at that time or earlier; an early call does no harm, so a later time needs no new timer."""
@@ -382,7 +380,7 @@ class PullDriver:
         if self.engine.pull_left_open and self._on_late_messages is not None and self._client.outbound.online:
             self._receive_late_messages(sub, self._on_late_messages)
         else:
-            self._connection._send_next_tick(
+            self._connection.send_next_tick(
                 self._client.subscriptions.remove(sub)
             )  # sent with the caller's next frames
 
@@ -398,7 +396,7 @@ class PullDriver:
         sub.on_status = lambda message: message.raw_subject.startswith(self._prefix)
         self._client.stop_delivery(sub)
         self._client.ping(confirmed)
-        self._connection._flush_soon()
+        self._connection.flush_soon()
         if self._on_draining is not None:
             self._on_draining(done)
 

@@ -11,8 +11,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.engine.pull_subscribe import (
     Action,
     DrainPull,
@@ -27,9 +27,6 @@ from jetspark.engine.pull_subscribe import (
 from jetspark.jetstream.errors import DisconnectedError, Error, SubscriptionClosedError
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import NO_LIMIT, SubscriptionState
-
-if TYPE_CHECKING:
-    from jetspark.aio.jetstream.api import JetStreamAPI
 
 __all__ = ["PullSubscribeDriver"]
 
@@ -51,7 +48,7 @@ class PullSubscribeDriver:
 
     def __init__(
         self,
-        js: JetStreamAPI,
+        js: JetStreamCore,
         new_inbox: Callable[[], str],
         on_late_messages: Callable[[list[Message]], None],
         late_messages: deque[Message],
@@ -60,7 +57,7 @@ class PullSubscribeDriver:
     ) -> None:
         self._js = js
         self._connection = js.connection
-        self._client = js.connection._client
+        self._client = js.connection.client
         self._new_inbox = new_inbox
         self._on_late_messages = on_late_messages
         self._late_messages = late_messages
@@ -128,7 +125,7 @@ class PullSubscribeDriver:
         outbound = self._client.outbound
         self._frame = outbound.encode(subject, payload, inbox.encode(), None)
         outbound.queue_publish(self._frame)
-        self._connection._flush_now()
+        self._connection.flush_now()
 
     def _end_pull(self) -> None:
         """Remove the inbox. If the pull may still be served, wait in the background until nothing more can come."""
@@ -149,7 +146,7 @@ class PullSubscribeDriver:
             )
         else:
             self._client.unsubscribe(sub)
-        self._connection._flush_soon()
+        self._connection.flush_soon()
 
     async def _drain_pull(self, until: float | None) -> Messages:
         """Ask the server to send nothing more, and return the messages it had sent."""
@@ -158,7 +155,7 @@ class PullSubscribeDriver:
         if self._remaining > 0 and self._client.outbound.online and self._client.stop_delivery(sub):
             confirmed = self._loop.create_future()
             self._client.ping(partial(_settle, confirmed))
-            self._connection._flush_soon()
+            self._connection.flush_soon()
             left = None if until is None else max(until - self._loop.time(), 0)
             if (await asyncio.wait([confirmed], timeout=left))[0]:
                 self._remaining = 0

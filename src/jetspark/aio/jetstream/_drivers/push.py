@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from jetspark.aio.jetstream._drivers.heartbeat_timer import HeartbeatTimer
 from jetspark.aio.jetstream._drivers.workflow import run_in_background, run_workflow
+from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.engine.push import (
     ALARM_FACTOR,
     Action,
@@ -30,13 +31,11 @@ from jetspark.engine.push import (
 from jetspark.engine.subscribe import Binding, Step, Subscribe, Unsubscribe
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import ConsumerNotFoundError, Error, MissedHeartbeatError
+from jetspark.jetstream.message import JetStreamMessage, settle
 from jetspark.jetstream.times import duration_ns
 from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import NO_LIMIT, Overflow, SubscriptionState
-
-if TYPE_CHECKING:
-    from jetspark.aio.jetstream.api import JetStreamAPI
 
 __all__ = ["PushDriver", "PushDriverOptions"]
 
@@ -80,10 +79,10 @@ class PushDriver:
         How many messages must be taken before the next answer to flow control; None if no answer is open.
     """
 
-    def __init__(self, js: JetStreamAPI, options: PushDriverOptions) -> None:
+    def __init__(self, js: JetStreamCore, options: PushDriverOptions) -> None:
         self._js = js
         self._connection = js.connection
-        self._client = js.connection._client
+        self._client = js.connection.client
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._run_in_background = partial(run_in_background, js.connection)
@@ -141,7 +140,7 @@ class PushDriver:
         """Ask the server to send nothing more."""
         self._stop_monitoring()
         if self._inner is not None and self._client.stop_delivery(self._inner):
-            self._connection._flush_soon()
+            self._connection.flush_soon()
 
     def finish(self) -> None:
         """Move the remaining messages and end; nothing more can come."""
@@ -173,7 +172,7 @@ class PushDriver:
             self._inner = self._client.subscribe(
                 step.subject, step.queue, pending_msgs_limit=NO_LIMIT, pending_bytes_limit=NO_LIMIT, overflow="pause"
             )
-            self._connection._flush_soon()
+            self._connection.flush_soon()
         elif isinstance(step, Unsubscribe):
             self._unsubscribe_inner()
 
@@ -184,7 +183,7 @@ class PushDriver:
             inner.wake = inner.on_status = None
             if not inner.ended:
                 self._client.unsubscribe(inner)
-                self._connection._flush_soon()
+                self._connection.flush_soon()
 
     # -- set up --------------------------------------------------------------------------------------------------
 
@@ -235,7 +234,7 @@ class PushDriver:
         if not self.binding.acknowledged:
             inner.connection = None
             for message in early:
-                message._connection = None
+                settle(cast("JetStreamMessage", message))
         self.sub.subject = inner.subject
         self._resume()
         inner.wake = self._on_read
@@ -291,7 +290,7 @@ class PushDriver:
             self._flow_control.request(action.subject, self.sub.received - self.sub.dropped)
             self._send_flow_replies()
         elif isinstance(action, ReportError):
-            self._connection._emit(ErrorOccurred(action.error))
+            self._connection.emit(ErrorOccurred(action.error))
         elif isinstance(action, RecreateConsumer):
             self._begin_reset()
 
@@ -340,7 +339,7 @@ class PushDriver:
         if self.flow_reply_at is not None and self.taken_count >= self.flow_reply_at:
             self._send_flow_replies()
         if sub.over_limit and sub.below_resume_level:
-            self._connection._on_consumed(sub)
+            self._connection.on_consumed(sub)
             sub.over_limit = False
             self._on_below_limit()
             self._update_notify_on_take()
@@ -350,7 +349,7 @@ class PushDriver:
         while True:
             for subject in self._flow_control.due(self.taken_count):
                 if self._connection.connected:  # otherwise the server asks again
-                    self._connection._send_reply(subject, b"")
+                    self._connection.send_reply(subject, b"")
             self.flow_reply_at = self._flow_control.next_due
             self._update_notify_on_take()
             if self.flow_reply_at is None or self.taken_count < self.flow_reply_at:
@@ -385,7 +384,7 @@ class PushDriver:
     def _alarm(self, seconds: float) -> None:
         """Report that the server was silent for that long."""
         error = MissedHeartbeatError(f"{self._name}: neither a message nor a heartbeat came within {seconds:g} s")
-        self._connection._emit(ErrorOccurred(error))
+        self._connection.emit(ErrorOccurred(error))
         if not self._existence_checked:
             self._existence_checked = True
             self._run_in_background(self._check_consumer_exists())
@@ -395,7 +394,7 @@ class PushDriver:
         try:
             await self._js.request(ConsumerInfoRequest(self.binding.stream, self.binding.consumer))
         except ConsumerNotFoundError as error:
-            self._connection._emit(ErrorOccurred(error))
+            self._connection.emit(ErrorOccurred(error))
 
     def _stop_monitoring(self) -> None:
         self._receiving_stopped = True

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from jetspark.aio.core import ConnectionCore
 from jetspark.engine.subscribe import RequestNoWait, Step
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, Request
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.info import ConsumerInfo
-
-if TYPE_CHECKING:
-    from jetspark.aio.connection import Connection
 
 __all__ = ["run_in_background", "run_workflow"]
 
@@ -63,14 +61,14 @@ async def run_workflow(
         problem = None  # its traceback holds this frame
 
 
-def run_in_background(connection: Connection, coroutine: Coroutine[Any, Any, Any]) -> None:
+def run_in_background(connection: ConnectionCore, coroutine: Coroutine[Any, Any, Any]) -> None:
     """Run a coroutine without waiting for it; its errors are ignored."""
 
     async def run() -> None:
         with suppress(Error):
             await coroutine
 
-    connection._track_task(asyncio.create_task(run()))
+    connection.track_task(asyncio.create_task(run()))
 
 
 async def _create(

@@ -1,0 +1,73 @@
+"""The protocols by which the parts of the asyncio front know each other, and the way from a handle to its core.
+
+A handle is an object that users hold, such as a connection or a subscription. Its core does the work and is for this
+package only, so the public names of a handle are all that a user sees.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Protocol, TypeVar
+
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.messages import Message
+from jetspark.wire.outbound import Payload
+
+__all__ = ["AckSender", "Drainable", "HasCore", "PendingPublishes", "core_of"]
+
+C = TypeVar("C")
+
+
+class HasCore(Generic[C]):
+    """A handle. Its core does the work."""
+
+    def __init__(self, core: C) -> None:
+        self._core = core
+
+
+def core_of(handle: HasCore[C]) -> C:
+    """Return the core of a handle, which the blocking front uses directly."""
+    return handle._core  # noqa: SLF001 (the only look into a handle from outside)
+
+
+class AckSender(Protocol):
+    """The connection of a message: it sends acknowledgements and replies."""
+
+    def send_reply(self, reply: bytes, payload: bytes) -> bool:
+        """Queue a message to a reply subject in its received form; return whether to wait for `wait_writable`."""
+
+    def queue_publish(self, subject: str, payload: Payload, reply: str, headers: HeadersLike | None) -> bool:
+        """Queue a message; return whether to wait for `wait_writable`."""
+
+    async def wait_writable(self) -> None:
+        """Wait until the transport accepts more data."""
+
+    async def request(self, subject: str, payload: Payload, timeout: float) -> Message:  # noqa: ASYNC109
+        """Send a request and return the reply."""
+
+
+class Drainable(Protocol):
+    """An object that receives messages and can be drained, such as the core of a subscription."""
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages that wait, and their bytes."""
+
+    def stop_receiving(self) -> None:
+        """Ask the server to send nothing more."""
+
+    async def wait_drained(self, *, confirm: bool) -> None:
+        """Wait until all received messages were taken and handled."""
+
+    def discard(self) -> None:
+        """Drop the messages that wait: the drain took too long."""
+
+
+class PendingPublishes(Protocol):
+    """Publishes whose acknowledgements are awaited."""
+
+    @property
+    def pending(self) -> int:
+        """Number of publishes that are not acknowledged yet."""
+
+    async def wait_completed(self, timeout: float | None) -> None:  # noqa: ASYNC109
+        """Wait until every publish is acknowledged or has failed."""

@@ -1,0 +1,437 @@
+"""The core of a running consume: hands out the messages of its source, runs the callback, and reports progress."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol, Self
+
+from jetspark.aio.core import ConnectionCore
+from jetspark.aio.jetstream._drivers.pull import message_size
+from jetspark.aio.message import Msg
+from jetspark.engine.pull import HANDLE, InProgressTracker
+from jetspark.jetstream.ack import IN_PROGRESS
+from jetspark.jetstream.errors import DrainTimeoutError, Error
+from jetspark.jetstream.message import JetStreamMessage
+from jetspark.wire.events import ErrorOccurred
+
+__all__ = [
+    "Callback",
+    "ConsumeCore",
+    "ConsumeReader",
+    "ErrorHandler",
+    "MessageSource",
+    "drain_timeout_error",
+    "start_consume",
+]
+
+Callback = Callable[[Msg], Awaitable[None] | None]
+"""Called with each message, in order and one at a time; a coroutine function or a plain function."""
+
+ErrorHandler = Callable[[Exception], Awaitable[None] | None]
+"""Called with each warning and each exception of a callback; a coroutine function or a plain function."""
+
+
+class MessageSource(Protocol):
+    """A source of messages for a consume: a `PullDriver` or an `OrderedPullDriver`."""
+
+    ready: deque[Msg]
+    taken_size: int
+    ended: bool
+    error: Error | None
+
+    @property
+    def messages_until_pull(self) -> int:
+        """How many messages may be taken before `on_consumed` must be called."""
+
+    @property
+    def counts_bytes(self) -> bool:
+        """Whether the reader must update `taken_size`."""
+
+    @property
+    def taken_count(self) -> int:
+        """Messages taken from `ready` so far."""
+
+    def start(self) -> None:
+        """Begin to receive."""
+
+    def on_consumed(self) -> None:
+        """Note that messages were taken from `ready`, or that a reader waits."""
+
+    def stop(self, error: Error | None = None) -> None:
+        """End now."""
+
+    def drain(self) -> None:
+        """Request no more messages, and end when those that were sent have come."""
+
+
+MakeSource = Callable[[Callable[[], None], Callable[[Error], None]], MessageSource]
+"""Creates the source, with its callbacks: messages came or the end, and a warning."""
+
+
+class ConsumeCore:
+    """A running consume.
+
+    Attributes
+    ----------
+    connection
+        The core of the connection.
+    source
+        The source of the messages.
+    progress
+        Which reader is at which message, to report messages as in progress; None if they are not reported.
+    until_report
+        Messages that may be taken until the source must be told.
+    """
+
+    source: MessageSource
+
+    def __init__(
+        self,
+        connection: ConnectionCore,
+        where: str,
+        on_error: ErrorHandler | None,
+        progress: InProgressTracker | None,
+    ) -> None:
+        self.connection = connection
+        self.progress = progress
+        self.until_report = 1
+        self._where = where
+        self._on_error = on_error
+        self._waiters: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._handler_tasks: set[asyncio.Task[None]] = set()
+        self._wake_reader: Callable[[], None] | None = None
+        self._reader_done: asyncio.Future[None] | None = None
+        self._drain_timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
+
+    def start(self, make_source: MakeSource, callback: Callback | None) -> None:
+        """Begin to receive."""
+        self.connection.check_loop()
+        myself: weakref.ref[ConsumeCore] = weakref.ref(self)  # weak, so that a handle without references stops
+        self.source = make_source(partial(_wake, myself), partial(_report_warning, self.connection, myself))
+        self._ready = self.source.ready
+        self._counts_bytes = self.source.counts_bytes
+        self.source.start()
+        loop = asyncio.get_running_loop()
+        if self.progress is not None:
+            loop.call_later(self.progress.interval, _call_if_alive, weakref.WeakMethod(self._start_progress_task))
+        weakref.finalize(self, _stop_source, loop, self.source).atexit = False
+        self.connection.register_drainable(self)
+        if callback is not None:
+            self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
+            self.connection.track_task(self._task)
+            if self.progress is not None:
+                self.progress.has_callback = True
+
+    def attach_reader(self, wake_reader: Callable[[], None], *, has_callback: bool) -> None:
+        """Let the blocking front take the messages in a thread; `wake_reader` is called when there are some.
+
+        With a callback, the thread calls `on_reader_done` when it has handled the last message.
+        """
+        self._wake_reader = wake_reader
+        if has_callback:
+            self._reader_done = asyncio.get_running_loop().create_future()
+            if self.progress is not None:
+                self.progress.has_callback = True
+        wake_reader()
+
+    def on_reader_done(self) -> None:
+        """Note that the thread of the callback has handled the last message, or does not wait for its own end."""
+        if self._reader_done is not None and not self._reader_done.done():
+            self._reader_done.set_result(None)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended and its messages were taken."""
+        return self.source.ended and not self.source.ready
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages in the buffer, and their bytes of headers and payload."""
+        ready = list(self.source.ready)  # copied in one step, as another thread may take messages
+        return len(ready), sum(len(message.raw_header) + len(message.payload) for message in ready)
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def on_consumed(self, message: Msg, reader: int) -> None:
+        """Note that a reader has taken a message, as soon as `until_report` is 0."""
+        source = self.source
+        if self._counts_bytes:
+            source.taken_size += message_size(message)
+        source.on_consumed()
+        self.until_report = source.messages_until_pull
+        if source.ended:
+            self.wake()
+        if self.progress is not None:
+            self.progress.set_current(reader, message)
+            self.until_report = 1  # so that each message is reported
+
+    async def take_next(self, reader: int) -> Msg:
+        """Wait for a message and take it. Raises StopAsyncIteration, or the error that ended the consume."""
+        source = self.source
+        self.connection.check_loop()
+        if self.progress is not None:
+            self.progress.clear_current(reader)
+        source.on_consumed()
+        while not source.ready:
+            if source.ended:
+                if source.error is not None:
+                    raise source.error
+                raise StopAsyncIteration
+            await self._wait()
+        return source.ready.popleft()
+
+    async def _wait(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+    def wake(self) -> None:
+        """Wake all readers: messages came, or the end."""
+        if self.source.ended:
+            self.until_report = 1
+            self._set_drain_timer(None)
+        else:
+            self.until_report = min(self.until_report, self.source.messages_until_pull)
+        if self._wake_reader is not None:
+            self._wake_reader()
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """End now; see `ConsumeContext.stop`."""
+        self.connection.check_loop()
+        self.source.stop()
+        self.source.ready.clear()
+        if self.progress is not None:
+            self.progress.stopped()
+        self.wake()
+        if self._task is not None and self._task is not asyncio.current_task():
+            await asyncio.wait([self._task])
+
+    def drain(self, timeout: float | None) -> None:
+        """Pull no more, and end after the messages that were sent; see `ConsumeContext.drain`."""
+        self.connection.check_loop()
+        self.source.drain()
+        if not self.source.ended:
+            seconds = self.connection.options.drain_timeout if timeout is None else timeout
+            loop = asyncio.get_running_loop()
+            self._set_drain_timer(loop.call_later(seconds, _on_drain_timeout, self.source, repr(self), seconds))
+
+    async def wait_closed(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Wait for the end; see `ConsumeContext.wait_closed`."""
+        self.connection.check_loop()
+        try:
+            async with asyncio.timeout(timeout):
+                await self.wait_drained(confirm=True)
+        except TimeoutError:
+            raise drain_timeout_error(repr(self), timeout or 0, len(self.source.ready)) from None
+        if self.source.error is not None:
+            raise self.source.error
+
+    def stop_receiving(self) -> None:
+        """Drain, as a part of the connection's drain."""
+        self.source.drain()
+
+    async def wait_drained(self, *, confirm: bool) -> None:  # noqa: ARG002 (a drained source ends by itself)
+        """Wait until all received messages were taken and handled."""
+        if self._reader_done is not None:
+            await asyncio.wait([self._reader_done])
+            return
+        if self._task is not None:
+            if self._task is not asyncio.current_task():
+                await asyncio.wait([self._task])
+            return
+        while not self.closed:
+            await self._wait()
+
+    def discard(self) -> None:
+        """Drop the messages that wait."""
+        self.source.stop()
+        self.source.ready.clear()
+
+    def _set_drain_timer(self, timer: asyncio.TimerHandle | None) -> None:
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+        self._drain_timer = timer
+
+    # -- progress ------------------------------------------------------------------------------------------------
+
+    def _start_progress_task(self) -> None:
+        """Report the messages in progress now, and again after the interval."""
+        progress = self.progress
+        if progress is None or self.connection.closed or (self.closed and progress.idle):
+            return
+        task = asyncio.create_task(self._send_progress(progress), name=f"jetspark progress of {self._where}")
+        self.connection.track_task(task)
+
+    async def _send_progress(self, progress: InProgressTracker) -> None:
+        """Report each message once, as fast as the transport accepts the reports.
+
+        If the transport accepts no more, the rest is not queued: the messages in progress are determined again when
+        there is room. So the queue does not grow, and no message is reported that was finished meanwhile.
+        """
+        connection, loop = self.connection, asyncio.get_running_loop()
+        following = loop.time() + progress.interval
+        reported: set[JetStreamMessage] = set()
+        complete = False
+        while not complete and connection.connected:  # without a session, reports would be buffered and sent too late
+            if connection.write_buffer_full:
+                await connection.wait_writable()
+                continue  # the session may be lost
+            complete = True
+            for message in progress.messages_to_report(list(self._ready), reported):
+                reported.add(message)
+                if connection.send_reply(message.raw_reply, IN_PROGRESS) and not self._flush_completely():
+                    complete = False
+                    break
+        loop.call_at(following, _call_if_alive, weakref.WeakMethod(self._start_progress_task))
+
+    def _flush_completely(self) -> bool:
+        """Send the queue; returns whether the transport took it."""
+        self.connection.flush_now()
+        return not self.connection.write_buffer_full
+
+    # -- callback ------------------------------------------------------------------------------------------------
+
+    async def _run(self, callback: Callback) -> None:
+        try:
+            await self._call_for_each(callback)
+        finally:  # also when the task is cancelled
+            if self.progress is not None:
+                self.progress.clear_current(HANDLE)
+
+    async def _call_for_each(self, callback: Callback) -> None:
+        reader = ConsumeReader(self)
+        while True:
+            try:
+                message = await reader.__anext__()
+            except StopAsyncIteration:
+                return
+            except Error as error:
+                self.report_error(error)
+                return
+            try:
+                result = callback(message)
+                if result is not None:
+                    await result
+            except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
+                self.report_error(error)
+
+    def report_error(self, error: Exception) -> None:
+        """Report a warning to the handler."""
+        if self._on_error is None:
+            self.connection.emit(ErrorOccurred(error))
+            return
+        try:
+            result = self._on_error(error)
+        except Exception as fault:  # noqa: BLE001 - the handler is the user's
+            self.connection.emit(ErrorOccurred(fault))
+            return
+        if result is not None:
+            task = asyncio.ensure_future(self._await_handler(result))
+            self._handler_tasks.add(task)
+            task.add_done_callback(self._handler_tasks.discard)
+
+    async def _await_handler(self, result: Awaitable[None]) -> None:
+        try:
+            await result
+        except Exception as fault:  # noqa: BLE001 - the handler is the user's
+            self.connection.emit(ErrorOccurred(fault))
+
+
+class ConsumeReader:
+    """One reader of a consume, which is at one message: an async iterator.
+
+    Parameters
+    ----------
+    number
+        Its number for the progress reports; all readers of the handle itself have one number.
+    """
+
+    def __init__(self, core: ConsumeCore, number: int = HANDLE) -> None:
+        self._core = core
+        self._number = number
+        self._ready = core.source.ready
+        self._popleft = self._ready.popleft
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Msg:
+        core = self._core
+        message = self._popleft() if self._ready else await core.take_next(self._number)
+        core.until_report -= 1
+        if core.until_report <= 0:
+            core.on_consumed(message, self._number)
+        return message
+
+    def __del__(self) -> None:
+        if self._number != HANDLE and self._core.progress is not None:
+            self._core.progress.reader_collected(self._number)
+
+
+def start_consume(
+    connection: ConnectionCore,
+    where: str,
+    make_source: MakeSource,
+    callback: Callback | None,
+    on_error: ErrorHandler | None,
+    progress: InProgressTracker | None = None,
+) -> ConsumeCore:
+    """Start a consume; called by `consume`."""
+    core = ConsumeCore(connection, where, on_error, progress)
+    core.start(make_source, callback)
+    return core
+
+
+def drain_timeout_error(who: str, seconds: float, left: int) -> DrainTimeoutError:
+    """Return the error of a consume that was not drained in time."""
+    return DrainTimeoutError(f"{who} was not drained within {seconds:g} s; {left} messages wait")
+
+
+def _wake(core: weakref.ref[ConsumeCore]) -> None:
+    if (found := core()) is not None:
+        found.wake()
+
+
+def _report_warning(connection: ConnectionCore, core: weakref.ref[ConsumeCore], error: Error) -> None:
+    found = core()
+    if found is not None:
+        found.report_error(error)
+    else:
+        connection.emit(ErrorOccurred(error))
+
+
+def _on_drain_timeout(source: MessageSource, who: str, seconds: float) -> None:
+    """End a drain: the server has not confirmed in time that it sends no more."""
+    source.stop(drain_timeout_error(who, seconds, len(source.ready)))
+
+
+def _call_if_alive(method: weakref.WeakMethod[Callable[[], None]]) -> None:
+    """Call the method, unless its object has no references any more."""
+    if (call := method()) is not None:
+        call()
+
+
+def _stop_source(loop: asyncio.AbstractEventLoop, source: MessageSource) -> None:
+    """Stop the source of a handle without references; may run in another thread."""
+    if not source.ended and not loop.is_closed():
+        loop.call_soon_threadsafe(source.stop)

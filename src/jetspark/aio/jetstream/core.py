@@ -1,0 +1,107 @@
+"""The core of a JetStream context: sends a request of the JetStream API and reads its reply.
+
+A request that only reads is repeated: after the loss of the session, and a few times while no answer comes, because a
+server without a leader does not answer (an election). A request that changes something is sent once, unless the server
+answers that nothing was changed and that a retry may succeed (`Request.retry_delay`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from jetspark.aio.core import ConnectionCore
+from jetspark.aio.jetstream.async_publisher import AsyncPublisher
+from jetspark.aio.jetstream.requests import request_with_retry
+from jetspark.engine.publish_window import AsyncPublishOptions
+from jetspark.jetstream.api import Request
+from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest, read_direct_message
+from jetspark.jetstream.errors import APIError, NoDirectGetError, NoRespondersError, RequestTimeoutError
+from jetspark.jetstream.stored_message import StoredMessage
+
+__all__ = ["JetStreamCore"]
+
+R = TypeVar("R")
+
+
+class JetStreamCore:
+    """The JetStream API of one account or domain, over one connection.
+
+    Attributes
+    ----------
+    connection
+        The core of the connection.
+    prefix
+        Prefix of each request's subject, with its final dot.
+    timeout
+        Default timeout of the calls, in seconds.
+    publish_options
+        Options of `publish_async`.
+    publisher
+        The publisher of `publish_async`, once there is one.
+    """
+
+    def __init__(
+        self,
+        connection: ConnectionCore,
+        prefix: str,
+        timeout: float,
+        publish_options: AsyncPublishOptions | None = None,
+    ) -> None:
+        self.connection = connection
+        self.prefix = prefix
+        self.timeout = timeout
+        self.publish_options = publish_options or AsyncPublishOptions()
+        self.publisher: AsyncPublisher | None = None
+
+    async def request(self, request: Request[R], timeout: float | None = None) -> R:  # noqa: ASYNC109
+        """Send a request and read the reply; see `JetStream.request`."""
+        loop = asyncio.get_running_loop()
+        left = self.timeout if timeout is None else timeout
+        deadline = loop.time() + left
+        tries = 0
+        refused: APIError | None = None
+        while True:
+            tries += 1
+            try:
+                return await self._request_once(request, left)
+            except APIError as error:
+                pause = request.retry_delay(error, tries)
+                if pause is None or (left := deadline - loop.time() - pause) <= 0:
+                    raise
+                refused = error.with_traceback(None)  # the traceback would hold this frame
+            except RequestTimeoutError:
+                if refused is None or not request.idempotent:
+                    raise
+                try:
+                    raise refused from None  # the server has answered once, but not again in the remaining time
+                finally:
+                    del refused  # it holds this frame again
+            await asyncio.sleep(pause)
+
+    async def _request_once(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109
+        subject, payload = request.subject(self.prefix), request.payload()
+        try:
+            if request.idempotent:
+                reply = await request_with_retry(self.connection, subject, payload, timeout)
+            else:
+                reply = await self.connection.api_request(subject, payload, timeout=timeout)
+        except NoRespondersError:
+            raise request.status_error(503) from None
+        if (status := reply.status) is not None:
+            raise request.status_error(status.code, status.description)
+        return request.read(reply.payload)
+
+    async def direct_get(
+        self,
+        request: DirectGetRequest | DirectLastRequest,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> StoredMessage:
+        """Send a direct get for one message; see `JetStream.direct_get`."""
+        seconds = self.timeout if timeout is None else timeout
+        where = f"direct get from stream {request.stream!r}"
+        try:
+            reply = await request_with_retry(self.connection, request.subject(self.prefix), request.payload(), seconds)
+        except NoRespondersError:
+            raise NoDirectGetError(503, "nobody answers; does the stream allow direct get?", where=where) from None
+        return read_direct_message(reply.status, reply.headers, reply.payload, where)

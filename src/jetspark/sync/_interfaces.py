@@ -1,0 +1,28 @@
+"""The protocol by which a message of the blocking front knows its connection, and the base class of handles."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from jetspark.aio._interfaces import HasCore, core_of
+from jetspark.wire.headers import HeadersLike
+from jetspark.wire.messages import Message
+from jetspark.wire.outbound import Payload
+
+__all__ = ["AckSender", "HasCore", "core_of"]
+
+
+class AckSender(Protocol):
+    """The connection of a message: it sends acknowledgements and replies."""
+
+    def send_reply(self, reply: bytes, payload: bytes) -> bool:
+        """Queue a message to a reply subject in its received form; return whether to wait for `wait_writable`."""
+
+    def queue_publish(self, subject: str, payload: Payload, reply: str, headers: HeadersLike | None) -> bool:
+        """Queue a message; return whether to wait for `wait_writable`."""
+
+    def wait_writable(self) -> None:
+        """Wait until the transport accepts more data."""
+
+    def request(self, subject: str, payload: Payload, timeout: float) -> Message:
+        """Send a request and return the reply."""
