@@ -22,10 +22,7 @@ _REPLACEMENTS: Final = (
     (r"\bjetspark\.aio\.(?!subscription_info)", "jetspark.sync."),
     (
         r"from jetspark\.sync\.jetstream\.context import JetStream, open_context",
-        (
-            "from jetspark.sync._handwritten.context import open_context\n"
-            "from jetspark.sync.jetstream.context import JetStream"
-        ),
+        ("from jetspark.sync.open_context import open_context\nfrom jetspark.sync.jetstream.context import JetStream"),
     ),
     (r"\bjetspark\.connect\b", "jetspark.sync.connect"),
     (r"\ba task of its own\b", "a thread of its own"),

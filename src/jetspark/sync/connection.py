@@ -11,11 +11,11 @@ from typing import Self
 
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.jetstream.names import api_prefix
-from jetspark.sync._handwritten.context import open_context
 from jetspark.sync._interfaces import HasCore
 from jetspark.sync.core import ConnectionCore, EventHandler
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.message import Msg
+from jetspark.sync.open_context import open_context
 from jetspark.sync.subscription import Subscription
 from jetspark.sync.subscription_core import Callback, open_subscription
 from jetspark.wire.connection_state import ConnectionStatus

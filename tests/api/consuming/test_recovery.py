@@ -295,7 +295,7 @@ async def test_a_consume_that_cannot_be_subscribed_ends_with_the_refusal(front: 
 def inner_client(ground: Ground) -> Any:
     """The state machine of the connection under test."""
     connection: Any = ground.nc
-    return connection._client if ground.front == "aio" else connection.inner._inner._client
+    return connection._core.client if ground.front == "aio" else connection.inner._core.inner.client
 
 
 @pytest.mark.blocking

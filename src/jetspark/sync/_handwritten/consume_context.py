@@ -100,7 +100,7 @@ class ConsumeReader:
         self._source = source = self.core.source
         self._popleft = cast("Callable[[], Msg]", source.ready.popleft)
         self._queue: HandoffQueue[Msg] = HandoffQueue(
-            cast("Any", source.ready), lambda: source.ended, self._request_wake
+            cast("Any", source.ready), lambda: source.ended, partial(_request_wake, weakref.ref(self))
         )
         self._waiting = False
         self._report_scheduled = False
@@ -108,7 +108,7 @@ class ConsumeReader:
         self._report_at = 1
         self._counts_bytes = source.counts_bytes
         self._thread: threading.Thread | None = None
-        wake = partial(_wake, weakref.ref(self))
+        wake = partial(_wake, weakref.ref(self))  # weak, so that a handle without references stops
         connection.run(partial(self.core.attach_reader, wake, has_callback=callback is not None))
         connection.register_reader(self)
         if callback is not None:
@@ -144,7 +144,8 @@ class ConsumeReader:
             progress.set_current(number, message)
         return message
 
-    def _request_wake(self) -> None:
+    def request_wake(self) -> None:
+        """Note that a thread is about to wait."""
         self._waiting = True
         self._report_consumed()
 
@@ -320,3 +321,8 @@ class _ProgressIterator:
 def _wake(reader: weakref.ref[ConsumeReader]) -> None:
     if (found := reader()) is not None:
         found.wake()
+
+
+def _request_wake(reader: weakref.ref[ConsumeReader]) -> None:
+    if (found := reader()) is not None:
+        found.request_wake()
