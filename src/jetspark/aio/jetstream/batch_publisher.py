@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from jetspark.aio.jetstream._drivers.publish_request import publish_request
 from jetspark.engine.atomic_batch import AtomicBatch
-from jetspark.engine.publish_window import RetryPolicy
+from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import (
     BatchClosedError,
     ConnectionClosedError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from jetspark.engine.publish_window import RetryPolicy
+from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
 from jetspark.jetstream.publish import no_stream_error
 
