@@ -28,8 +28,7 @@ SURFACE: Final[dict[str, str]] = {
     "Subscription": "closed drain dropped error next_msg pending queue received sid subject unsubscribe",
     "Msg": "ack ack_sync headers in_progress metadata nak payload raw_header raw_reply raw_subject reply respond "
     "settled status subject term",
-    "JetStream": _CONSUMERS
-    + "account_info atomic_batch create_or_update_stream create_stream delete_stream "
+    "JetStream": _CONSUMERS + "account_info atomic_batch create_or_update_stream create_stream delete_stream "
     "direct_get paginate prefix publish publish_async publish_async_completed publish_async_pending "
     "publish_async_stats pull_subscribe pull_subscribe_bind request stream stream_name_by_subject stream_names "
     "streams subscribe subscribe_bind timeout update_stream",

@@ -6,7 +6,7 @@ import pytest
 
 from jetspark.bulk import retry
 from jetspark.bulk.retry import RetryTimer, call_with_retry
-from jetspark.engine.ranges import can_continue_read
+from jetspark.engine.retry import can_resume
 from jetspark.errors import ConnectError, RequestTimeoutError
 
 
@@ -52,7 +52,7 @@ def test_what_fails_for_the_moment_is_asked_again_until_it_works() -> None:
             raise error
         return "here"
 
-    assert call_with_retry(ask, can_continue_read, 5) == "here"
+    assert call_with_retry(ask, can_resume, 5) == "here"
 
 
 def test_what_fails_for_good_is_asked_once() -> None:
@@ -63,7 +63,7 @@ def test_what_fails_for_good_is_asked_once() -> None:
         raise PermissionError
 
     with pytest.raises(PermissionError):
-        call_with_retry(ask, can_continue_read, 5)
+        call_with_retry(ask, can_resume, 5)
     assert asked == [1]
 
 
@@ -75,6 +75,6 @@ def test_what_goes_on_failing_is_asked_until_the_time_is_up(clock: Clock) -> Non
         raise ConnectError("away")
 
     with pytest.raises(ConnectError):
-        call_with_retry(ask, can_continue_read, 0.3)
+        call_with_retry(ask, can_resume, 0.3)
     assert len(asked) > 2
     assert asked[-1] - asked[0] < 0.3

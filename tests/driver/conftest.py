@@ -13,7 +13,7 @@ from tests.driver.server import MemoryNetwork, MemoryServer
 from tests.driver.virtual_time import Clock, VirtualTimeLoop
 from tests.driver.world import World
 
-from jetspark.engine.reset_retry import ResetBackoff
+from jetspark.engine.retry import ExponentialBackoff
 
 
 def pytest_asyncio_loop_factories(
@@ -30,7 +30,8 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     assert isinstance(loop, VirtualTimeLoop)
     numbers = random.Random(7)
     monkeypatch.setattr("jetspark.wire.connection_state.SystemRandom", lambda: numbers)
-    monkeypatch.setattr(ResetBackoff.__init__, "__defaults__", (None, lambda: 0.0))  # its waits are not cut
+    defaults = ExponentialBackoff.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "chance", lambda: 0.0)  # its delays are not shortened
     world = World(loop)
     faults: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: faults.append(context))

@@ -11,7 +11,7 @@ from tests.driver.server import MemoryServer, Session
 from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
-from jetspark.engine.publish_window import RetryPolicy
+from jetspark.engine.retry import RetryPolicy
 from jetspark.errors import (
     DisconnectedError,
     NoStreamResponseError,

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishWindow, RetryPolicy
+from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishWindow
+from jetspark.engine.retry import RetryPolicy
 from jetspark.errors import (
     ConfigError,
     DisconnectedError,

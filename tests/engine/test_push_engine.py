@@ -1,4 +1,4 @@
-"""The push engine, a batch at a time: gaps, statuses, flow control, silence, and when to try again."""
+"""The push engine, a batch at a time: gaps, statuses, flow control and silence."""
 
 from __future__ import annotations
 
@@ -14,21 +14,14 @@ from jetspark.engine.push import (
     PushEngine,
     RecreateConsumer,
     ReportError,
-    ResetBackoff,
-    is_transient,
 )
 from jetspark.errors import (
     ConfigError,
     ConsumerDeletedError,
     ConsumerSequenceMismatchError,
-    DisconnectedError,
     InvalidAckError,
-    RequestTimeoutError,
     StatusError,
-    StreamNotFoundError,
-    api_error,
 )
-from jetspark.jetstream.errors import JetStreamNotEnabledError
 from jetspark.wire.messages import Message
 
 PREFIXES = {"v1": "$JS.ACK.S.c", "v2": "$JS.ACK.hub.hash.S.c"}
@@ -291,52 +284,3 @@ def test_a_sign_of_life_puts_the_alarm_off_and_a_pause_stops_it() -> None:
 def test_a_factor_below_one_is_refused() -> None:
     with pytest.raises(ConfigError):
         HeartbeatMonitor(1.0, 0.5)
-
-
-# -- trying again ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.conformance("ORD-08")
-def test_waits_between_tries_double_from_one_second_to_ten_and_begin_anew_after_success() -> None:
-    backoff = ResetBackoff(chance=lambda: 0.0)
-    assert [backoff.failed() for _ in range(6)] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
-    backoff.succeeded()
-    assert backoff.failed() == 1.0
-
-
-def test_r14_readers_that_failed_together_do_not_try_again_together() -> None:
-    assert ResetBackoff(chance=lambda: 1.0).failed() == 0.75
-    readers = [ResetBackoff() for _ in range(100)]
-    for longest in (1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
-        waits = {reader.failed() or 0.0 for reader in readers}
-        assert len(waits) > 90
-        assert 0.75 * longest <= min(waits) < 0.85 * longest < 0.9 * longest < max(waits) <= longest
-
-
-@pytest.mark.conformance("ORD-08")
-def test_there_are_no_more_tries_than_allowed() -> None:
-    backoff = ResetBackoff(3, chance=lambda: 0.0)
-    assert [backoff.failed() for _ in range(3)] == [1.0, 2.0, None]
-
-
-@pytest.mark.conformance("ORD-07")
-@pytest.mark.parametrize(
-    ("error", "passing"),
-    [
-        (JetStreamNotEnabledError(503), True),
-        (RequestTimeoutError("late"), True),
-        (DisconnectedError("lost"), True),
-        (api_error(503, 10008), True),
-        (api_error(500, 10023), True),
-        (api_error(503, 10076), True),
-        (api_error(503, 10039), False),
-        (api_error(404, 10059), False),
-        (api_error(400, 10026), False),
-    ],
-)
-def test_what_may_pass_is_tried_again_and_the_rest_ends_the_subscription(error: Exception, passing: bool) -> None:
-    assert is_transient(error) is passing  # type: ignore[arg-type]
-
-
-def test_a_stream_that_is_gone_does_not_pass() -> None:
-    assert not is_transient(StreamNotFoundError(404, 10059))

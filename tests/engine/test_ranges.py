@@ -4,35 +4,13 @@ import pytest
 
 from jetspark.engine.ranges import (
     MAX_BATCH,
-    InterruptedReadError,
     RangeEffect,
     RangeProgress,
     RangePull,
     RangePulls,
-    can_continue_read,
 )
 from jetspark.errors import (
-    AuthenticationError,
     BadPullRequestError,
-    ConfigError,
-    ConnectError,
-    ConnectionClosedError,
-    ConsumerNotFoundError,
-    DataLossError,
-    DisconnectedError,
-    Error,
-    JetStreamNotEnabledError,
-    JetStreamNotEnabledForAccountError,
-    JetStreamUnavailableError,
-    NoServersError,
-    PermissionsViolationError,
-    ProtocolError,
-    RequestTimeoutError,
-    SlowConsumerError,
-    StaleConnectionError,
-    StreamNotFoundError,
-    StreamOfflineError,
-    TLSError,
 )
 
 
@@ -262,43 +240,3 @@ def test_doubt_reads_on_unless_the_end_was_seen() -> None:
     progress.delivered(1, 1, 9, 0)
     assert not progress.reopen()
     assert progress.done
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ConnectError("x"),
-        ConnectionClosedError("x"),
-        ConsumerNotFoundError(404, 10014, "x"),
-        DisconnectedError("x"),
-        InterruptedReadError("x"),
-        JetStreamNotEnabledError(503, 0, "x"),
-        JetStreamUnavailableError(503, 10008, "x"),
-        NoServersError("x"),
-        ProtocolError("x"),
-        RequestTimeoutError("x"),
-        SlowConsumerError("x"),
-        StaleConnectionError("x"),
-        StreamOfflineError(503, 10118, "x"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_an_error_that_may_go_away_is_passing(error: Error) -> None:
-    assert can_continue_read(error)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        AuthenticationError("x"),
-        ConfigError("x"),
-        DataLossError("x"),
-        JetStreamNotEnabledForAccountError(400, 10039, "x"),
-        PermissionsViolationError("x"),
-        StreamNotFoundError(404, 10059, "x"),
-        TLSError("x"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_an_error_that_stays_is_not_passing(error: Error) -> None:
-    assert not can_continue_read(error)

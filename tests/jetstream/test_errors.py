@@ -240,6 +240,26 @@ def test_a_wrong_last_sequence_tells_the_right_one() -> None:
     assert other.last_sequence is None
 
 
+@pytest.mark.parametrize(
+    ("attribute", "names"),
+    [
+        (
+            "transient",
+            (
+                "ConnectError ConsumerOfflineError DisconnectedError DuplicateInProcessError JetStreamNotEnabledError "
+                "JetStreamUnavailableError LeadershipChangeError NoServersError NoStreamResponseError ProtocolError "
+                "PublishTimeoutError RequestTimeoutError ServerShutdownError SlowConsumerError StaleConnectionError "
+                "StreamOfflineError TooManyRequestsError"
+            ),
+        ),
+        ("needs_recreation", "ConnectionClosedError ConsumerDoesNotExistError ConsumerNotFoundError"),
+        ("outcome_unknown", "DisconnectedError PublishTimeoutError RequestTimeoutError StaleConnectionError"),
+    ],
+)
+def test_these_classes_say_that_a_retry_may_help(attribute: str, names: str) -> None:
+    assert sorted(each.__name__ for each in CLASSES if getattr(each, attribute)) == names.split()
+
+
 def test_data_loss_tells_the_range() -> None:
     error = jetspark.errors.DataLossError("gone", stream="S", first=3, last=9)
     assert (error.stream, error.first, error.last) == ("S", 3, 9)

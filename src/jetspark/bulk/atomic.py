@@ -28,13 +28,12 @@ from jetspark.bulk.publish_report import (
     PublishRefusedError,
     PublishReport,
     RecordBatchInput,
-    is_outcome_unknown,
-    is_transient_refusal,
     record_batches,
 )
 from jetspark.bulk.retry import RetryTimer
 from jetspark.bulk.retrying_publisher import RetryingPublisher
 from jetspark.bulk.rows import Rows, check_schema
+from jetspark.engine.retry import can_resume
 from jetspark.jetstream.errors import (
     APIError,
     ConfigError,
@@ -57,6 +56,7 @@ __all__ = ["publish_atomic"]
 _WHERE: Final = "atomic batch"
 _FIRST: Final = "1"
 _LAST: Final = "2"
+_ANSWERS: Final = (APIError, InvalidAckError, NoStreamResponseError, StatusError)  # of the server to a batch
 _MAX_DROPS: Final = 3  # a batch whose rows belong to several streams is dropped every time
 
 
@@ -124,6 +124,10 @@ def _regroup(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
         yield pa.concat_batches(held)
 
 
+def _is_refused_for_now(error: Error) -> bool:
+    return error.transient and isinstance(error, _ANSWERS)
+
+
 class _AtomicPublisher:
     def __init__(self, connection: Connection, settings: BulkPublishOptions) -> None:
         self._connection = connection
@@ -149,21 +153,21 @@ class _AtomicPublisher:
             except Error as error:
                 again = self._is_retryable(error, retry.retries)
                 doubtful = self._connection.close if isinstance(error, TimeoutError) else None
-                if not (again and retry.wait(doubtful, min_delay=RETRY_WAIT if is_transient_refusal(error) else 0.0)):
+                if not (again and retry.wait(doubtful, min_delay=RETRY_WAIT if _is_refused_for_now(error) else 0.0)):
                     raise self._with_context(error, batch, first) from error
         self.report.resent += retry.retries * len(once)
         self._count_repeats(stream, len(batch) - len(once))
 
     def _is_retryable(self, error: Error, tries: int) -> bool:
-        if is_transient_refusal(error):
+        if _is_refused_for_now(error):
             return True  # a refused batch stores nothing
         if isinstance(error, IncompleteBatchError):
             return tries < _MAX_DROPS
-        return self._settings.retry_timeout > 0 and is_outcome_unknown(error)
+        return self._settings.retry_timeout > 0 and can_resume(error)
 
     def _with_context(self, error: Error, batch: pa.RecordBatch, first: int) -> Error:
-        if not isinstance(error, APIError | InvalidAckError | NoStreamResponseError | StatusError):
-            return error  # not the server's answer to the batch
+        if not isinstance(error, _ANSWERS):
+            return error
         rows = Rows.of(batch.slice(0, 1), self._settings.subject, first, self._connection.server_info.max_payload)
         subject: bytes = rows.subjects[0].as_py()
         return PublishRefusedError(first, subject.decode("utf-8", "replace"), error, self.report)

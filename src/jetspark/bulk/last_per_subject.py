@@ -31,7 +31,8 @@ from jetspark.bulk.direct_get_source import chain_length, check_direct, request_
 from jetspark.bulk.leader_queries import has_replicas, next_matching_sequence
 from jetspark.bulk.range_source import DecodedMessages, ReadLimits, ReadMethod, ReadTarget
 from jetspark.bulk.retry import RetryTimer, request_with_retry
-from jetspark.engine.ranges import InterruptedReadError, RangeProgress, can_continue_read
+from jetspark.engine.ranges import InterruptedReadError, RangeProgress
+from jetspark.engine.retry import can_resume
 from jetspark.jetstream import ConsumerConfig, DeliverPolicy, RetentionPolicy, StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest, StreamSubjectsRequest, all_subjects
 from jetspark.jetstream.direct_get import DirectBatchEnd, DirectMultiLastRequest
@@ -131,7 +132,7 @@ def last_per_subject(
                 info = _stream_info(target)
             table, sequence = _read(target, info, method, whole)
         except Error as error:
-            if not (can_continue_read(error) and retry.wait()):
+            if not (can_resume(error) and retry.wait()):
                 raise
         else:
             return Snapshot(_last_of_each(table).select(schema.names), sequence, info.created)

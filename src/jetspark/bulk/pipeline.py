@@ -14,7 +14,7 @@ from typing import Final
 from jetspark.bulk.ack_window import AckWindow
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.publish_acks import PubAckReader, Refusal, StreamAcks
-from jetspark.bulk.publish_report import BulkPublishOptions, is_transient_refusal
+from jetspark.bulk.publish_report import BulkPublishOptions
 from jetspark.bulk.rows import Rows
 from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyRequestsError
 from jetspark.wire.vector.byte_spans import buffer_bytes
@@ -48,7 +48,7 @@ class RowsRefusedError(Error, RuntimeError):
         self.row = row
         self.subject = subject
         self.error = error
-        self.transient = all(is_transient_refusal(one.error) for one in refusals)
+        self.transient = all(one.error.transient for one in refusals)
         self.rows_known = rows_known
         self.too_many_requests = any(isinstance(one.error, TooManyRequestsError) for one in refusals)
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from jetspark.bulk.publish_acks import StreamAcks
-from jetspark.engine.ranges import can_continue_read
 from jetspark.jetstream import header_names as names
-from jetspark.jetstream.errors import (
-    DuplicateInProcessError,
-    Error,
-    JetStreamUnavailableError,
-    NoStreamResponseError,
-    PublishTimeoutError,
-    TooManyRequestsError,
-)
+from jetspark.jetstream.errors import Error
 from jetspark.jetstream.names import check_publish_subject, check_stream_name
 
 __all__ = [
@@ -26,19 +18,8 @@ __all__ = [
     "PublishRefusedError",
     "PublishReport",
     "RecordBatchInput",
-    "is_outcome_unknown",
-    "is_transient_refusal",
     "record_batches",
 ]
-
-# Errors of a stream that has no leader for a moment or is flooded, or whose replicas are just storing a message with
-# the same id.
-_TRANSIENT_REFUSALS: Final = (
-    DuplicateInProcessError,
-    NoStreamResponseError,
-    JetStreamUnavailableError,
-    TooManyRequestsError,
-)
 
 RecordBatchInput: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 
@@ -51,16 +32,6 @@ def record_batches(batches: RecordBatchInput) -> Iterator[pa.RecordBatch]:
         yield from batches.to_batches()
     else:
         yield from batches
-
-
-def is_outcome_unknown(error: Error) -> bool:
-    """Whether it is unknown after this error if rows in flight are stored, and the error may pass by itself."""
-    return isinstance(error, PublishTimeoutError) or can_continue_read(error)
-
-
-def is_transient_refusal(error: Error) -> bool:
-    """Whether a refusal may be temporary (PUB-03)."""
-    return isinstance(error, _TRANSIENT_REFUSALS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from jetspark.bulk.connection import Connection
-from jetspark.engine.ranges import can_continue_read
-from jetspark.engine.retry import ExponentialBackoff
+from jetspark.engine.retry import can_resume, request_backoff
 from jetspark.jetstream.errors import Error, JetStreamUnavailableError, RequestTimeoutError
 
 __all__ = ["RetryTimer", "call_with_retry", "is_retryable", "request_with_retry"]
@@ -29,7 +28,7 @@ class RetryTimer:
     """
 
     def __init__(self, retry_timeout: float) -> None:
-        self._backoff = ExponentialBackoff(retry_timeout)
+        self._backoff = request_backoff(retry_timeout)
 
     @property
     def retries(self) -> int:
@@ -45,10 +44,10 @@ class RetryTimer:
 
         Parameters
         ----------
-        first
+        before_wait
             Called before the wait, if there is one. It closes an object that the next try opens again, such as a
             connection that may be dead without a sign of it.
-        at_least
+        min_delay
             Least seconds to wait, even if the next try is due at once.
         """
         delay = self._backoff.next_delay(time.monotonic())
@@ -67,12 +66,12 @@ def is_retryable(connection: Connection, error: Error) -> bool:
     single server that does not answer has stopped.
     """
     if connection.closed:
-        return can_continue_read(error)
+        return can_resume(error)
     return isinstance(error, RequestTimeoutError | JetStreamUnavailableError) and bool(connection.server_info.cluster)
 
 
 def call_with_retry(call: Callable[[], T], should_retry: Callable[[Error], bool], retry_timeout: float) -> T:
-    """Return the result of `ask`; repeat it for `retry_timeout` seconds while its errors may pass."""
+    """Return the result of `call`; repeat it for `retry_timeout` seconds while `should_retry` accepts its errors."""
     retry = RetryTimer(retry_timeout)
     while True:
         try:
@@ -83,11 +82,11 @@ def call_with_retry(call: Callable[[], T], should_retry: Callable[[Error], bool]
 
 
 def request_with_retry(connection: Connection, request: Callable[[], T], retry_timeout: float) -> T:
-    """Return the result of `ask`; repeat it, on a new session if needed, while that may help.
+    """Return the result of `request`; repeat it, on a new session if needed, while that may help.
 
     Parameters
     ----------
-    ask
+    request
         Sends a request over the connection. Only for requests that may be repeated.
     retry_timeout
         Seconds from the first failure to the last try.

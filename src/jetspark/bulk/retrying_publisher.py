@@ -22,10 +22,11 @@ import pyarrow as pa
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.pipeline import PublishPipeline, RowsRefusedError, UnsettledRows
 from jetspark.bulk.publish_acks import StreamAcks
-from jetspark.bulk.publish_report import BulkPublishOptions, PublishRefusedError, PublishReport, is_outcome_unknown
+from jetspark.bulk.publish_report import BulkPublishOptions, PublishRefusedError, PublishReport
 from jetspark.bulk.retry import RetryTimer
 from jetspark.bulk.rows import Rows, check_schema
-from jetspark.jetstream.errors import DisconnectedError, Error, NoStreamResponseError, PublishTimeoutError
+from jetspark.engine.retry import can_resume
+from jetspark.jetstream.errors import Error, NoStreamResponseError
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT
 
 __all__ = ["RetryingPublisher"]
@@ -155,7 +156,7 @@ class RetryingPublisher:
             time.sleep(RETRY_WAIT)  # nothing reports that the cause has passed
             return
         doubtful = self._connection.close if isinstance(error, TimeoutError) else None
-        if not (is_outcome_unknown(error) and self._retry.wait(doubtful)):
+        if not (can_resume(error) and self._retry.wait(doubtful)):
             raise _with_context(error, left) from error
         self._had_outage = True
 
@@ -194,7 +195,7 @@ def _select_rows(chunks: list[Rows], rows: list[int]) -> Iterator[Rows]:
 
 def _with_context(error: Error, left: list[int]) -> Error:
     """Return the error with the facts that are certain about the rows that were sent."""
-    if type(error) not in {DisconnectedError, PublishTimeoutError} or not left:
+    if not (error.outcome_unknown and left):
         return error
     return type(error)(
         f"{error}; all rows before row {left[0]} are answered, and of {len(left)} that were sent it is not known "

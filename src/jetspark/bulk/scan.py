@@ -23,7 +23,8 @@ from jetspark.bulk.leader_queries import has_replicas, leader_first_sequence_at,
 from jetspark.bulk.range_source import DecodedMessages, RangeSource, ReadLimits, ReadMethod, ReadTarget
 from jetspark.bulk.record_batch_iterator import RecordBatchIterator
 from jetspark.bulk.retry import RetryTimer, is_retryable
-from jetspark.engine.ranges import InterruptedReadError, RangeProgress, can_continue_read
+from jetspark.engine.ranges import InterruptedReadError, RangeProgress
+from jetspark.engine.retry import can_resume
 from jetspark.jetstream import RetentionPolicy, StreamInfo, Timestamp
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import (
@@ -285,7 +286,7 @@ class Scan(RecordBatchIterator):
                 except Error as error:
                     self._close_source()
                     known = progress is not None
-                    passing = can_continue_read(error) if known else is_retryable(self._connection, error)
+                    passing = can_resume(error) if known else is_retryable(self._connection, error)
                     passing = passing and not self._connection.interrupted
                     doubtful = self._connection.close if isinstance(error, RequestTimeoutError) else None
                     if not (passing and retry.wait(doubtful)):

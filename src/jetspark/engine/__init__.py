@@ -6,5 +6,5 @@
 - `subscribing/`: the workflow of the classic subscriptions; `push/`: handling of messages in a push subscription;
   `pull_subscribe`: the fetch of pull subscriptions;
 - `ranges`: reading a range of a stream once and in order; `direct_read`: many messages by direct get;
-- `backoff`: when to retry, and for how long.
+- `retry`: when to retry, and for how long.
 """

@@ -25,7 +25,7 @@ from jetspark.engine.ordered_actions import (
     Warn,
 )
 from jetspark.engine.push.gaps import GapDetector
-from jetspark.engine.reset_retry import CREATE_TIMEOUT, ResetBackoff, is_transient
+from jetspark.engine.retry import CREATE_TIMEOUT, can_create_later, create_backoff
 from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
 from jetspark.jetstream.config import AckPolicy, ConsumerConfig, DeliverPolicy, ReplayPolicy
 from jetspark.jetstream.config_fields import make_config
@@ -39,7 +39,6 @@ from jetspark.jetstream.errors import (
     MissedHeartbeatError,
     NoConsumerResponseError,
     PermissionsViolationError,
-    RequestTimeoutError,
 )
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.jetstream.names import check_consumer_name, new_name
@@ -74,8 +73,6 @@ _CONSUMER_LOST_ERRORS: Final = (
 """Errors of pulls that mean that the consumer is gone, or may be gone (ORD-11)."""
 _MAX_QUEUED_DELETES: Final = 32
 """Maximum number of former consumers that are remembered until they are known to be gone."""
-_OUTCOME_UNKNOWN_ERRORS: Final = (RequestTimeoutError, DisconnectedError)
-"""Errors of a creation that the server may have executed, or may still execute."""
 _MAX_UNANSWERED_REQUESTS: Final = 3
 """Number of unanswered requests to the stream's leader after which the consumer's own state is used."""
 
@@ -201,7 +198,7 @@ class OrderedEngine:
         self.ended = False
         self.retry_at: float | None = None
         self._cursor = cursor
-        self._backoff = ResetBackoff(max_reset_attempts)
+        self._backoff = create_backoff(max_reset_attempts)
         self._until_caught_up = until_caught_up
         self._expected = 0  # messages pending when the current consumer was created
         self._begin = 0  # the current consumer starts after this sequence
@@ -236,7 +233,7 @@ class OrderedEngine:
             self._delete(info.name)
             return
         self._consumer_exists = True
-        self._backoff.succeeded()
+        self._backoff.reset()
         self._cursor.created(info)
         self._expected = info.num_pending
         self._begin = info.delivered.stream_seq
@@ -247,13 +244,13 @@ class OrderedEngine:
 
     def failed(self, now: float, name: str, error: Error) -> None:
         """Handle a failed creation of the consumer `name`, or one with an unknown result (ORD-07, ORD-08)."""
-        if isinstance(error, _OUTCOME_UNKNOWN_ERRORS):
+        if error.outcome_unknown:
             self._queue_delete(name)
             if self.ended:
                 self._clean_up()
         if self.ended or not self._online or name != self._cursor.name:
             return
-        delay = self._backoff.failed() if is_transient(error) else None
+        delay = self._backoff.next_delay() if can_create_later(error) else None
         if delay is None:
             self.stop(error)
             return

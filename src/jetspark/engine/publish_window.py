@@ -14,51 +14,28 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from jetspark.engine.ack_runs import AckRunMatcher
+from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import ConfigError, Error, PublishTimeoutError, StatusError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import (
     MAX_ACK_PREFIXES,
-    RETRY_ATTEMPTS,
-    RETRY_WAIT,
     no_stream_error,
     plain_ack_prefix,
     read_pub_ack,
 )
 from jetspark.wire.messages import Message
 
-__all__ = ["AsyncPublishOptions", "PendingPublish", "PublishStats", "PublishWindow", "RetryPolicy"]
+__all__ = ["AsyncPublishOptions", "PendingPublish", "PublishStats", "PublishWindow"]
 
 _NO_RESPONDERS: Final = 503
 
 P = TypeVar("P", bound="PendingPublish")
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Retries of a publish that no stream answers (503): the stream may be in creation or in a leader election.
-
-    Attributes
-    ----------
-    attempts
-        Maximum number of retries (PUB-03).
-    wait
-        Seconds before each retry.
-    """
-
-    attempts: int = RETRY_ATTEMPTS
-    wait: float = RETRY_WAIT
-
-    def delay(self, retries: int, left: float | None) -> float | None:
-        """Return the seconds until the next retry, None for no retry. `left` are the seconds until the timeout."""
-        if retries >= self.attempts or (left is not None and left <= self.wait):
-            return None
-        return self.wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +59,7 @@ class AsyncPublishOptions:
     max_pending: int = 4000
     stall_wait: float = 0.2
     ack_timeout: float | None = 30.0
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     on_error: Callable[[Any], Awaitable[None] | None] | None = None
 
     def __post_init__(self) -> None:

@@ -19,23 +19,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from jetspark.jetstream.errors import (
-    ConnectError,
-    ConnectionClosedError,
-    ConsumerNotFoundError,
-    DisconnectedError,
-    Error,
-    JetStreamNotEnabledError,
-    JetStreamUnavailableError,
-    NoServersError,
-    ProtocolError,
-    RequestTimeoutError,
-    SlowConsumerError,
-    StaleConnectionError,
-)
+from jetspark.jetstream.errors import Error
 from jetspark.jetstream.status import ConsumeEffect, StatusSeverity, classify
 
-__all__ = ["InterruptedReadError", "RangeEffect", "RangeProgress", "RangePull", "RangePulls", "can_continue_read"]
+__all__ = ["InterruptedReadError", "RangeEffect", "RangeProgress", "RangePull", "RangePulls"]
 
 MAX_BATCH: Final = 1_000_000
 OPEN_PULLS: Final = 2
@@ -43,6 +30,8 @@ OPEN_PULLS: Final = 2
 
 class InterruptedReadError(Error, ConnectionError):
     """The consumer of a range cannot be used any more; a new one must continue after the last sequence."""
+
+    needs_recreation = True
 
 
 class RangeEffect(Enum):
@@ -196,23 +185,3 @@ class RangeProgress:
     def info_received(self, delivered: int, pending: int) -> None:
         """Handle the server's numbers of delivered and pending messages, requested while nothing came."""
         self.done = self.done or (not pending and delivered <= self._consumer_sequence)
-
-
-_CONTINUABLE: Final = (
-    ConnectionClosedError,
-    ConsumerNotFoundError,
-    DisconnectedError,
-    InterruptedReadError,
-    JetStreamUnavailableError,
-    ProtocolError,
-    RequestTimeoutError,
-    SlowConsumerError,
-    StaleConnectionError,
-)
-# Not their subclasses: TLSError, for example, is permanent.
-_CONTINUABLE_EXACT: Final = {ConnectError, NoServersError, JetStreamNotEnabledError}
-
-
-def can_continue_read(error: Error) -> bool:
-    """Return whether an error may be temporary, so that the read can continue with a new consumer."""
-    return isinstance(error, _CONTINUABLE) or type(error) in _CONTINUABLE_EXACT

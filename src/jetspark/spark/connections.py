@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from jetspark.engine.ranges import can_continue_read
+from jetspark.engine.retry import can_resume
 from jetspark.jetstream.errors import Error
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _open(options: ConnectOptions, retry_timeout: float) -> Connection:
     from jetspark.bulk import connect
     from jetspark.bulk.retry import call_with_retry
 
-    return call_with_retry(lambda: connect(options), can_continue_read, retry_timeout)
+    return call_with_retry(lambda: connect(options), can_resume, retry_timeout)
 
 
 def _take_idle(options: ConnectOptions) -> Connection | None:

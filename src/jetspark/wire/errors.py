@@ -48,7 +48,27 @@ __all__ = [
 
 
 class Error(Exception):
-    """Base of all errors of this library. `str()` says what happened, where, and how to fix it if that is known."""
+    """Base of all errors of this library. `str()` says what happened, where, and how to fix it if that is known.
+
+    Three attributes of each class say what a retry can do. They are False unless the class sets them.
+
+    Attributes
+    ----------
+    transient
+        Whether the same operation may succeed later although the caller changes nothing: the connection, a server or
+        a leader is away for a moment.
+    needs_recreation
+        Whether the connection or the consumer in use is gone. No later try with it succeeds, but one with a new
+        connection or consumer may.
+    outcome_unknown
+        Whether the reply to a request was lost, so that the server may have executed it.
+    """
+
+    # The asyncio connection reconnects by itself: when it is closed, a retry is of no use, so only `transient` counts.
+    # Bulk reads and Spark open new connections and consumers, so they also retry when these need recreation.
+    transient: bool = False
+    needs_recreation: bool = False
+    outcome_unknown: bool = False
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
@@ -68,13 +88,20 @@ def _restore(cls: type[Error], args: tuple[object, ...]) -> Error:
 class ConnectionClosedError(Error, ConnectionError):
     """The connection was closed by the caller, or after an error that allows no reconnect."""
 
+    needs_recreation = True
+
 
 class DisconnectedError(Error, ConnectionError):
     """The connection was lost during the operation; the client may reconnect."""
 
+    transient = True
+    outcome_unknown = True
+
 
 class ConnectError(Error, ConnectionError):
     """A server could not be reached or refused the connection. The message names the address, never credentials."""
+
+    transient = True
 
 
 class NoServersError(ConnectError):
@@ -83,6 +110,8 @@ class NoServersError(ConnectError):
 
 class TLSError(ConnectError):
     """TLS is missing or required, or its handshake failed: certificate, host name, protocol version."""
+
+    transient = False
 
 
 class AuthenticationError(Error, PermissionError):
@@ -113,9 +142,14 @@ class PermissionsViolationError(Error, PermissionError):
 class ProtocolError(Error, ConnectionError):
     """The received bytes are not the NATS protocol, or the server reports an error that has no class (`-ERR`)."""
 
+    transient = True  # a new connection starts at the beginning of a frame
+
 
 class StaleConnectionError(Error, ConnectionError):
     """The server, or this client, did not answer PINGs in time; the connection counts as dead."""
+
+    transient = True
+    outcome_unknown = True
 
 
 class SlowConsumerError(Error, BufferError):
@@ -126,6 +160,8 @@ class SlowConsumerError(Error, BufferError):
     dropped
         Number of messages dropped so far.
     """
+
+    transient = True
 
     def __init__(self, message: str = "", *, dropped: int = 0) -> None:
         super().__init__(message)
@@ -176,6 +212,9 @@ class WrongEventLoopError(Error, RuntimeError):
 class RequestTimeoutError(Error, TimeoutError):
     """No reply came in time. It is not known whether the server executed the request."""
 
+    transient = True
+    outcome_unknown = True
+
 
 class NoRespondersError(Error, ConnectionError):
     """Nobody listens on the subject of a request (status 503)."""
@@ -225,6 +264,8 @@ class PublishTimeoutError(RequestTimeoutError):
 
 class NoStreamResponseError(NoRespondersError):
     """No stream captures the subject of a publish, also after all retries. The message was not stored."""
+
+    transient = True
 
 
 class TooManyStalledError(Error, TimeoutError):

@@ -11,8 +11,9 @@ from jetspark.aio.jetstream.pull_subscription import PullSubscription
 from jetspark.aio.jetstream.push_subscription import PushSubscription
 from jetspark.aio.jetstream.stream import Stream
 from jetspark.engine.ordered import OrderedFields
-from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats, RetryPolicy
+from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PriorityFields
+from jetspark.engine.retry import RetryPolicy
 
 __all__ = [
     "AsyncPublishOptions",

@@ -12,7 +12,7 @@ from jetspark.aio.core import ConnectionCore
 from jetspark.aio.jetstream._drivers.publish_request import publish_request
 from jetspark.aio.message import Msg
 from jetspark.engine.atomic_batch import AtomicBatch
-from jetspark.engine.publish_window import RetryPolicy
+from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import (
     BatchClosedError,
     ConnectionClosedError,

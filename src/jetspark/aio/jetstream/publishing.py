@@ -8,7 +8,8 @@ from jetspark.aio.jetstream._drivers.publish_request import publish_request
 from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.async_publisher import AsyncPublisher, PubAckFuture
 from jetspark.aio.jetstream.batch_publisher import BatchPublisher
-from jetspark.engine.publish_window import PublishStats, RetryPolicy
+from jetspark.engine.publish_window import PublishStats
+from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import StatusError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields, publish_headers, read_pub_ack

@@ -3,7 +3,7 @@
 - `options`: the options of a fetch or consume;
 - `engine`: the state machine, with its `actions`;
 - `message_batch`: the result of a fetch;
-- `pins`, `backoff`: ids of pinned clients, and the delay before a pull that would end at once;
+- `pins`: ids of pinned clients;
 - `in_progress`: which messages to report as in progress.
 """
 

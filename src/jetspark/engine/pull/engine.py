@@ -20,9 +20,9 @@ from datetime import timedelta
 from typing import Final
 
 from jetspark.engine.pull.actions import Action, CheckConsumer, End, SendPull, Warn
-from jetspark.engine.pull.backoff import PullBackoff
 from jetspark.engine.pull.options import BYTES_PULL_BATCH, GRACE, NO_WAIT_TIMEOUT, PullOptions
 from jetspark.engine.pull.pins import PinIds
+from jetspark.engine.retry import ExponentialBackoff
 from jetspark.jetstream.errors import (
     DisconnectedError,
     Error,
@@ -87,7 +87,7 @@ class PullEngine:
         self._first_token = 1  # of the pulls since the last reset
         self._received_since_pull = True  # messages came since the last pull
         self._needs_full_max_bytes = False  # the next message may need a pull for all of max_bytes
-        self._backoff = PullBackoff()
+        self._backoff = ExponentialBackoff(0.25, 2.0)  # before a pull that would get the same answer (ALG-06)
         self._not_before = 0.0
         self._last_activity = 0.0
         self._fetch_deadline: float | None = None  # a fetch's own deadline
@@ -242,7 +242,7 @@ class PullEngine:
         elif self._not_found_count >= MAX_NOT_FOUND:
             self._end(error)
         else:
-            self._next_check = now + self._backoff.next_delay()
+            self._next_check = self._retry_time(now)
 
     def tick(self, now: float) -> None:
         """Handle the deadlines that have passed."""
@@ -310,7 +310,12 @@ class PullEngine:
 
     def _delay_next_pull(self, now: float, rule: StatusRule) -> None:
         if rule.delays_next_pull and not self._received_since_pull:
-            self._not_before = now + self._backoff.next_delay()
+            self._not_before = self._retry_time(now)
+
+    def _retry_time(self, now: float) -> float:
+        delay = self._backoff.next_delay()
+        assert delay is not None  # it has no limit
+        return now + delay
 
     def _missed(self, now: float) -> None:
         assert self.options.idle_heartbeat is not None

@@ -3,15 +3,13 @@
 - `engine`: how to handle received messages and statuses;
 - `gaps`: whether deliveries are missing, by their consumer sequence;
 - `flow_control`: which requests of the server to answer, and when;
-- `heartbeat`: whether heartbeats are missing;
-- `resetting`: when an ordered subscription creates its next consumer.
+- `heartbeat`: whether heartbeats are missing.
 """
 
 from jetspark.engine.push.engine import Action, Deliver, FlowControlRequest, PushEngine, RecreateConsumer, ReportError
 from jetspark.engine.push.flow_control import FlowControl
 from jetspark.engine.push.gaps import GapDetector
 from jetspark.engine.push.heartbeat import ALARM_FACTOR, HeartbeatMonitor
-from jetspark.engine.reset_retry import ResetBackoff, is_transient
 
 __all__ = [
     "ALARM_FACTOR",
@@ -24,6 +22,4 @@ __all__ = [
     "PushEngine",
     "RecreateConsumer",
     "ReportError",
-    "ResetBackoff",
-    "is_transient",
 ]

@@ -101,13 +101,19 @@ class BadRequestError(APIError, ValueError):
 class JetStreamUnavailableError(APIError, ConnectionError):
     """JetStream cannot answer now (503): no leader, no quorum. A later retry may work."""
 
+    transient = True
+
 
 class JetStreamNotEnabledError(APIError, ConnectionError):
     """The server or the requested domain has no JetStream (10076, or no server answers)."""
 
+    transient = True  # a server that starts answers so, too
+
 
 class JetStreamNotEnabledForAccountError(JetStreamNotEnabledError, PermissionError):
     """The account may not use JetStream (10039)."""
+
+    transient = False
 
 
 class RequiredAPILevelError(APIError, NotImplementedError):
@@ -120,6 +126,8 @@ class InsufficientResourcesError(APIError, OSError):
 
 class TooManyRequestsError(APIError):
     """The stream gets too many requests, or too many batches are open (429)."""
+
+    transient = True
 
 
 class StreamNotFoundError(NotFoundError):
@@ -168,6 +176,8 @@ class MessageSizeExceedsMaximumError(APIError, ValueError):
 
 class ConsumerNotFoundError(NotFoundError):
     """There is no such consumer (10014)."""
+
+    needs_recreation = True
 
 
 class ConsumerDoesNotExistError(ConsumerNotFoundError):
@@ -230,6 +240,8 @@ class DuplicateInProcessError(APIError):
     This message was not stored. It is not known yet whether the first one will be. If the message is sent again a
     moment later, it is acknowledged as a duplicate, or stored.
     """
+
+    transient = True
 
 
 class MessageTTLDisabledError(APIError, ValueError):

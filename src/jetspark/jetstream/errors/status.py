@@ -68,9 +68,13 @@ class ConsumerIsPushError(StatusError, TypeError):
 class LeadershipChangeError(StatusError, ConnectionError):
     """Another server became the leader of the consumer; the pull has ended (409)."""
 
+    transient = True
+
 
 class ServerShutdownError(StatusError, ConnectionError):
     """The server shuts down; the pull has ended (409)."""
+
+    transient = True
 
 
 class PinIdMismatchError(StatusError):

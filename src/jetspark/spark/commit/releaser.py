@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from jetspark.engine.ranges import can_continue_read
+from jetspark.engine.retry import can_resume
 from jetspark.jetstream import ConsumerConfig, ConsumerInfo, RetentionPolicy, StreamInfo
 from jetspark.jetstream.api import (
     ConsumerAction,
@@ -169,7 +169,7 @@ class Releaser:
                 try:
                     self._release_stream(stream, place)
                 except Error as error:
-                    if strict or not can_continue_read(error):
+                    if strict or not can_resume(error):
                         raise
                     _log.warning("stream %s: not released up to %d yet: %s", stream, offset.next - 1, error)
             if self._withheld.get(stream) == place:

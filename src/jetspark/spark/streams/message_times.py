@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from jetspark.engine.ranges import can_continue_read
+from jetspark.engine.retry import can_resume
 from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
 from jetspark.jetstream.errors import Error, MessageNotFoundError, StreamNotFoundError
 from jetspark.spark.connections import call_with_connection
@@ -55,7 +55,7 @@ class MessageTimes:
         try:
             return self._request_with_retry(stream, sequence, retry_timeout)
         except Error as error:
-            if can_continue_read(error) or isinstance(error, StreamNotFoundError):
+            if can_resume(error) or isinstance(error, StreamNotFoundError):
                 raise
             self._unavailable.add(stream)
             _log.warning(
@@ -74,9 +74,9 @@ class MessageTimes:
             )
 
         try:
-            return call_with_retry(ask, can_continue_read, retry_timeout)
+            return call_with_retry(ask, can_resume, retry_timeout)
         except Error as error:
-            if not can_continue_read(error):
+            if not can_resume(error):
                 raise
             return call_with_connection(
                 self._server.connect,
@@ -90,7 +90,7 @@ class MessageTimes:
         try:
             return self._request_time(connection, stream, sequence)
         except Error as error:
-            if not can_continue_read(error):
+            if not can_resume(error):
                 raise
             self._server.request(connection, StreamInfoRequest(stream))
             raise _UnreachableError(str(error)) from error

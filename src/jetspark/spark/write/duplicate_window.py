@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from jetspark.engine.ranges import can_continue_read
+from jetspark.engine.retry import can_resume
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.times import format_go_duration
@@ -64,7 +64,7 @@ def window_warnings(
         try:
             info = server.request(connection, StreamInfoRequest(stream))
         except Error as error:
-            if can_continue_read(error):
+            if can_resume(error):
                 _checked.discard((run_id, stream))  # the next micro-batch asks again
             else:
                 found[stream] = f"for how long stream {stream} recognises repeats is not known: {error}"

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from jetspark import bulk
 from jetspark.bulk import Connection
-from jetspark.engine.ranges import can_continue_read
+from jetspark.engine.retry import can_resume
 from jetspark.jetstream.api import StreamInfoRequest, StreamNamesRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import MSG_ID
@@ -117,7 +117,7 @@ class UnstoredRows:
                     self._filters[stream] = ()
                     self._filters[stream] = self._read_ids(connection, stream)
         except Error as error:
-            if can_continue_read(error):
+            if can_resume(error):
                 raise
             _log.warning("what an earlier run has stored of %s cannot be looked up: %s", subject, error)
 

@@ -6,8 +6,9 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream`: change that, then `m
 from __future__ import annotations
 
 from jetspark.engine.ordered import OrderedFields
-from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats, RetryPolicy
+from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PriorityFields
+from jetspark.engine.retry import RetryPolicy
 from jetspark.sync._handwritten.async_publisher import PubAckFuture
 from jetspark.sync._handwritten.consume_context import ConsumeContext
 from jetspark.sync._handwritten.pager import ListPager, Pager

@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.jetstream.requests import ReplyStream
 from jetspark.engine.direct_read import DirectRead, DirectReadRequest
-from jetspark.engine.retry import ExponentialBackoff
+from jetspark.engine.retry import ExponentialBackoff, request_backoff
 from jetspark.jetstream.direct_get import read_batch_reply
-from jetspark.jetstream.errors import DisconnectedError, Error, NoDirectGetError, RequestTimeoutError
+from jetspark.jetstream.errors import Error, NoDirectGetError
 from jetspark.jetstream.stored_message import StoredMessage
 
 __all__ = ["direct_get_batches"]
@@ -24,7 +24,7 @@ async def direct_get_batches(
 ) -> AsyncGenerator[list[StoredMessage], None]:
     """Yield the messages, in lists of those available at the time. One request at a time, and only as needed."""
     read = DirectRead(request, limit)
-    backoff = ExponentialBackoff(timeout)
+    backoff = request_backoff(timeout)
     replies = ReplyStream(js.connection)
     try:
         while (asked := read.request) is not None:
@@ -69,7 +69,7 @@ async def _retry_or_raise(read: DirectRead, error: Error, backoff: ExponentialBa
             raise error
         read.retry(error)
         await asyncio.sleep(delay)
-    elif isinstance(error, (RequestTimeoutError, DisconnectedError)):
+    elif error.outcome_unknown:
         read.interrupted(error)
     else:
         raise error

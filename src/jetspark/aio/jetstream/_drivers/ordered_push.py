@@ -6,8 +6,7 @@ import asyncio
 
 from jetspark.aio.jetstream._drivers.push import PushDriver, PushDriverOptions
 from jetspark.aio.jetstream.core import JetStreamCore
-from jetspark.engine.push import ResetBackoff, is_transient
-from jetspark.engine.reset_retry import CREATE_TIMEOUT
+from jetspark.engine.retry import CREATE_TIMEOUT, can_create_later, create_backoff
 from jetspark.engine.subscribe import recreate_consumer
 from jetspark.jetstream.errors import Error
 from jetspark.wire.events import ErrorOccurred
@@ -23,7 +22,7 @@ class OrderedPushDriver(PushDriver):
         super().__init__(js, options)
         self._reset_task: asyncio.Task[None] | None = None
         self._recreated_at: int | None = None  # last sequence when the present consumer was created
-        self._idle_backoff = ResetBackoff()
+        self._idle_backoff = create_backoff()
 
     @property
     def resetting(self) -> bool:
@@ -100,16 +99,16 @@ class OrderedPushDriver(PushDriver):
         if reached:
             ordered.last_sequence = reached
         if reached != self._recreated_at:
-            self._idle_backoff.succeeded()
-        elif (wait := self._idle_backoff.failed()) is not None:  # the last one brought nothing (R14)
+            self._idle_backoff.reset()
+        elif (wait := self._idle_backoff.next_delay()) is not None:  # the last one brought nothing (R14)
             await asyncio.sleep(wait)
-        backoff = ResetBackoff(self._options.max_reset_attempts)
+        backoff = create_backoff(self._options.max_reset_attempts)
         while True:
             await self._online.wait()
             try:
                 self.binding = await self.run(recreate_consumer(self.binding, self._client.new_inbox), CREATE_TIMEOUT)
             except Error as error:
-                delay = backoff.failed() if is_transient(error) else None
+                delay = backoff.next_delay() if can_create_later(error) else None
                 if delay is None:
                     raise
                 await asyncio.sleep(delay)

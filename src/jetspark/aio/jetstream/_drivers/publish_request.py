@@ -6,7 +6,7 @@ import asyncio
 
 from jetspark.aio.core import ConnectionCore
 from jetspark.aio.message import Msg
-from jetspark.engine.publish_window import RetryPolicy
+from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
 from jetspark.jetstream.publish import no_stream_error
 from jetspark.wire.headers import HeadersLike
