@@ -72,6 +72,7 @@ class Client:
     def jetstream(self, domain=None, timeout=5, publish_async_max_pending=4000):
         """JetStream."""
         return JetStreamContext(
+            self._inner,
             self._inner.jetstream(domain=domain, timeout=timeout),
             _Publishing(self._inner, domain, timeout, publish_async_max_pending),
         )

@@ -30,7 +30,8 @@ def _made(config):
 class JetStreamContext:
     """A context."""
 
-    def __init__(self, inner, publishing):
+    def __init__(self, connection, inner, publishing):
+        self._connection = connection
         self._inner = inner
         self._publishing = publishing  # by how long a publish waits for room
 
@@ -108,7 +109,7 @@ class JetStreamContext:
         if direct:
             by = {"next_by_subj": subject, "seq": seq} if next else {"seq": seq, "last_by_subj": subject}
             request = DirectGetRequest(stream_name, **by)
-            reply = await self._inner.connection.request(request.subject(self._inner.prefix), request.payload())
+            reply = await self._connection.request(request.subject(self._inner.prefix), request.payload())
             return _stored(request.read(reply.status, reply.headers, reply.payload))
         return _stored(await self._ask(lambda: api.MessageGetRequest(stream_name, seq=seq, last_by_subj=subject)))
 
