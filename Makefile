@@ -4,6 +4,7 @@
 #   make matrix        every test: both fronts on three server profiles, clusters, faults, examples on Spark; mutants
 #   make mutants       small changes of 100 lines, one at a time; prints those that the fast tests miss (ARGS="--seed 2")
 #   make sync          the blocking JetStream front, made anew from the asyncio one
+#   make api           docs/api.md, the list of public names, made from the code
 #   make chaos         50 faults over 1,000,000 messages; prints faults, lost, duplicated (ARGS="--faults 8" for less)
 #   make soak          consume 1,000,000 messages with an ack each, a slow phase and a fast one, on both fronts (COUNT=n)
 #   make peers         nats-py's own public JetStream suite, run against jetspark (SUITE=path, else it is fetched)
@@ -25,7 +26,7 @@ READY := .venv/.project
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
-.PHONY: help setup demo test matrix lint types layers sync pytest pytest-all mutants chaos soak peers \
+.PHONY: help setup demo test matrix lint types layers sync api pytest pytest-all mutants chaos soak peers \
 	conformance bench lock clean
 
 help:
@@ -62,6 +63,9 @@ layers: $(READY)
 
 sync: $(READY)
 	$(BIN)/python -m tools.make_sync
+
+api: $(READY)
+	$(BIN)/python -m tools.public_names
 
 # Many tests wait for a server's clock, so a few processes share them. Those on Spark have both cores to themselves.
 WORKERS ?= 4

@@ -1,4 +1,4 @@
-"""What a connection tells of itself, under one short name. The events themselves are in `jetspark.wire.events`."""
+"""The events of a connection, under one short name. They are defined in `jetspark.wire.events`."""
 
 from jetspark.wire.events import (
     Closed,

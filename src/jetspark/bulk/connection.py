@@ -107,7 +107,9 @@ class Connection:
 
     def __init__(self, options: ConnectOptions) -> None:
         self.options = options
+        """Options of the connection."""
         self.interrupted = False
+        """Whether `interrupt` was called."""
         self._pid = os.getpid()
         self._buffer = np.empty(_INITIAL_BUFFER_SIZE, np.uint8)
         self._filled = 0  # bytes in the buffer
@@ -123,7 +125,9 @@ class Connection:
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
         self._socket: socket.socket | None = None
         self.address: ServerAddress
+        """The present server."""
         self.server_info: ServerInfo
+        """Information from the present server."""
         self._open()
 
     def __enter__(self) -> Self:

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 RecordBatchInput: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+"""Record batches to publish, in any of these forms."""
 
 
 def record_batches(batches: RecordBatchInput) -> Iterator[pa.RecordBatch]:

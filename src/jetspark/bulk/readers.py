@@ -46,7 +46,7 @@ class OwnConnectionReader(RecordBatchIterator, Generic[S]):
 
     @property
     def source(self) -> S:
-        """The `Scan` or `Fetch` that it reads from; the first use connects.
+        """The `Scan` or `ConsumerFetch` that it reads from; the first use connects.
 
         Raises
         ------
@@ -113,5 +113,5 @@ class FetchReader(OwnConnectionReader[ConsumerFetch]):
         return self.source.received
 
     def ack(self) -> None:
-        """Acknowledge the returned messages; see `jetspark.bulk.Fetch.ack`."""
+        """Acknowledge the returned messages; see `jetspark.bulk.ConsumerFetch.ack`."""
         self.source.ack()

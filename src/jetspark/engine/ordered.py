@@ -78,7 +78,7 @@ _MAX_UNANSWERED_REQUESTS: Final = 3
 
 
 class OrderedFields(TypedDict, total=False):
-    """Fields of an ordered consumer that the user may set; all others are fixed (ORD-10)."""
+    """Fields of `ConsumerConfig` that the user of an ordered consumer may set; all others are fixed (ORD-10)."""
 
     filter_subject: str | None
     filter_subjects: list[str] | None

@@ -131,7 +131,7 @@ class PublishStats:
         Publishes that were refused, timed out or lost with the session.
     retried
         Retries of all publishes.
-    strays
+    unmatched_acks
         Answers without a pending publish: late or duplicate.
     """
 

@@ -56,14 +56,18 @@ class StorageType(JsonEnum):
     """Where messages are stored."""
 
     FILE = "file"
+    """In files."""
     MEMORY = "memory"
+    """In memory; a restart of the server loses them."""
 
 
 class StoreCompression(JsonEnum):
     """Compression of the file store."""
 
     NONE = "none"
+    """No compression."""
     S2 = "s2"
+    """The S2 algorithm, a fast variant of Snappy."""
 
 
 class PersistMode(JsonEnum):
@@ -79,11 +83,17 @@ class DeliverPolicy(JsonEnum):
     """Where in the stream a consumer starts."""
 
     ALL = "all"
+    """With the first message."""
     LAST = "last"
+    """With the last message."""
     NEW = "new"
+    """With the next message that is stored."""
     BY_START_SEQUENCE = "by_start_sequence"
+    """With the sequence `opt_start_seq`."""
     BY_START_TIME = "by_start_time"
+    """With the first message stored at or after `opt_start_time`."""
     LAST_PER_SUBJECT = "last_per_subject"
+    """With the last message of each subject."""
 
 
 class AckPolicy(JsonEnum):
@@ -103,6 +113,7 @@ class ReplayPolicy(JsonEnum):
     """How fast a consumer delivers stored messages."""
 
     INSTANT = "instant"
+    """As fast as the client can take them."""
     ORIGINAL = "original"
     """At the rate at which they were stored."""
 
@@ -111,6 +122,7 @@ class PriorityPolicy(JsonEnum):
     """How the server serves the pulls of a priority group (ADR-42)."""
 
     NONE = "none"
+    """No priority groups."""
     OVERFLOW = "overflow"
     """Only if enough messages are pending."""
     PINNED_CLIENT = "pinned_client"

@@ -130,7 +130,7 @@ class Timestamp(datetime):
 
     @classmethod
     def of(cls, moment: datetime, nanosecond: int = 0) -> Self:
-        """Return `moment` in its own zone, plus `below` (0 to 999) nanoseconds."""
+        """Return `moment` in its own zone, plus `nanosecond` (0 to 999) nanoseconds."""
         self = cls(
             moment.year,
             moment.month,
@@ -204,7 +204,9 @@ class Timestamp(datetime):
 # Fields of structs are decoded into the exact types; a program may set them to the plain types.
 if TYPE_CHECKING:
     DurationField: TypeAlias = timedelta
+    """A duration in a struct; values from the server are `Duration`."""
     TimestampField: TypeAlias = datetime
+    """A time in a struct; values from the server are `Timestamp`."""
 else:
     DurationField = Duration
     TimestampField = Timestamp

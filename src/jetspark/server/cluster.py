@@ -71,6 +71,7 @@ class NatsCluster:
         if size < 1:
             raise ValueError(f"a cluster has at least one node, not {size}")
         self.name = name
+        """Name of the cluster."""
         self._host = host
         self._jetstream = jetstream
         self._startup_timeout = startup_timeout

@@ -70,6 +70,7 @@ class NatsServer:
         binary: str | os.PathLike[str] | None = None,
     ) -> None:
         self.host = host
+        """The address to listen on."""
         self._jetstream = jetstream
         self._given_store = None if store_dir is None else Path(store_dir).absolute()
         self._given_port = port

@@ -54,11 +54,11 @@ class CLIContext:
     Attributes
     ----------
     name, description
-        Of the context; empty if no context is selected.
+        Name and description of the context; empty if no context is selected.
     options
         How to connect.
     jetstream_domain, jetstream_api_prefix
-        Where JetStream is; None is the account's own. Give at most one of them to `api_prefix`.
+        Domain and API prefix of JetStream; None means those of the account. Give at most one of them to `api_prefix`.
     """
 
     name: str = ""

@@ -36,13 +36,15 @@ class Connected:
     """The first session is open."""
 
     address: ServerAddress
+    """The server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The session is lost, or the caller closed it (None)."""
+    """The session is lost, or the caller closed it."""
 
     error: Error | None
+    """Reason of the loss; None if the caller closed the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +52,23 @@ class Reconnected:
     """Another session is open. Subscriptions are restored, and waiting publishes are being sent."""
 
     address: ServerAddress
+    """The server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The connection is closed: by the caller (None) or because of this error. The last event."""
+    """The connection is closed: by the caller, or because of an error. The last event."""
 
     error: Error | None
+    """Reason of the close; None if the caller closed the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorOccurred:
-    """An error that no call could raise: the server's `-ERR`, a failed reconnect attempt, a callback that raised.
-
-    `error` is an `Error` of the library, unless a callback raised it.
-    """
+    """An error that no call could raise: the server's `-ERR`, a failed reconnect attempt, a callback that raised."""
 
     error: Exception
+    """The error; an `Error` of the library, unless a callback raised it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class SlowConsumer:
     """A subscription is full. Reported once each time that it becomes full."""
 
     subject: str
+    """Subject of the subscription."""
     error: SlowConsumerError
+    """The error, with the number of dropped messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ class ServersDiscovered:
     """The cluster reported servers that were not known."""
 
     addresses: tuple[ServerAddress, ...]
+    """The new servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +94,11 @@ class LameDuck:
     """The server will shut down soon (lame duck mode); the client then connects to another one."""
 
     address: ServerAddress
+    """The server that will shut down."""
 
 
 Event = Connected | Disconnected | Reconnected | Closed | ErrorOccurred | SlowConsumer | ServersDiscovered | LameDuck
+"""Any event of a connection."""
 
 _MAX_ERRORS: Final = 1000
 

@@ -165,7 +165,7 @@ class ConnectOptions:
         Whether the server also sends this connection's own publishes to its subscriptions.
     randomize
         Whether to try the servers in random order; False keeps the given order.
-    discover
+    discover_servers
         Whether to also use the servers that the cluster reports.
     retry_connect
         Whether the first connect retries like a reconnect; False fails after one try at each server.
@@ -185,7 +185,7 @@ class ConnectOptions:
         Seconds between the client's PINGs.
     max_outstanding_pings
         Number of unanswered PINGs at which the connection counts as dead.
-    pending_msgs_limit, pending_bytes
+    pending_msgs_limit, pending_bytes_limit
         Default limits of the messages, and of their bytes, that wait in a subscription.
     drain_timeout
         Timeout of a drain in seconds.

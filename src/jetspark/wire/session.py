@@ -51,28 +51,45 @@ class ServerInfo(msgspec.Struct, frozen=True, rename={"lame_duck": "ldm"}):
     """INFO of a server. Fields that are not listed here are ignored."""
 
     server_id: str = ""
+    """Id of the server."""
     server_name: str = ""
+    """Name of the server."""
     version: str = ""
+    """Version of the server."""
     proto: int = 0
+    """Version of the protocol."""
     host: str = ""
+    """Address that the server listens on."""
     port: int = 0
+    """Port that the server listens on."""
     headers: bool = False
+    """Whether the server supports headers."""
     max_payload: int = 1 << 20
     """Bytes of headers and payload together."""
     jetstream: bool = False
+    """Whether the server has JetStream."""
     client_id: int = 0
+    """Id of the connection on the server."""
     client_ip: str = ""
+    """Address of the client, as the server sees it."""
     auth_required: bool = False
+    """Whether the server requires credentials."""
     tls_required: bool = False
+    """Whether the server requires TLS."""
     tls_verify: bool = False
+    """Whether the server requires a client certificate."""
     tls_available: bool = False
+    """Whether the server accepts TLS."""
     connect_urls: list[str] = []
     """Other servers of the cluster."""
     lame_duck: bool = False
     """Whether the server will shut down soon (lame duck mode)."""
     cluster: str = ""
+    """Name of the cluster."""
     domain: str = ""
+    """JetStream domain of the server."""
     nonce: str | None = None
+    """Text that the client must sign to prove its nkey."""
 
 
 class ReadLine(NamedTuple):

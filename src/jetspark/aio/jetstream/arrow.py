@@ -141,7 +141,7 @@ class FetchReader(_ArrowReader["bulk.FetchReader"]):
         return self.reader.received
 
     async def ack(self) -> None:
-        """Acknowledge all returned messages, and wait until the server has confirmed; see `jetspark.bulk.Fetch.ack`.
+        """Acknowledge the returned messages and wait for the server, as `jetspark.bulk.ConsumerFetch.ack` does.
 
         Raises
         ------

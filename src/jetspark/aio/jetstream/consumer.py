@@ -137,7 +137,7 @@ class Consumer:
 
         Returns
         -------
-        Batch
+        MessageBatch
             The messages; empty if none came. If the fetch ended early with messages, `error` is set, and the iteration
             raises it after the last message.
 

@@ -81,7 +81,7 @@ class FetchReader(_ArrowReader[aio.FetchReader]):
         return self._inner.received
 
     def ack(self) -> None:
-        """Acknowledge all returned messages, and wait until the server has confirmed; see `jetspark.bulk.Fetch.ack`.
+        """Acknowledge the returned messages and wait for the server, as `jetspark.bulk.ConsumerFetch.ack` does.
 
         Raises
         ------

@@ -100,7 +100,7 @@ class Consumer(ConsumeMixin, LoopProxy):
 
         Returns
         -------
-        Batch
+        MessageBatch
             The messages; empty if none came. If the fetch ended early with messages, `error` is set, and the iteration
             raises it after the last message.
 
