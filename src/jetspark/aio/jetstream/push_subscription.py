@@ -160,7 +160,7 @@ class PushSubscriptionCore(SubscriptionCore):
         )
 
     def report_consumed(self) -> None:
-        """Note that a message was taken while the subscription was watched."""
+        """Note that a message was taken while `notify_on_take` was set."""
         self.driver.on_consumed()
         super().on_consumed()
         if self._receiving_stopped:

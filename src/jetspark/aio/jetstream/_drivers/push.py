@@ -122,7 +122,7 @@ class PushDriver:
         except BaseException:
             self._unsubscribe_inner()
             raise
-        self.sub = self._make_route()
+        self.sub = self._make_state()
         self._set_engine()
         if self._client.outbound.online:
             self._online.set()
@@ -187,7 +187,7 @@ class PushDriver:
 
     # -- set up --------------------------------------------------------------------------------------------------
 
-    def _make_route(self) -> SubscriptionState:
+    def _make_state(self) -> SubscriptionState:
         """Return the subscription of the user. It has an id of its own, which the server does not know."""
         config, options = self.binding.config, self._options
         messages = options.pending_msgs_limit
@@ -334,7 +334,7 @@ class PushDriver:
         return sub.received - sub.dropped - len(sub.pending)
 
     def on_consumed(self) -> None:
-        """Note that a message was taken while the subscription was watched."""
+        """Note that a message was taken while `notify_on_take` was set."""
         sub = self.sub
         if self.flow_reply_at is not None and self.taken_count >= self.flow_reply_at:
             self._send_flow_replies()
@@ -353,7 +353,7 @@ class PushDriver:
             self.flow_reply_at = self._flow_control.next_due
             self._update_notify_on_take()
             if self.flow_reply_at is None or self.taken_count < self.flow_reply_at:
-                return  # another thread may have taken a message before `watched` was set
+                return  # another thread may have taken a message before `notify_on_take` was set
 
     def _update_notify_on_take(self) -> None:
         sub = self.sub
