@@ -25,28 +25,29 @@ ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src/jetspark/aio/jetstream"
 TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
 
-FACADES: Final = ("connection", "message", "subscription")
-"""Modules of `jetspark.aio` with handles that only pass their calls to a core; `sync_facade` converts them."""
-
-HANDWRITTEN: Final = frozenset({"arrow", "async_publisher", "consume_context", "pager"})
+HANDWRITTEN: Final = frozenset({"arrow", "async_publisher", "pager"})
 """Modules whose blocking form is written by hand, under the same name in `jetspark.sync._handwritten`."""
 
 INTERNAL: Final = frozenset({"_drivers", "core", "requests"})
 """Modules and packages without classes of the front; what the others take from them is the same on both fronts."""
 
+FACADES: Final = ("connection", "message", "subscription", "jetstream/consume_context")
+"""Modules of `jetspark.aio` with handles that only pass their calls to a core; `sync_facade` converts them."""
+
+_CONSUME: Final = "jetspark.sync._handwritten.consume"
+_PUBLISH: Final = "jetspark.sync._handwritten.async_publisher"
 BY_HAND: Final[dict[str, ByHand]] = {
-    "OrderedConsumer": ByHand("jetspark.sync._handwritten.consume_context:OrderedConsumeMixin", frozenset({"consume"})),
-    "Consumer": ByHand("jetspark.sync._handwritten.consume_context:ConsumeMixin", frozenset({"consume"})),
+    "OrderedConsumer": ByHand(f"{_CONSUME}:OrderedConsumeMixin", frozenset({"consume"})),
+    "Consumer": ByHand(f"{_CONSUME}:ConsumeMixin", frozenset({"consume"})),
     "PushSubscription": ByHand(
         "jetspark.sync._handwritten.push:PushReadMixin",
-        frozenset({"next_msg", "__iter__", "__next__"}),
-        through_core=frozenset({"drain"}),
+        frozenset({"drain"}),
+        left_out=frozenset({"next_msg", "__iter__", "__next__"}),
     ),
-    "BatchPublisher": ByHand("jetspark.sync._handwritten.async_publisher:BatchAddMixin", frozenset({"add"})),
-    "Publishing": ByHand("jetspark.sync._handwritten.async_publisher:PublishAsyncMixin", frozenset({"publish_async"})),
+    "BatchPublisher": ByHand(f"{_PUBLISH}:BatchAddMixin", frozenset({"add"})),
+    "Publishing": ByHand(f"{_PUBLISH}:PublishAsyncMixin", frozenset({"publish_async"})),
 }
-"""Classes with some methods written by hand: the methods that are left out, and the class of `jetspark.sync` that has
-them, which becomes the first base."""
+"""Classes with some methods written by hand, in a class of `jetspark.sync` that becomes the first base."""
 
 
 def make() -> tuple[dict[Path, str], list[str]]:
@@ -61,13 +62,13 @@ def make() -> tuple[dict[Path, str], list[str]]:
     refused: list[str] = []
     for name, module in modules.items():
         try:
-            if name not in HANDWRITTEN and (text := translate(module, package)):
+            if name not in HANDWRITTEN and f"jetstream/{name}" not in FACADES and (text := translate(module, package)):
                 made[TARGET / f"{name}.py"] = tidy(text)
         except ValueError as problem:
             refused.append(f"{name}: {problem}")
     for name in FACADES:
         text = (SOURCE.parent / f"{name}.py").read_text(encoding="utf-8")
-        made[TARGET.parent / f"{name}.py"] = tidy(convert(text, name))
+        made[TARGET.parent / f"{name}.py"] = tidy(convert(text, name.replace("/", ".")))
     return made, refused
 
 

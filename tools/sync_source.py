@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Final
@@ -16,6 +16,8 @@ __all__ = ["ByHand", "Module", "Package", "translate"]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _SOURCE: Final = "jetspark.aio.jetstream."
+_FACADES: Final = frozenset({"ConsumeContext"})
+"""Handles over a core (`sync_facade`); the method that is written by hand returns the core."""
 _PASSED_ON: Final = frozenset({"__len__", "__bool__", "__contains__", "__getitem__"})
 """Special methods that only look, as properties do."""
 _LEFT_OUT: Final = frozenset({"__init__", "__repr__", "__await__", "__del__"})
@@ -29,10 +31,10 @@ class ByHand:
 
     base: str
     """`module:Class` that has the methods."""
-    methods: frozenset[str]
-    """Their names on the blocking front."""
-    through_core: frozenset[str] = frozenset()
-    """Methods that call the core of the blocking front (`_core`), and not the object on the event loop."""
+    methods: frozenset[str] = frozenset()
+    """Methods whose work is done by a method of `base` with an underscore before its name."""
+    left_out: frozenset[str] = frozenset()
+    """Methods that are inherited from `base`."""
 
 
 @dataclass
@@ -86,7 +88,7 @@ class _Translation:
         self._internal = package.internal
         self._handwritten = package.handwritten
         self._by_hand = package.by_hand
-        self._through_core: frozenset[str] = frozenset()
+        self._handmade: frozenset[str] = frozenset()
         self._made_here: set[str] = set()  # wrapped classes that are needed when the code runs
 
     def lines(self) -> Iterator[str]:
@@ -152,10 +154,10 @@ class _Translation:
         bases = [_text(base) for base in node.bases if parts(base)[0] in self._types.wrapped | {"Generic"}]
         if not any(base.partition("[")[0] in self._types.wrapped for base in bases):
             bases.insert(0, "LoopProxy")
-        left_out = self._through_core = frozenset[str]()
+        left_out = self._handmade = frozenset[str]()
         if (by_hand := self._by_hand.get(node.name)) is not None:
             bases.insert(0, by_hand.base.partition(":")[2])
-            left_out, self._through_core = by_hand.methods, by_hand.through_core
+            left_out, self._handmade = by_hand.left_out, by_hand.methods
         yield f"class {node.name}({', '.join(bases)}):"
         yield from _docstring(ast.get_docstring(node), 1)
         generic = next((base for base in bases if base.startswith("Generic[")), "").removeprefix("Generic")
@@ -185,8 +187,11 @@ class _Translation:
         yield f"    def {name}({self._parameters(node.args)}) -> {self._types.front(kind)}:"
         yield from _docstring(ast.get_docstring(node), 2)
         call = f"self._inner.{node.name}({self._arguments(node.args)})"
-        if name in self._through_core:
-            call = f"self._core.{name}({self._arguments(node.args)})"
+        if name in self._handmade:
+            call = f"self._{name}({self._plain_arguments(node.args)})"
+            if _text(kind) in _FACADES:
+                self._made_here.add(_text(kind))
+                call = f"{_text(kind)}({call})"
             body = [call if _text(kind) == "None" else f"return {call}"]
         elif name == "__iter__" and _text(kind) == "Self":
             body = ["return self"]
@@ -223,11 +228,15 @@ class _Translation:
                 argument.annotation = ast.parse(self._types.front(argument.annotation), mode="eval").body
         return _text(copied.args)
 
-    def _arguments(self, arguments: ast.arguments) -> str:
-        given = [self._argument(argument) for argument in (*arguments.posonlyargs, *arguments.args)[1:]]
+    def _plain_arguments(self, arguments: ast.arguments) -> str:
+        return self._arguments(arguments, lambda argument: argument.arg)
+
+    def _arguments(self, arguments: ast.arguments, passed: Callable[[ast.arg], str] | None = None) -> str:
+        passed = passed or self._argument
+        given = [passed(argument) for argument in (*arguments.posonlyargs, *arguments.args)[1:]]
         if arguments.vararg is not None:
             given.append(f"*{arguments.vararg.arg}")
-        given += [f"{argument.arg}={self._argument(argument)}" for argument in arguments.kwonlyargs]
+        given += [f"{argument.arg}={passed(argument)}" for argument in arguments.kwonlyargs]
         if arguments.kwarg is not None:
             given.append(f"**{arguments.kwarg.arg}")
         return ", ".join(given)

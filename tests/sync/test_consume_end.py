@@ -71,7 +71,7 @@ class Reader(threading.Thread):
 
     def look_at_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the loop say that it has ended, and go on when this thread has taken all that it finds then."""
-        source = self.context._reader._source
+        source = self.context._core.source
 
         def set_attribute(target: object, name: str, value: object) -> None:
             object.__setattr__(target, name, value)
@@ -120,7 +120,7 @@ def test_a_reader_has_the_messages_that_come_with_the_end_of_a_drain(
         stands.set()
         published.wait(10)
         unread(connection, lambda data: data.count(b"$JS.ACK.") == 3)
-        context._reader._source.drain()
+        context._core.source.drain()
         connection._core.inner.flush_now()
         unread(connection, lambda data: b"PONG\r\n" in data)
 
@@ -148,7 +148,7 @@ def test_a_reader_is_told_the_error_that_ended_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     context = begin(stream, ordered=ordered)
-    assert type(context._reader._source) is kind
+    assert type(context._core.source) is kind
     reader = Reader(context)
     js = other.jetstream()
     js.publish(f"{stream.name}.a", b"0")
@@ -177,12 +177,12 @@ def test_who_waits_for_the_end_hears_of_the_last_message_also_when_it_ended_befo
     stands, reported = threading.Event(), threading.Event()
 
     def posted() -> bool:
-        return context._reader._report_scheduled
+        return context._core._report_scheduled
 
     def stand_still() -> None:
         stands.set()
         reported.wait(10)
-        context._reader._source.stop()
+        context._core.source.stop()
 
     connection._core.call_soon(stand_still)
     assert stands.wait(10)
@@ -193,7 +193,7 @@ def test_who_waits_for_the_end_hears_of_the_last_message_also_when_it_ended_befo
     assert not posted()
     waiter = threading.Thread(target=context.wait_closed, args=(20,), daemon=True)
     waiter.start()
-    while not context._reader.core._waiters:
+    while not context._core.inner._waiters:
         assert time.monotonic() < deadline
         time.sleep(0.002)
     assert [message.payload for message in context] == [b"1", b"2", b"3"]

@@ -6,6 +6,7 @@ import ast
 
 import pytest
 from tools.make_sync import BY_HAND, HANDWRITTEN, INTERNAL, make, stale, tidy
+from tools.sync_facade import convert
 from tools.sync_source import ByHand, Module, Package, translate
 
 HEAD = '"""A module."""\n'
@@ -75,18 +76,56 @@ class One:
     assert "except StopAsyncIteration:" in made
 
 
-def test_methods_written_by_hand_are_left_out() -> None:
+def test_methods_written_by_hand_keep_signature_and_docstring() -> None:
     source = """
 __all__ = ["One"]
 class One:
     async def slow(self) -> None: ...
-    async def fast(self) -> None: ...
+    async def fast(self, size: int, *, timeout: float = 1.0) -> int:
+        '''Do it.'''
+    async def inherited(self) -> None: ...
 """
-    made = translated(source, {"One": ByHand("jetspark.sync.fast:Fast", frozenset({"fast"}))})
+    by_hand = ByHand("jetspark.sync.fast:Fast", frozenset({"fast"}), left_out=frozenset({"inherited"}))
+    made = tidy(translated(source, {"One": by_hand}))
     assert "from jetspark.sync.fast import Fast" in made
     assert "class One(Fast, LoopProxy):" in made
-    assert "def slow" in made
-    assert "def fast" not in made
+    assert "self._call(self._inner.slow())" in made
+    assert "def fast(self, size: int, *, timeout: float = 1.0) -> int:" in made
+    assert '"""Do it."""' in made
+    assert "return self._fast(size, timeout=timeout)" in made
+    assert "inherited" not in made
+
+
+def test_a_facade_loses_its_awaits() -> None:
+    source = '''"""A connection of the asyncio API, with callbacks in a task of its own."""
+
+from jetspark.aio._interfaces import HasCore
+from jetspark.aio.core import ConnectionCore
+
+
+class Connection(HasCore[ConnectionCore]):
+    """Opened by `await jetspark.connect`."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def flush(self, timeout: float) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        await self._core.flush(timeout)
+'''
+    made = convert(source, "sample")
+    assert "Made by `tools/make_sync.py` from `jetspark.aio.sample`" in made
+    assert "of the blocking front, with callbacks in a thread of its own." in made
+    assert "from jetspark.sync.core import ConnectionCore" in made
+    assert "Opened by `jetspark.sync.connect`." in made
+    assert "def __enter__(self)" in made
+    assert "    def flush(self, timeout: float) -> None:\n        self._core.flush(timeout)\n" in made
+    for word in ("async", "await", "aio."):
+        assert word not in made.replace("jetspark.aio.sample", "")
+
+
+def test_a_facade_has_a_docstring_of_one_line() -> None:
+    with pytest.raises(ValueError, match="more than one line"):
+        convert('"""One.\n\nMore.\n"""\n', "sample")
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ class PublishAsyncMixin(LoopProxy):
 
     _inner: Publishing
 
-    def publish_async(
+    def _publish_async(
         self,
         subject: str,
         payload: Payload = b"",
@@ -128,30 +128,6 @@ class PublishAsyncMixin(LoopProxy):
         headers: HeadersLike | None = None,
         **fields: Unpack[PublishFields],
     ) -> PubAckFuture:
-        """Publish a message; the returned future gets its acknowledgement (PUB-10).
-
-            acks = [js.publish_async("orders.new", order) for order in orders]
-            js.publish_async_completed()
-            sequences = [ack.result().seq for ack in acks]
-
-        It waits while `max_pending` publishes are open, or while the server accepts no data. When the session is lost,
-        all open publishes fail (PUB-13); those not sent by then are never sent. It may be called from several threads
-        at once.
-
-        Parameters
-        ----------
-        headers, fields
-            As for `publish`.
-
-        Raises
-        ------
-        TooManyStalledError
-            `max_pending` publishes were open, and none was acknowledged within `stall_wait` (PUB-11).
-        OutboundBufferLimitError, ConnectionClosedError
-            There is no session and the buffer is full, or the connection is closed.
-        MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
-            The message cannot be sent. Nothing was sent.
-        """
         publisher = core_of(self._inner).publisher
         if publisher is None or publisher.ended:
             publisher = self._run(self._make_publisher)
@@ -178,7 +154,7 @@ class BatchAddMixin(LoopProxy):
         with self._lock:
             return super()._call(coroutine)
 
-    def add(
+    def _add(
         self,
         subject: str,
         payload: Payload = b"",
@@ -188,33 +164,6 @@ class BatchAddMixin(LoopProxy):
         timeout: float | None = None,
         **fields: Unpack[PublishFields],
     ) -> None:
-        """Add a message. The first call waits until the stream has opened the batch; later calls do not wait.
-
-        Parameters
-        ----------
-        headers, fields
-            As for `publish`. `expected_last_sequence` is allowed in the first message only, `expected_last_msg_id` in
-            none.
-        confirm
-            Wait until the stream has this message. The stream checks it only at the commit.
-        timeout
-            Seconds, if it waits; None takes the timeout of the batch.
-
-        Raises
-        ------
-        AtomicPublishDisabledError
-            The stream does not set `allow_atomic` (10174).
-        TooManyRequestsError
-            The stream, or the server, has too many open batches (10210).
-        IncompleteBatchError
-            The stream has dropped the batch: a message was lost, or ten seconds passed (10176).
-        ConfigError
-            The batch has a thousand messages, or the stream would certainly refuse the message. Nothing was sent.
-        BatchClosedError
-            The batch is committed or discarded, or it has failed.
-        NoStreamResponseError, PublishTimeoutError, DisconnectedError
-            As for `publish`. The batch has failed and stores nothing.
-        """
         state = core_of(self._inner)
         with self._lock:
             if confirm or state.next_needs_reply:

@@ -22,3 +22,6 @@ class PushReadMixin(LoopProxy, Subscription):
     def __init__(self, connection: ConnectionCore, inner: Any) -> None:
         LoopProxy.__init__(self, connection, inner)
         Subscription.__init__(self, SubscriptionCore(connection, core_of(inner)))
+
+    def _drain(self, timeout: float | None) -> None:
+        self._core.drain(timeout)

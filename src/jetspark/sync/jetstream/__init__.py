@@ -10,9 +10,9 @@ from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PriorityFields
 from jetspark.engine.retry import RetryPolicy
 from jetspark.sync._handwritten.async_publisher import PubAckFuture
-from jetspark.sync._handwritten.consume_context import ConsumeContext
 from jetspark.sync._handwritten.pager import ListPager, Pager
 from jetspark.sync.jetstream.batch_publisher import BatchPublisher
+from jetspark.sync.jetstream.consume_context import ConsumeContext
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer

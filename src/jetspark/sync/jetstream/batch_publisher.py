@@ -65,6 +65,45 @@ class BatchPublisher(BatchAddMixin, LoopProxy):
     ) -> None:
         self._call(self._inner.__aexit__(kind, error, trace))
 
+    def add(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        confirm: bool = False,
+        timeout: float | None = None,
+        **fields: Unpack[PublishFields],
+    ) -> None:
+        """Add a message. The first call waits until the stream has opened the batch; later calls do not wait.
+
+        Parameters
+        ----------
+        headers, fields
+            As for `publish`. `expected_last_sequence` is allowed in the first message only, `expected_last_msg_id` in
+            none.
+        confirm
+            Wait until the stream has this message. The stream checks it only at the commit.
+        timeout
+            Seconds, if it waits; None takes the timeout of the batch.
+
+        Raises
+        ------
+        AtomicPublishDisabledError
+            The stream does not set `allow_atomic` (10174).
+        TooManyRequestsError
+            The stream, or the server, has too many open batches (10210).
+        IncompleteBatchError
+            The stream has dropped the batch: a message was lost, or ten seconds passed (10176).
+        ConfigError
+            The batch has a thousand messages, or the stream would certainly refuse the message. Nothing was sent.
+        BatchClosedError
+            The batch is committed or discarded, or it has failed.
+        NoStreamResponseError, PublishTimeoutError, DisconnectedError
+            As for `publish`. The batch has failed and stores nothing.
+        """
+        self._add(subject, payload, headers=headers, confirm=confirm, timeout=timeout, **fields)
+
     def commit(
         self,
         subject: str | None = None,

@@ -11,12 +11,14 @@ from typing import Any, Unpack, cast
 
 from jetspark.aio.jetstream import consumer as aio
 from jetspark.engine.pull import (
+    ConsumeFields,
     MessageBatch,
     PriorityFields,
 )
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 from jetspark.sync._handwritten.arrow import FetchReader
-from jetspark.sync._handwritten.consume_context import ConsumeMixin
+from jetspark.sync._handwritten.consume import ConsumeMixin
+from jetspark.sync.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
 
@@ -166,6 +168,44 @@ class Consumer(ConsumeMixin, LoopProxy):
             As for `fetch`.
         """
         return cast("Msg", self._call(self._inner.next(timeout, idle_heartbeat=idle_heartbeat, **priority)))
+
+    def consume(
+        self,
+        callback: Callback | None = None,
+        *,
+        on_error: ErrorHandler | None = None,
+        **options: Unpack[ConsumeFields],
+    ) -> ConsumeContext:
+        """Pull continuously, so that messages are available before they are requested.
+
+            with consumer.consume() as messages:
+                for message in messages:
+                    ...
+                    message.ack()
+
+        It continues after lost connections, leader changes and silence. It ends when it is stopped, when the consumer
+        is deleted or is a push consumer, or when the server rejects the pull as malformed.
+
+        Parameters
+        ----------
+        callback
+            Called with each message, one after the other; without it, iterate the returned object. Exceptions from it
+            are passed to `on_error`.
+        on_error
+            Called with each warning. By default, the connection's event handler gets it as `ErrorOccurred`.
+        options
+            `max_messages` or `max_bytes`, `expires`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
+            `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
+            `jetspark.engine.pull.consume_options`.
+
+        Raises
+        ------
+        ConfigError
+            The value of an option is not valid.
+        ConnectionClosedError
+            The connection is closed.
+        """
+        return ConsumeContext(self._consume(callback, on_error=on_error, **options))
 
     def ack_all(self, messages: Iterable[Msg]) -> None:
         """Acknowledge many messages, as the consumer's ack policy allows.

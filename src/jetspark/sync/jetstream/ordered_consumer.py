@@ -5,12 +5,13 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream.ordered_consumer`: cha
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Unpack, cast
 
 from jetspark.aio.jetstream import ordered_consumer as aio
-from jetspark.engine.pull import MessageBatch
+from jetspark.engine.pull import ConsumeFields, MessageBatch
 from jetspark.jetstream.info import ConsumerInfo
-from jetspark.sync._handwritten.consume_context import OrderedConsumeMixin
+from jetspark.sync._handwritten.consume import OrderedConsumeMixin
+from jetspark.sync.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
 
@@ -77,3 +78,35 @@ class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
     def next(self, timeout: float | None = 30.0) -> Msg:
         """Return the next message. Errors are those of `fetch`, and NoMessageError if none came in time."""
         return cast("Msg", self._call(self._inner.next(timeout)))
+
+    def consume(
+        self,
+        callback: Callback | None = None,
+        *,
+        on_error: ErrorHandler | None = None,
+        until_caught_up: bool = False,
+        **options: Unpack[ConsumeFields],
+    ) -> ConsumeContext:
+        """Read continuously, through lost connections, deleted consumers and leader changes.
+
+            with ordered.consume(until_caught_up=True) as messages:
+                for message in messages:
+                    ...
+
+        Parameters
+        ----------
+        callback, on_error
+            As for `Consumer.consume`.
+        until_caught_up
+            End when all messages of the stream were returned, instead of waiting for more.
+        options
+            As for `Consumer.consume`, without priority groups. The default heartbeat is 5 s (ORD-11).
+
+        Raises
+        ------
+        ConsumerBusyError
+            Another call is in progress.
+        ConfigError
+            The value of an option is not valid.
+        """
+        return ConsumeContext(self._consume(callback, on_error=on_error, until_caught_up=until_caught_up, **options))

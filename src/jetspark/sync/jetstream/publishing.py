@@ -11,7 +11,7 @@ from jetspark.aio.jetstream import publishing as aio
 from jetspark.engine.publish_window import PublishStats
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields
-from jetspark.sync._handwritten.async_publisher import PublishAsyncMixin
+from jetspark.sync._handwritten.async_publisher import PubAckFuture, PublishAsyncMixin
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.batch_publisher import BatchPublisher
 from jetspark.wire.headers import HeadersLike
@@ -84,6 +84,39 @@ class Publishing(PublishAsyncMixin, JetStreamAPI):
                 **fields,
             )
         )
+
+    def publish_async(
+        self,
+        subject: str,
+        payload: Payload = b"",
+        *,
+        headers: HeadersLike | None = None,
+        **fields: Unpack[PublishFields],
+    ) -> PubAckFuture:
+        """Publish a message; the returned future gets its acknowledgement (PUB-10).
+
+            acks = [js.publish_async("orders.new", order) for order in orders]
+            js.publish_async_completed()
+            sequences = [ack.result().seq for ack in acks]
+
+        It waits while `max_pending` publishes are open, or while the server accepts no data. When the session is lost,
+        all open publishes fail (PUB-13); those not sent by then are never sent.
+
+        Parameters
+        ----------
+        headers, fields
+            As for `publish`.
+
+        Raises
+        ------
+        TooManyStalledError
+            `max_pending` publishes were open, and none was acknowledged within `stall_wait` (PUB-11).
+        OutboundBufferLimitError, ConnectionClosedError
+            There is no session and the buffer is full, or the connection is closed.
+        MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
+            The message cannot be sent. Nothing was sent.
+        """
+        return self._publish_async(subject, payload, headers=headers, **fields)
 
     @property
     def publish_async_pending(self) -> int:

@@ -130,4 +130,4 @@ class PushSubscription(PushReadMixin, LoopProxy):
         DrainTimeoutError
             It took too long; the remaining messages were dropped.
         """
-        self._core.drain(timeout)
+        self._drain(timeout)

@@ -62,7 +62,8 @@ class OrderedPushDriver(PushDriver):
                 self._engine.delivered_up_to(kept)
                 sub.over_limit = sub.notify_on_take = True
                 self._heartbeat_timer.pause()
-                self._loop.call_soon(self.on_consumed)  # another thread may have taken all before `notify_on_take` was set
+                # Another thread may have taken all before `notify_on_take` was set.
+                self._loop.call_soon(self.on_consumed)
                 return
             kept = message
             sub.pending.append(message)

@@ -1,0 +1,283 @@
+"""The core of a running consume in the blocking front: threads take the messages.
+
+The event loop pulls, and appends messages to a deque. Threads take them without asking the loop. Two numbers say when
+the source must get a report: `taken_count`, which only the reader's thread writes, and `report_at`, which only the
+loop writes.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self, Unpack, cast
+
+from jetspark.aio.jetstream import consumer, ordered_consumer
+from jetspark.aio.jetstream._drivers import consume as aio
+from jetspark.aio.jetstream._drivers.consume import drain_timeout_error
+from jetspark.aio.jetstream._drivers.pull import message_size
+from jetspark.engine.pull import HANDLE, ConsumeFields
+from jetspark.jetstream.errors import ConnectionClosedError, Error
+from jetspark.sync._interfaces import core_of
+from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX
+from jetspark.sync.core import ConnectionCore
+from jetspark.sync.handoff_queue import HandoffQueue
+from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.sync.message import Msg
+
+__all__ = ["Callback", "ConsumeCore", "ConsumeMixin", "ConsumeReader", "ErrorHandler", "OrderedConsumeMixin"]
+
+Callback = Callable[[Msg], None]
+"""Called with each message, in order and one at a time, in a thread of its own."""
+
+ErrorHandler = Callable[[Exception], None]
+"""Called with each warning and each exception of a callback."""
+
+
+class ConsumeCore:
+    """The reading side of a consume on the event loop.
+
+    Attributes
+    ----------
+    inner
+        The consume on the event loop.
+    source
+        The source of the messages.
+    progress
+        Which reader is at which message; None if messages are not reported as in progress.
+    taken_count, report_at
+        Messages taken so far, and the number of them at which `on_consumed` must be called.
+    """
+
+    def __init__(self, connection: ConnectionCore, inner: aio.ConsumeCore, callback: Callback | None) -> None:
+        self.inner = inner
+        self.source = source = inner.source
+        self.progress = inner.progress
+        self._connection = connection
+        self._queue: HandoffQueue[Msg] = HandoffQueue(
+            cast("Any", source.ready), lambda: source.ended, partial(_request_wake, weakref.ref(self))
+        )
+        self._waiting = False
+        self._report_scheduled = False
+        self.taken_count = 0
+        self.report_at = 1
+        self._counts_bytes = source.counts_bytes
+        self._thread: threading.Thread | None = None
+        wake = partial(_wake, weakref.ref(self))  # weak, so that a handle without references stops
+        connection.run(partial(inner.attach_reader, wake, has_callback=callback is not None))
+        connection.register_reader(self)
+        if callback is not None:
+            self._thread = threading.Thread(
+                target=self._run, args=(callback,), name=f"{CALLBACK_THREAD_PREFIX} of {inner!r}", daemon=True
+            )
+            self._thread.start()
+
+    def __repr__(self) -> str:
+        return repr(self.inner)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended and its messages were taken."""
+        return self.inner.closed
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages in the buffer, and their bytes of headers and payload."""
+        return self.inner.pending
+
+    # -- taking messages -----------------------------------------------------------------------------------------
+
+    def wait_next(self, number: int) -> Msg:
+        """Wait for a message and take it. Raises StopIteration, or the error that ended the consume."""
+        if self.progress is not None:
+            self.progress.clear_current(number)
+        message = self._queue.take()
+        if message is not None:
+            return message
+        if self.source.error is not None:
+            raise self.source.error
+        raise StopIteration
+
+    def on_consumed(self, message: Msg) -> None:
+        """Let the loop report the taken messages to the source, as soon as `taken_count` is `report_at`."""
+        if self._counts_bytes:
+            self.source.taken_size += message_size(message)
+        self._report_consumed()
+
+    def request_wake(self) -> None:
+        """Note that a thread is about to wait."""
+        self._waiting = True
+        self._report_consumed()
+
+    def _report_consumed(self) -> None:
+        """Let the loop report the taken messages to the source."""
+        if not self._report_scheduled:
+            self._report_scheduled = True
+            self._connection.call_soon(self._report_on_loop)
+
+    def _report_on_loop(self) -> None:
+        self._report_scheduled = False
+        if self.source.ended:  # somebody may wait for the end
+            self.inner.wake()
+        else:
+            self.source.on_consumed()
+        if not self.source.ended:  # at the end, `wake` has requested a report of each
+            self.report_at = self.source.taken_count + self.source.messages_until_pull
+
+    def wake(self) -> None:
+        """On the loop: messages came, or the end."""
+        source = self.source
+        self.report_at = 0 if source.ended else min(self.report_at, source.taken_count + source.messages_until_pull)
+        if self._waiting:
+            self.wake_threads()
+
+    def wake_threads(self) -> None:
+        """Wake the threads that wait for a message."""
+        self._waiting = False
+        self._queue.wake()
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End now; see `ConsumeContext.stop`."""
+        if not self._connection.closed:  # a close has ended it
+            self._connection.call(self.inner.stop())
+        self.wake_threads()
+        self.join(None)
+
+    def drain(self, timeout: float | None) -> None:
+        """Pull no more, and end after the messages that were sent; see `ConsumeContext.drain`."""
+        self._connection.run(partial(self.inner.drain, timeout))
+
+    def wait_closed(self, timeout: float | None) -> None:
+        """Wait for the end; see `ConsumeContext.wait_closed`."""
+        if self.in_callback:  # it cannot wait for its own end
+            raise drain_timeout_error(repr(self), timeout or 0, self.pending[0])
+        try:
+            self._connection.call(self.inner.wait_closed(timeout))
+        except ConnectionClosedError:
+            self.join(timeout)
+            if self.source.error is not None:
+                raise self.source.error from None
+
+    @property
+    def in_callback(self) -> bool:
+        """Whether this is the thread of the callback."""
+        return self._thread is threading.current_thread()
+
+    def on_drain_in_callback(self) -> None:
+        """On the loop: note that the callback drains the connection, which cannot wait for it."""
+        self.inner.on_reader_done()
+
+    def join(self, timeout: float | None) -> None:
+        """Wait for the end of the callback's thread, unless called in that thread."""
+        if self._thread is not None and not self.in_callback:
+            self._thread.join(timeout)
+
+    # -- callback ------------------------------------------------------------------------------------------------
+
+    def _run(self, callback: Callback) -> None:
+        try:
+            self._call_for_each(callback)
+        finally:
+            if self.progress is not None:
+                self.progress.clear_current(HANDLE)
+            self._connection.call_soon(self.inner.on_reader_done)
+
+    def _call_for_each(self, callback: Callback) -> None:
+        reader = ConsumeReader(self)
+        while True:
+            try:
+                message = next(reader)
+            except StopIteration:
+                return
+            except Error as error:
+                self._report_error(error)
+                return
+            try:
+                callback(message)
+            except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
+                self._report_error(error)
+
+    def _report_error(self, error: Exception) -> None:
+        self._connection.call_soon(partial(self.inner.report_error, error))
+
+
+class ConsumeReader:
+    """One reader of a consume, which is at one message: an iterator.
+
+    Parameters
+    ----------
+    number
+        Its number for the progress reports; all readers of the handle itself have one number.
+    """
+
+    def __init__(self, core: ConsumeCore, number: int = HANDLE) -> None:
+        self._core = core
+        self._number = number
+        self._popleft = cast("Callable[[], Msg]", core.source.ready.popleft)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Msg:
+        core = self._core
+        message: Msg | None
+        try:
+            message = self._popleft()
+        except IndexError:
+            message = None
+        if message is None:  # not in the handler, as IndexError would be the context of other errors
+            message = core.wait_next(self._number)
+        core.taken_count += 1
+        if core.taken_count >= core.report_at:
+            core.on_consumed(message)
+        if core.progress is not None:
+            core.progress.set_current(self._number, message)
+        return message
+
+    def __del__(self) -> None:
+        if self._number != HANDLE and self._core.progress is not None:
+            self._core.progress.reader_collected(self._number)
+
+
+class ConsumeMixin(LoopProxy):
+    """The call that starts a consume."""
+
+    _inner: consumer.Consumer
+
+    def _consume(
+        self, callback: Callback | None, *, on_error: ErrorHandler | None, **options: Unpack[ConsumeFields]
+    ) -> ConsumeCore:
+        handler = None if on_error is None else self._connection.in_callback_thread(on_error)
+        inner = self._run(lambda: self._inner.consume(on_error=handler, **options))
+        return ConsumeCore(self._connection, core_of(inner), callback)
+
+
+class OrderedConsumeMixin(LoopProxy):
+    """The call that starts a consume of an ordered consumer."""
+
+    _inner: ordered_consumer.OrderedConsumer
+
+    def _consume(
+        self,
+        callback: Callback | None,
+        *,
+        on_error: ErrorHandler | None,
+        until_caught_up: bool,
+        **options: Unpack[ConsumeFields],
+    ) -> ConsumeCore:
+        handler = None if on_error is None else self._connection.in_callback_thread(on_error)
+        inner = self._run(lambda: self._inner.consume(on_error=handler, until_caught_up=until_caught_up, **options))
+        return ConsumeCore(self._connection, core_of(inner), callback)
+
+
+def _wake(reader: weakref.ref[ConsumeCore]) -> None:
+    if (found := reader()) is not None:
+        found.wake()
+
+
+def _request_wake(reader: weakref.ref[ConsumeCore]) -> None:
+    if (found := reader()) is not None:
+        found.request_wake()
