@@ -220,7 +220,7 @@ class Connection(HasCore[ConnectionCore]):
             an event. Without a callback, iterate the subscription or call `next_msg`.
         max_msgs
             End after that many messages; 0 means no end.
-        pending_msgs_limit, pending_bytes
+        pending_msgs_limit, pending_bytes_limit
             Limits of the messages that wait here; None takes the connection's options.
         overflow
             When a limit is reached: `drop` drops new messages and reports `SlowConsumer`; `pause` stops reading from

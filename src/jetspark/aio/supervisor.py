@@ -92,11 +92,11 @@ class Supervisor:
 
         Parameters
         ----------
-        others
+        other_tasks
             Tasks besides the supervisor's own.
-        `patience`
+        task_timeout
             Seconds until the tasks are cancelled.
-        for_server
+        server_timeout
             Seconds until the socket is closed even if the server has not read all of it.
         """
         if self.session is not None:

@@ -307,7 +307,7 @@ class Connection:
         ----------
         deadline
             Monotonic time to wait until.
-        enough
+        target_bytes
             Bytes to collect before decoding. It decodes fewer if nothing comes for about two milliseconds, or 20 ms
             after the first bytes.
 

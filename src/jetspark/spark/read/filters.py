@@ -78,7 +78,7 @@ def push_filters(
         The parts of the condition, all of which a row has to pass.
     subjects
         Subject filters of the options; none for everything.
-    natural
+    native_columns
         Columns of the schema in their own type, in lower case. Filters on others stay with Spark.
 
     Returns

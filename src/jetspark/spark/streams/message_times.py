@@ -41,7 +41,7 @@ class MessageTimes:
         ----------
         stream, sequence
             The message.
-        patience
+        retry_timeout
             Seconds to go on asking when the server is away.
 
         Raises

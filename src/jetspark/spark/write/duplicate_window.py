@@ -44,7 +44,7 @@ def window_warnings(
         Asks for each stream that this process has not checked in this run.
     streams
         Where rows are stored.
-    run
+    run_id
         Id of the run of the query.
     options
         Those of the write.

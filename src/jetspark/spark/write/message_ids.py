@@ -51,7 +51,7 @@ def message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: bool 
         Number of the first row within the partition.
     batch
         What is published: any of `subject`, `data`, `headers`.
-    lasting
+    stable
         The ids must be the same in another session of Spark as well, and under another Python. That takes half a
         microsecond more for each row.
     """

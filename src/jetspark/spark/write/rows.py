@@ -25,7 +25,7 @@ def prepare_rows(
     ----------
     prefix
         First part of the ids: job and partition.
-    lasting
+    stable
         The ids must stay the same in other sessions, see `message_ids`.
     """
     import pyarrow as pa

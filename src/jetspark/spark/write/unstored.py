@@ -28,7 +28,7 @@ from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.write.id_set import IdSet
 from jetspark.spark.write.message_ids import effective_ids
 
-__all__ = ["UnstoredRows", "batch_digest"]
+__all__ = ["UnstoredRows", "ids_digest"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -36,9 +36,9 @@ _MAX_CLOCK_SKEW_NS: Final = 60 * 1_000_000_000
 """Largest difference between the clocks of two servers."""
 
 
-def batch_digest(batch: pa.RecordBatch) -> str:
+def ids_digest(ids: pa.StringArray) -> str:
     """Return the digest of the ids of a record batch."""
-    return blake2b("\n".join(effective_ids(batch).to_pylist()).encode(), digest_size=8).hexdigest()
+    return blake2b("\n".join(ids.to_pylist()).encode(), digest_size=8).hexdigest()
 
 
 class UnstoredRows:
@@ -68,7 +68,7 @@ class UnstoredRows:
         self._prefix = prefix
         self._first_attempt_ns = first_attempt_ns
         self._earlier_digests = batch_digests
-        self._checked_subjects: set[str] = set()  # subjects
+        self._checked_subjects: set[str] = set()
         self._filters: dict[str, Sequence[str]] = {}  # by stream, the subjects of those that were read
         self._stored = IdSet()
         self.batch_digests: list[str] = []
@@ -77,21 +77,22 @@ class UnstoredRows:
     def filter(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are not stored yet, in their order."""
         for number, batch in enumerate(batches):
-            self.batch_digests.append(batch_digest(batch))
+            ids = effective_ids(batch)
+            self.batch_digests.append(ids_digest(ids))
             if self._first_attempt_ns is None:
                 yield batch
             elif self._earlier_digests[number : number + 1] == [self.batch_digests[-1]]:
                 self.skipped += len(batch)
             else:
-                left = self._without_stored(batch)
+                left = self._without_stored(batch, ids)
                 self.skipped += len(batch) - len(left)
                 if len(left):
                     yield left
 
-    def _without_stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _without_stored(self, batch: pa.RecordBatch, ids: pa.StringArray) -> pa.RecordBatch:
         subjects = [self._options.subject] if self._options.subject else pc.unique(batch.column("subject")).to_pylist()
         self._load_ids_for(subject for subject in subjects if subject)
-        return batch.filter(pc.invert(self._stored.contains(effective_ids(batch))))
+        return batch.filter(pc.invert(self._stored.contains(ids)))
 
     def _load_ids_for(self, subjects: Iterable[str]) -> None:
         """Read the ids of the streams that take these subjects; each stream once."""

@@ -30,9 +30,9 @@ async def run_workflow(
     ----------
     request
         Sends a request and returns its reply.
-    act
+    perform_step
         Performs a step that is no request; None if there are no such steps.
-    forget
+    run_in_background
         Runs a coroutine without waiting for it; None if there are no such coroutines.
     """
     answer: Any = None
