@@ -1,4 +1,4 @@
-"""`python -m demo`: runs the stages, shows what came of them, and fails when a count does not match."""
+"""`python -m demo`: runs the stages, shows the results, and fails if a count does not match."""
 
 from __future__ import annotations
 
@@ -45,13 +45,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m demo",
-        description="Flights from New York City, 2013: JSON into JetStream, by streaming queries into Parquet, and the "
-        "delays of every hour back into JetStream. Kills Spark in the middle and starts it again. Counts every "
-        "message, and exits with 1 when a count does not match.",
+        description="Publishes the flights from New York City, 2013, as JSON to JetStream. Streaming queries write "
+        "them to Parquet, and the delays of every hour back to JetStream. Kills Spark in the middle and starts it "
+        "again. Counts every message, and exits with 1 if a count does not match.",
     )
     parser.add_argument("--rows", type=_positive, help="only the first ROWS flights (default: all 336,776)")
     parser.add_argument(
-        "--output", type=Path, default=Path("build/demo"), help="where Parquet and picture go (default: %(default)s)"
+        "--output",
+        type=Path,
+        default=Path("build/demo"),
+        help="directory of the results (default: %(default)s)",
     )
     return parser.parse_args(arguments)
 

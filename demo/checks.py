@@ -1,7 +1,7 @@
-"""What must hold at the end of the demo: every number has another place that knows it.
+"""The checks at the end of the demo. Each number is compared with a second, independent source.
 
-The stream's sequences tell whether Spark read each message once; pandas, which never saw the stream, tells whether the
-delays are right.
+The stream's sequences show whether Spark read each message once. pandas, which does not use the stream, shows whether
+the delays are correct.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ __all__ = ["Check", "Results", "Stage", "check_results", "closed_windows", "expe
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A number, or a list, that must be what is expected."""
+    """A number, or a list, that must be equal to the expected one."""
 
-    what: str
+    name: str
     expected: object
     actual: object
 
     @property
     def holds(self) -> bool:
-        """Whether they are equal."""
+        """Whether both are equal."""
         return self.expected == self.actual
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the stages gave.
+    """The results of the stages.
 
     Attributes
     ----------
     flights
         The data set.
     published
-        Into FLIGHTS.
+        Messages that were published to FLIGHTS.
     counts
-        What is in Parquet and in DELAYS.
+        Counts of Parquet and of DELAYS.
     stored_delays
-        Messages that DELAYS holds, by its own account.
+        Number of messages in DELAYS, as its stream info reports it.
     killed
-        Whether the driver ran when it was killed.
+        Whether the driver was running when it was killed.
     batches
-        Micro-batches of both queries.
+        Number of micro-batches of both queries.
     seconds
-        What they took, by query.
+        Seconds that the micro-batches took, by query.
     """
 
     flights: pd.DataFrame
@@ -64,7 +64,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A line of the table; None where a number makes no sense."""
+    """A line of the table; None if a number does not apply."""
 
     name: str
     published: int | None
@@ -75,7 +75,7 @@ class Stage:
 
 
 def stages(results: Results) -> list[Stage]:
-    """Return the stages in their order. The rate is that of messages of FLIGHTS."""
+    """Return the stages in order. The rate counts messages of FLIGHTS."""
     published, archived, returned = results.published, results.counts.archived, results.counts.returned
     stored, windows = published.report.count, len(closed_windows(results.flights))
     return [
@@ -107,7 +107,7 @@ def stages(results: Results) -> list[Stage]:
 
 
 def closed_windows(flights: pd.DataFrame) -> pd.DataFrame:
-    """Return the departures by carrier and hour of the year, of the hours that are over by the watermark."""
+    """Return the departures by carrier and hour of the year, for the hours that the watermark has closed."""
     hours = pd.to_datetime(flights["time_hour"])
     over = hours + pd.Timedelta("1 hour") <= hours.max() - pd.Timedelta(WATERMARK)
     windows: pd.DataFrame = (
@@ -117,7 +117,7 @@ def closed_windows(flights: pd.DataFrame) -> pd.DataFrame:
 
 
 def expected_delays(flights: pd.DataFrame) -> list[Delay]:
-    """Return the delays as pandas computes them. They are whole minutes, so that their sums are exact everywhere."""
+    """Return the delays that pandas computes. They are whole minutes, so their sums are exact."""
     sums = closed_windows(flights).groupby(level=["carrier", "hour"]).sum()
     return [
         Delay(carrier, int(hour), int(row["size"]), int(row["count"]), float(row["sum"]))
@@ -126,7 +126,7 @@ def expected_delays(flights: pd.DataFrame) -> list[Delay]:
 
 
 def check_results(results: Results) -> list[Check]:
-    """Return everything that must hold."""
+    """Return all checks."""
     total, windows = len(results.flights), len(closed_windows(results.flights))
     report, archived, returned = results.published.report, results.counts.archived, results.counts.returned
     return [

@@ -1,4 +1,4 @@
-"""What has come of the flights, counted by Spark when the queries are through."""
+"""The results of the queries, counted by Spark when they have ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DELAY: Final = "start timestamp, carrier string, hour int, flights bigint, depa
 
 
 class Archived(msgspec.Struct, frozen=True):
-    """What came out of FLIGHTS and went into Parquet."""
+    """Counts of the Parquet files, which a query has written from FLIGHTS."""
 
     written: int
     """Rows in the Parquet files that the query has committed."""
@@ -44,36 +44,36 @@ class Delay(msgspec.Struct, frozen=True):
     flights: int
     """Flights planned."""
     departed: int
-    """Flights that did leave."""
+    """Flights that departed."""
     minutes: float
-    """Minutes behind schedule, of all of them together."""
+    """Sum of the delays of all departed flights, in minutes."""
 
     @property
     def mean_delay(self) -> float | None:
-        """Minutes behind schedule on average; None where no flight left."""
+        """Mean delay in minutes; None if no flight departed."""
         return self.minutes / self.departed if self.departed else None
 
 
 class ReturnedDelays(msgspec.Struct, frozen=True):
-    """What was published to DELAYS, read back."""
+    """The messages of DELAYS, read back."""
 
     messages: int
-    """Messages: one for each window."""
+    """Number of messages: one for each window."""
     windows: int
     """Different windows among them, by carrier."""
     rows: list[Delay]
-    """Summed up by carrier and hour of the day."""
+    """Sums by carrier and hour of the day."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """All of it."""
+    """All counts."""
 
     archived: Archived
     returned: ReturnedDelays
 
 
 def count_all(spark: SparkSession, url: str, output: Path) -> Counts:
-    """Read the Parquet files and DELAYS, and count."""
+    """Read and count the Parquet files and DELAYS."""
     return Counts(_count_parquet(spark, output / PARQUET), _read_delays(spark, url))
 
 

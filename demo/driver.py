@@ -1,6 +1,6 @@
 """Spark's driver of the demo, in a process of its own, so that it can be killed.
 
-As a program it runs the queries and tells, a line of JSON for each, what happens. `Driver` starts it and listens.
+As a program, this module runs the queries and prints a line of JSON for each event. `Driver` starts it and reads them.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Batch(msgspec.Struct, frozen=True, tag="batch"):
 
     query: str
     end: int
-    """Sequence of FLIGHTS behind the last one that it read."""
+    """Sequence of FLIGHTS after the last one that it read."""
     rows: int
     seconds: float
 
 
 class Running(msgspec.Struct, frozen=True, tag="running"):
-    """What was there is done; the queries run on."""
+    """The queries have read all messages that were there at the start; they continue to run."""
 
 
 class Counted(msgspec.Struct, frozen=True, tag="counted"):
-    """All is done and counted."""
+    """The queries have ended, and the results are counted."""
 
     counts: Counts
 
@@ -51,11 +51,11 @@ Event: TypeAlias = Batch | Running | Counted
 
 
 class DriverFailedError(RuntimeError):
-    """The process has ended without having been told to."""
+    """The process ended unexpectedly."""
 
 
 class Driver:
-    """The process. A context manager, which kills it at the end if it still runs.
+    """The process of Spark's driver. A context manager: its end kills the process if it still runs.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Driver:
     log
         File to which Spark's own messages are appended.
     until
-        Sequence of FLIGHTS to stop behind, and count; None runs on for ever.
+        Last sequence of FLIGHTS to read; the process then counts and ends. None runs for ever.
     """
 
     def __init__(self, url: str, output: Path, log: Path, until: int | None = None) -> None:
@@ -86,7 +86,7 @@ class Driver:
         self.kill()
 
     def kill(self) -> bool:
-        """Send SIGKILL to the driver and its JVM; returns whether it ran until then."""
+        """Send SIGKILL to the driver and its JVM; returns whether it was still running."""
         ran = self._process.poll() is None
         if ran:
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -96,47 +96,47 @@ class Driver:
         return ran
 
     def events(self) -> Iterator[Event]:
-        """What happens, until the process ends. Raises DriverFailedError when it ends with an error."""
+        """Yield the events until the process ends. Raises DriverFailedError if it ends with an error."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(b"{"):
                 yield msgspec.json.decode(line, type=Event)
         if self._process.wait():
-            raise DriverFailedError(f"Spark's driver ended with {self._process.returncode}")
+            raise DriverFailedError(f"Spark's driver ended with exit code {self._process.returncode}")
 
 
 def main(url: str, output: str, until: str | None = None) -> None:
-    """Run the queries: what is there, then on and on, or until a sequence; then count."""
-    telling = threading.Lock()
+    """Run the queries: first the messages that are there, then without an end, or until a sequence; then count."""
+    output_lock = threading.Lock()
     ends: dict[str, int] = {}
     moved = threading.Condition()
 
-    def tell(event: Event) -> None:
-        with telling:
+    def emit(event: Event) -> None:
+        with output_lock:
             sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
             sys.stdout.flush()
 
-    def told(progress: QueryProgress) -> None:
+    def on_progress(progress: QueryProgress) -> None:
         end = progress.streams[FLIGHTS].end
-        tell(Batch(progress.name, end, progress.rows, progress.seconds))
+        emit(Batch(progress.name, end, progress.rows, progress.seconds))
         with moved:
             ends[progress.name] = end
             moved.notify_all()
 
     with spark_session(Path(output)) as spark:
-        queries = Queries(spark, url, Path(output), told)
+        queries = Queries(spark, url, Path(output), on_progress)
         if until is None:
             queries.run_available()
         running = queries.start()
-        tell(Running())
+        emit(Running())
         with moved:
             while until is None or min(ends.get(ARCHIVE, 0), ends.get(WINDOWS, 0)) <= int(until):
                 if not moved.wait(1.0):
                     _raise_failure(running)
         for query in running:
             query.stop()
-        queries.run_available()  # the windows that the last micro-batch has closed
-        tell(Counted(count_all(spark, url, Path(output))))
+        queries.run_available()  # publishes the windows that the last micro-batch has closed
+        emit(Counted(count_all(spark, url, Path(output))))
 
 
 def _raise_failure(queries: list[StreamingQuery]) -> None:

@@ -14,14 +14,14 @@ from demo.counts import Delay
 
 __all__ = ["carrier_names", "draw_delays", "mean_delay"]
 
-_MOST_MINUTES: Final = 50.0  # where the colours end
-_LEAST_FLIGHTS: Final = 10  # below which a mean says little
+_MOST_MINUTES: Final = 50.0  # end of the colour scale
+_LEAST_FLIGHTS: Final = 10  # a mean of fewer flights is not reliable
 _INK: Final = "#2b2b33"
 _SOFT: Final = "#8a8a94"
 
 
 def mean_delay(delays: Sequence[Delay]) -> float | None:
-    """Return the mean over all flights that left; None when there is none."""
+    """Return the mean over all flights that departed; None if there is none."""
     departed = sum(delay.departed for delay in delays)
     return sum(delay.minutes for delay in delays) / departed if departed else None
 
@@ -77,7 +77,7 @@ def draw_delays(delays: Sequence[Delay], path: Path) -> None:
     axes.set_xlabel("hour of the scheduled departure", color=_INK, fontsize=10, labelpad=8)
     flights = sum(each.flights for each in delays)
     figure.suptitle(
-        "Delays grow through the day and start afresh in the morning",
+        "Delays grow through the day and start again in the morning",
         x=0.008,
         ha="left",
         fontsize=16,

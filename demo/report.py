@@ -1,4 +1,4 @@
-"""What the demo shows in the terminal: progress, the table, a small chart, and what did not match."""
+"""The output of the demo in the terminal: progress, the table, a small chart, and the checks that failed."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def _bar(length: float) -> str:
 
 
 def show_checks(console: Console, checks: Sequence[Check]) -> bool:
-    """Print what does not match, or that everything does; returns whether it does."""
+    """Print the checks that failed, or that all succeeded; returns whether all succeeded."""
     wrong = [check for check in checks if not check.holds]
     for check in wrong:
-        console.print(f"[bold red]✗[/] {check.what}: expected {_shown(check.expected)}, got {_shown(check.actual)}")
+        console.print(f"[bold red]✗[/] {check.name}: expected {_shown(check.expected)}, got {_shown(check.actual)}")
     if not wrong:
         console.print(f"[green]✓[/] all {len(checks)} checks hold")
     return not wrong

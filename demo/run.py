@@ -1,8 +1,8 @@
 """The demo: flights are published while Spark's queries run, and the driver is killed in the middle.
 
-publish the first part -> a driver runs up to what is there, and on
-publish more           -> it reads that; SIGKILL
-publish the rest       -> a new driver goes on from the checkpoints, until the last flight; it counts
+publish the first part -> a driver reads it, and continues to run
+publish more           -> the driver reads it; SIGKILL
+publish the rest       -> a new driver continues from the checkpoints, until the last flight; it counts
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from jetspark.server import NatsServer
 __all__ = ["LOG_NAME", "run"]
 
 LOG_NAME: Final = "spark.log"
-"""Where Spark's own messages go, below the output directory."""
-_BEFORE: Final = 0.6  # of the flights are there when the queries start
+"""File for Spark's own messages, in the output directory."""
+_BEFORE: Final = 0.6  # share of the flights that are published before the queries start
 _UNTIL_THE_KILL: Final = 0.8
 
 
 def run(server: NatsServer, flights: pd.DataFrame, output: Path, progress: Progress) -> Results:
-    """Run it.
+    """Run all stages and return their results.
 
     Parameters
     ----------
     server
-        Started, with JetStream, and of no other use.
+        A running server with JetStream, which nothing else uses.
     flights
         The data set, or a part of it.
     output
@@ -68,7 +68,7 @@ def run(server: NatsServer, flights: pd.DataFrame, output: Path, progress: Progr
 
 
 def _run_until_killed(driver: Driver, publisher: _Publisher, watcher: _Watcher) -> bool:
-    """Kill the driver as soon as it has read something of what came after its start; whether it ran until then."""
+    """Kill the driver as soon as it has read messages that came after its start; return whether it was running."""
     with driver:
         running = False
         for event in driver.events():
@@ -77,7 +77,7 @@ def _run_until_killed(driver: Driver, publisher: _Publisher, watcher: _Watcher) 
                 running = True
                 publisher.publish((_BEFORE + _UNTIL_THE_KILL) / 2)
             elif running and isinstance(event, Batch) and event.rows:
-                publisher.publish(_UNTIL_THE_KILL)  # a micro-batch begins at once
+                publisher.publish(_UNTIL_THE_KILL)  # a micro-batch starts at once
                 return driver.kill()
     raise DriverFailedError("Spark's driver ended before it was killed")
 
@@ -89,11 +89,11 @@ def _run_to_the_end(driver: Driver, watcher: _Watcher) -> Counts:
             if isinstance(event, Counted):
                 watcher.finish()
                 return event.counts
-    raise DriverFailedError("Spark's driver ended without having counted")
+    raise DriverFailedError("Spark's driver ended before it had counted")
 
 
 class _Publisher:
-    """Publishes the messages part by part, each on a connection of its own: Spark may take minutes in between."""
+    """Publishes the messages in parts. Each part has its own connection, because Spark may take minutes in between."""
 
     def __init__(self, url: str, messages: pa.Table, progress: Progress) -> None:
         self._url = url
@@ -103,7 +103,7 @@ class _Publisher:
         self.published = Published(0, bulk.PublishReport(), 0.0)
 
     def publish(self, share: float) -> None:
-        """Publish on, until that share of all messages is out."""
+        """Publish more messages, until that share of all messages is published."""
         done = self.published.sent
         part = self._messages.slice(done, round(len(self._messages) * share) - done)
 
@@ -115,20 +115,20 @@ class _Publisher:
 
 
 class _Watcher:
-    """Shows how far the queries are, and adds up what their micro-batches took."""
+    """Shows the progress of the queries, and counts the seconds of their micro-batches."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self._progress = progress
         self._total = total
         self._tasks = {
-            name: progress.add_task(what, total=total, start=False)
-            for name, what in ((ARCHIVE, "FLIGHTS to Parquet"), (WINDOWS, "delays to DELAYS"))
+            name: progress.add_task(title, total=total, start=False)
+            for name, title in ((ARCHIVE, "FLIGHTS to Parquet"), (WINDOWS, "delays to DELAYS"))
         }
         self.batches = 0
         self.seconds = dict.fromkeys(self._tasks, 0.0)
 
     def see(self, event: object) -> None:
-        """Take in what happened."""
+        """Process an event."""
         if isinstance(event, Batch):
             self.batches += 1
             self.seconds[event.query] += event.seconds
@@ -136,14 +136,14 @@ class _Watcher:
             self._progress.update(self._tasks[event.query], completed=min(event.end - 1, self._total))
 
     def finish(self) -> None:
-        """All is done."""
+        """Show all stages as complete."""
         for task in self._tasks.values():
             self._progress.update(task, completed=self._total)
 
 
 @contextmanager
-def _line(progress: Progress, what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a line while a stage runs; gives a function that takes how far it is."""
-    task = progress.add_task(what, total=total)
+def _line(progress: Progress, title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a line while a stage runs; yields a function that takes the number of finished items."""
+    task = progress.add_task(title, total=total)
     yield lambda done: progress.update(task, completed=done)
     progress.update(task, completed=total)

@@ -18,7 +18,7 @@ def spark_session(output: Path) -> Iterator[SparkSession]:
     """Start Spark, and stop it at the end."""
     settings: dict[str, bool | float | int | str | None] = {
         **recommended_conf(),
-        # For a minute's work, optimising long and collecting garbage in parallel take more of two cores than they give.
+        # The demo runs for a minute on two cores, so long optimisation and parallel garbage collection do not pay off.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",

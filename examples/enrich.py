@@ -1,8 +1,9 @@
-"""Put names to the orders of a stream: a stream joined with a snapshot of a key-value bucket, and published again.
+"""Add customer names to the orders of a stream: join the stream with a snapshot of a key-value bucket, and publish.
 
-Orders come as JSON, `{"order": 17, "customer": "c4"}`, on `orders.>` in the stream ORDERS; the bucket CUSTOMERS holds a
-name under each customer's key (its stream is KV_CUSTOMERS). What comes out goes to `named.<customer>`, which the stream
-NAMED takes, once for each order, whatever is restarted in between. Spark reads the bucket anew for every micro-batch.
+The stream ORDERS has orders as JSON, `{"order": 17, "customer": "c4"}`, on `orders.>`. The bucket CUSTOMERS (its stream
+is KV_CUSTOMERS) has the name of each customer under the customer's key. The query publishes each order with its name to
+`named.<customer>`, which the stream NAMED stores. It publishes each order once, whatever is restarted in between. Spark
+reads the bucket again for every micro-batch.
 
     NATS_URL=nats://localhost:4222 python examples/enrich.py /tmp/enrich-checkpoint
 """
@@ -18,16 +19,16 @@ from jetspark.spark import configure
 
 
 def read_customers(spark: SparkSession, **options: str) -> DataFrame:
-    """Return the bucket as it is: customer and name, without the keys that were deleted."""
+    """Return the present content of the bucket: customer and name, without deleted keys."""
     reader = spark.read.format("jetstream").options(
         stream="KV_CUSTOMERS", readMode="lastPerSubject", includeHeaders="true", **options
     )
-    there = reader.load().where("headers['KV-Operation'] IS NULL")
-    return there.selectExpr("split(subject, '[.]')[2] AS customer", "CAST(data AS STRING) AS name")
+    present = reader.load().where("headers['KV-Operation'] IS NULL")
+    return present.selectExpr("split(subject, '[.]')[2] AS customer", "CAST(data AS STRING) AS name")
 
 
 def name_orders(spark: SparkSession, **options: str) -> DataFrame:
-    """Return the orders with names, as messages."""
+    """Return the orders with names, as rows to publish."""
     reader = spark.readStream.format("jetstream").options(stream="ORDERS", startingOffsets="earliest", **options)
     order = "from_json(CAST(data AS STRING), 'order BIGINT, customer STRING') AS order"
     orders = reader.load().selectExpr(order).select("order.*").where("customer IS NOT NULL")
@@ -36,7 +37,7 @@ def name_orders(spark: SparkSession, **options: str) -> DataFrame:
 
 
 def publish(messages: DataFrame, checkpoint: str, **options: str) -> None:
-    """Publish what the stream has now."""
+    """Publish the orders that the stream has now."""
     writer = messages.writeStream.format("jetstream").options(
         expectedStream="NAMED", ledgerStream="QUERY_LEDGER", checkpointLocation=checkpoint, **options
     )

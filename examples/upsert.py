@@ -1,8 +1,8 @@
-"""Keep the newest state of every order in a database: a stream, `foreachBatch`, and an upsert that may be repeated.
+"""Keep the newest state of every order in a database: a stream, `foreachBatch`, and an idempotent upsert.
 
-Orders come as JSON, `{"order": 17, "state": "shipped"}`, on `orders.>` in the stream ORDERS. Spark may hand over a
-micro-batch twice, so each row carries its sequence in the stream, and the database takes a row only when it is newer
-than what it has. Writing a batch again then changes nothing.
+The stream ORDERS has orders as JSON, `{"order": 17, "state": "shipped"}`, on `orders.>`. Spark may call the function
+twice for one micro-batch. So each row has its sequence in the stream, and the database takes a row only if its sequence
+is higher than the stored one. A repeated micro-batch then changes nothing.
 
     NATS_URL=nats://localhost:4222 python examples/upsert.py orders.db /tmp/orders-checkpoint
 """
@@ -33,11 +33,11 @@ def read_orders(spark: SparkSession, **options: str) -> DataFrame:
 
 
 def keep_newest(orders: DataFrame, database: str, checkpoint: str) -> None:
-    """Bring a database up to date with what the stream has now."""
+    """Update a database with the orders that the stream has now."""
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, state TEXT, sequence INTEGER)")
 
-    def upsert(batch: DataFrame, batch_id: int) -> None:  # noqa: ARG001 - what Spark passes
+    def upsert(batch: DataFrame, batch_id: int) -> None:  # noqa: ARG001 - Spark passes it
         newest = batch.where("id IS NOT NULL").groupBy("id").agg(F.max_by("state", "sequence"), F.max("sequence"))
         rows = [tuple(row) for row in newest.collect()]
         with closing(sqlite3.connect(database)) as connection, connection:

@@ -1,4 +1,4 @@
-"""Writes the table of statuses in docs/consuming.md from the one that the code uses.
+"""Write the table of statuses in docs/consuming.md from the table that the code uses.
 
 python -m tools.status_table          writes the page
 python -m tools.status_table --check  fails when the page is not up to date
@@ -19,16 +19,16 @@ _PLACE: Final = re.compile(r"(?<=<!-- statuses: tools/status_table.py -->\n).*?(
 
 _FETCH: Final = {
     FetchEffect.IGNORE: "nothing",
-    FetchEffect.TIMER: "sign of life",
+    FetchEffect.TIMER: "restarts the heartbeat timer",
     FetchEffect.END: "ends",
     FetchEffect.END_WITH_ERROR: "ends with the error",
 }
 _CONSUME: Final = {
     ConsumeEffect.IGNORE: "nothing",
-    ConsumeEffect.TIMER: "sign of life",
+    ConsumeEffect.TIMER: "restarts the heartbeat timer",
     ConsumeEffect.PULL: "pulls again",
     ConsumeEffect.WARN_AND_PULL: "warns, pulls again",
-    ConsumeEffect.WARN: "warns, goes on",
+    ConsumeEffect.WARN: "warns, continues",
     ConsumeEffect.END: "ends with the error",
 }
 

@@ -1,7 +1,7 @@
-"""Departures as JSON in the stream FLIGHTS -> a clean table -> delays by hour, published to `delays.<carrier>`.
+"""Read departures as JSON from the stream FLIGHTS, clean them, and publish delays by hour to `delays.<carrier>`.
 
-The server is that of the environment variable `NATS_URL`. The stream DELAYS must take `delays.>`. A run of the pipeline
-reads what is new since the last one; Spark remembers how far it was below the pipeline's `storage`.
+The environment variable `NATS_URL` has the address of the server. The stream DELAYS must store `delays.>`. Each run of
+the pipeline reads the messages that are new since the last run. Spark stores the position in the pipeline's `storage`.
 """
 
 from pyspark import pipelines as dp
@@ -15,7 +15,7 @@ dp.create_sink("delays", "jetstream", {"expectedStream": "DELAYS", "maxReplayDel
 
 @dp.temporary_view
 def flown() -> DataFrame:
-    """Read the stream, and clean it: no cancelled flights, nothing that is not JSON."""
+    """Read the stream without cancelled flights and without messages that are not JSON."""
     messages = (
         spark.readStream.format("jetstream").option("stream", "FLIGHTS").option("startingOffsets", "earliest").load()
     )
@@ -26,19 +26,19 @@ def flown() -> DataFrame:
 
 @dp.table(comment="Flights that left, each once")
 def departures() -> DataFrame:
-    """Keep them."""
+    """Store the flights."""
     return spark.readStream.table("flown")
 
 
 @dp.materialized_view(comment="The carriers and how late they are")
 def carriers() -> DataFrame:
-    """Sum up what was kept."""
+    """Aggregate the stored flights by carrier."""
     return spark.read.table("departures").groupBy("carrier").agg(F.count("*").alias("flights"), F.avg("delay"))
 
 
 @dp.append_flow(target="delays")
 def delays_by_hour() -> DataFrame:
-    """Publish each hour of each carrier, once no more flights of that hour are expected."""
+    """Publish each hour of each carrier, as soon as no more flights of that hour are expected."""
     hours = spark.readStream.table("flown").groupBy(F.window("scheduled", "1 hour").alias("hour"), "carrier")
     sums = hours.agg(F.count("*").alias("flights"), F.avg("delay").alias("mean_delay"))
     return sums.select(

@@ -274,8 +274,8 @@ POLL_INTERVAL: Final = Option[float](
 )
 COMMIT_MODE: Final = Option[str](
     "commitMode", "`none`, `consumer` or `purge`", one_of("none", "consumer", "purge"), "none", "`none`",
-    "What happens to the stream after Spark has committed a micro-batch: nothing; the ack floor of a durable consumer "
-    "(`commitConsumer`) moves; what was read is purged.", Use.READ_STREAM, "kafka.enable.auto.commit",
+    "Effect on the stream after Spark has committed a micro-batch: none; the ack floor of a durable consumer "
+    "(`commitConsumer`) moves; the messages that were read are purged.", Use.READ_STREAM, "kafka.enable.auto.commit",
 )
 COMMIT_CONSUMER: Final = Option[str | None](
     "commitConsumer", "name", lambda text: check_consumer_name(parse_text(text)), None, NONE,
