@@ -54,6 +54,23 @@ async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(
     assert len(stream.published) == 2
 
 
+@pytest.mark.conformance("PUB-11")
+async def test_many_that_wait_for_a_slow_stream_are_not_stalled(
+    world: World, stream: StreamScript, clock: Clock
+) -> None:
+    js = await world.jetstream(max_pending=2, stall_wait=0.75)
+    stream.answers = "hold"
+    publishing = [asyncio.create_task(js.publish_async("orders.new")) for _ in range(8)]
+    await clock.settle()
+    for number in range(6):
+        await clock.until(clock.now + 0.5)  # so the last one waits longer than `stall_wait`, but not for nothing
+        stream.ack(number)
+        await clock.settle()
+    assert [task.done() for task in publishing] == [True] * 8
+    for task in publishing:
+        await task
+
+
 async def test_completed_waits_for_the_last_answer(world: World, stream: StreamScript, clock: Clock) -> None:
     js = await world.jetstream()
     stream.answers = "hold"

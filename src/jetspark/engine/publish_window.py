@@ -205,6 +205,11 @@ class PublishWindow(Generic[P]):
         """The current counts."""
         return PublishStats(self._published, len(self.pending), self._failed, self._retried, self._unmatched_acks)
 
+    @property
+    def settled(self) -> int:
+        """Publishes that were answered or have failed so far."""
+        return self._published - len(self.pending)
+
     def next_token(self) -> bytes:
         """Return the token of the next publish to add."""
         return b"%d" % (self._published + 1)

@@ -86,7 +86,7 @@ class AsyncPublisher:
     def __init__(self, connection: ConnectionCore, options: AsyncPublishOptions) -> None:
         client = connection.client
         self._connection = connection
-        self._settings = options
+        self._options = options
         self._outbound = client.outbound
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time  # the clock of the deadlines; asyncio's is `time.monotonic`
@@ -153,16 +153,18 @@ class AsyncPublisher:
         TooManyStalledError
             No publish was acknowledged meanwhile.
         """
-        window = self._window
-        try:
-            async with asyncio.timeout(self._settings.stall_wait):
-                await self._wait_pending_at_most(window.limit * 3 // 4)
-        except TimeoutError:
-            if window.full:
-                raise TooManyStalledError(
-                    f"{window.limit} publishes (max_pending) are not acknowledged, and none was within "
-                    f"{self._settings.stall_wait:g} s (stall_wait); wait for some, or set larger AsyncPublishOptions"
-                ) from None
+        window, options = self._window, self._options
+        while window.full:
+            settled = window.settled
+            try:
+                async with asyncio.timeout(options.stall_wait):
+                    await self._wait_pending_at_most(window.limit * 3 // 4)
+            except TimeoutError:
+                if window.full and window.settled == settled:
+                    raise TooManyStalledError(
+                        f"{window.limit} publishes (max_pending) are not acknowledged, and none was within "
+                        f"{options.stall_wait:g} s (stall_wait); wait for some, or set larger AsyncPublishOptions"
+                    ) from None
 
     async def wait_completed(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Wait until every publish is settled. Raises PublishTimeoutError."""
@@ -193,7 +195,7 @@ class AsyncPublisher:
         if not self._window.handle_reply(future, message, now):
             self._call_on_error(future)
         elif not future.done():
-            self._set_timer(now + self._settings.retry.wait)
+            self._set_timer(now + self._options.retry.wait)
 
     def _set_timer(self, when: float) -> None:
         if when == _INFINITE or (self._timer is not None and self._due <= when):
@@ -232,8 +234,8 @@ class AsyncPublisher:
             self._call_on_error(future)
 
     def _call_on_error(self, future: PendingPublish) -> None:
-        if self._settings.on_error is not None and not self._loop.is_closed():
-            self._connection.track_task(self._loop.create_task(self._run_handler(self._settings.on_error, future)))
+        if self._options.on_error is not None and not self._loop.is_closed():
+            self._connection.track_task(self._loop.create_task(self._run_handler(self._options.on_error, future)))
 
     async def _run_handler(self, handler: Callable[[Any], Awaitable[None] | None], future: PendingPublish) -> None:
         try:
