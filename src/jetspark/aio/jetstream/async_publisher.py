@@ -154,17 +154,21 @@ class AsyncPublisher:
             No publish was acknowledged meanwhile.
         """
         window, options = self._window, self._options
-        while window.full:
+        while True:
             settled = window.settled
             try:
                 async with asyncio.timeout(options.stall_wait):
                     await self._wait_pending_at_most(window.limit * 3 // 4)
             except TimeoutError:
-                if window.full and window.settled == settled:
+                if not window.full:
+                    return
+                if window.settled == settled:
                     raise TooManyStalledError(
                         f"{window.limit} publishes (max_pending) are not acknowledged, and none was within "
                         f"{options.stall_wait:g} s (stall_wait); wait for some, or set larger AsyncPublishOptions"
                     ) from None
+            else:
+                return
 
     async def wait_completed(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Wait until every publish is settled. Raises PublishTimeoutError."""
