@@ -67,14 +67,14 @@ def _is_filtering_planner() -> bool:
 def _warn(wanted: bool | None) -> None:
     if wanted:
         _log.warning(
-            "option pushDownPredicate: %s. The rows are right only where each query loads a DataFrame of its own and "
+            "option pushDownPredicate: %s; the rows are right only if each query loads a DataFrame of its own and "
             "reads it once",
             _FAULT,
         )
     else:
         _log.warning(
-            "%s is on, but JetStream leaves filters to Spark: %s. Select with the options subject, startingOffsets, "
-            "startingTimestamp and their ends instead",
+            "%s is on, but the source leaves all filters to Spark: %s; to filter on the server, set the options "
+            "subject, startingOffsets, startingTimestamp and their ends",
             _PUSHDOWN_CONF,
             _FAULT,
         )

@@ -45,7 +45,7 @@ def configure_interpreter(builder: SparkSession.Builder) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     elif not any(jvm.java.lang.System.getenv(name) for name in _INTERPRETER_VARIABLES):
         raise ConfigError(
-            "Spark runs already in this process, with the python3 of the path instead of "
+            "Spark already runs in this process, with python3 from the PATH instead of "
             f"{sys.executable}: call configure() before the first session, or jetspark.spark.register(spark) now"
         )
 

@@ -176,7 +176,7 @@ class JetStreamListener(StreamingQueryListener):
             if self._on_progress is not None:
                 self._on_progress(progress)
         except Exception as error:  # noqa: BLE001 - whatever the callable raises
-            _log.warning("progress of query %s was not reported: %s", progress.name or progress.query_id, error)
+            _log.warning("cannot report the progress of query %s: %s", progress.name or progress.query_id, error)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802, ARG002
         """Close the connection: while the query is idle, nobody answers the server's PINGs."""

@@ -110,14 +110,14 @@ def plan_projection(schema: StructType) -> Projection:
     for field in schema:
         name = _column_name(field.name, _READABLE, "read")
         if name in columns:
-            raise ConfigError(f"the schema names column {name} twice")
+            raise ConfigError(f"the schema has the column {name} twice")
         if not _is_one_of(field.dataType, _READABLE[name]):
             raise _wrong_type(field, _READABLE[name], "be read as")
         columns.append(name)
         if _same_type(field.dataType, _READABLE[name][0]):
             natural.append(name)
     if not columns:
-        raise ConfigError(f"the schema names no column; messages have {', '.join(_READABLE)}")
+        raise ConfigError(f"the schema has no column; messages have {', '.join(_READABLE)}")
     return Projection(tuple(columns), to_arrow_schema(schema, timezone="UTC"), frozenset(natural))
 
 
@@ -153,17 +153,17 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
             continue
         name = _column_name(field.name, _WRITABLE, "write")
         if name in positions:
-            raise ConfigError(f"the rows have column {name} twice")
+            raise ConfigError(f"the rows have the column {name} twice")
         if not _is_one_of(field.dataType, _WRITABLE[name]):
             raise _wrong_type(field, _WRITABLE[name], "be written from")
         positions[name] = at
     if "data" not in positions:
-        raise ConfigError(f"the rows have no column data (binary or string), the payload; they have {there}")
+        raise ConfigError(f"the rows have no column data (the payload, binary or string); they have {there}")
     if subject is not None:
         positions.pop("subject", None)
     elif "subject" not in positions:
         raise ConfigError(
-            f"the rows have no column subject (string) and option subject is not given; they have {there}"
+            f"the rows have no column subject (string), and option subject is not given; they have {there}"
         )
     return WriteColumns(positions)
 
@@ -193,7 +193,7 @@ def _same_type(have: DataType, wanted: DataType) -> bool:
 
 def _wrong_type(field: StructField, types: tuple[DataType, ...], verb: str) -> ConfigError:
     wanted = " or ".join(wanted.simpleString() for wanted in types)
-    return ConfigError(f"column {field.name} can {verb} {wanted}, not {field.dataType.simpleString()}")
+    return ConfigError(f"column {field.name} can only {verb} {wanted}, not {field.dataType.simpleString()}")
 
 
 def _cast(array: pa.Array, field: pa.Field) -> pa.Array:

@@ -58,7 +58,7 @@ def release_committed(
     """
     read = stream_read_options(RedactedOptions(options))
     if read.release.mode is CommitMode.NONE:
-        raise ConfigError("option commitMode = none: there is nothing to release; say consumer or purge")
+        raise ConfigError("option commitMode = none: there is nothing to release; set it to consumer or purge")
     session = spark or SparkSession.active()
     batch = _last_committed_batch(session, checkpoint_location)
     if batch is None:
@@ -103,7 +103,10 @@ def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -
             if sorted(entries) == names:
                 return decode_offsets(document, names)
     there = "; ".join(found) or "no jetstream source"
-    raise ConfigError(f"the checkpoint {where} is of {there}, and option stream says {', '.join(names)}")
+    raise ConfigError(
+        f"the checkpoint {where} is of {there}, but option stream names {', '.join(names)}; "
+        "give the options of its query"
+    )
 
 
 def _documents(lines: Iterable[str]) -> Iterator[Mapping[str, object]]:

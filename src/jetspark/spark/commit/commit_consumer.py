@@ -34,7 +34,7 @@ def commit_consumer_config(name: str, subjects: tuple[str, ...], first_retained:
     """Return the configuration of a commit consumer that retains everything from `since`; None leaves that open."""
     return ConsumerConfig(
         durable_name=name,
-        description="follows a Spark query: its ack floor is what Spark has committed",
+        description="commit consumer of a Spark query: its ack floor is the last sequence that Spark has committed",
         metadata={
             _COMMIT_CONSUMER_KEY: "ack floor",
             **({} if first_retained is None else {_RETAINED_FROM_KEY: str(first_retained)}),
@@ -51,12 +51,12 @@ def check_commit_consumer(found: ConsumerConfig, wanted: ConsumerConfig, stream:
     where = f"option commitConsumer: consumer {wanted.durable_name} of stream {stream}"
     if _COMMIT_CONSUMER_KEY not in (found.metadata or {}):
         raise ConfigError(
-            f"{where} was not made for a Spark query, and moving it would skip what others have to read from it; "
+            f"{where} was not created for a Spark query, so moving it would skip messages that others read from it; "
             "choose another name"
         )
     if _filters(found) != _filters(wanted):
         raise ConfigError(
-            f"{where} follows the subjects {', '.join(_filters(found)) or '>'}, and option subject says "
+            f"{where} has the filter {', '.join(_filters(found)) or '>'}, but option subject is "
             f"{', '.join(_filters(wanted)) or '>'}; choose another name, or delete that consumer"
         )
 
@@ -70,8 +70,8 @@ def check_reset_version(version: str, name: str) -> None:
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdecimal())
     if numbers < _MIN_RESET_VERSION:
         raise ConfigError(
-            f"option commitMode = consumer: consumer {name} cannot be moved by a server of version {version}; that "
-            f"needs {'.'.join(map(str, _MIN_RESET_VERSION))} or newer"
+            f"option commitMode = consumer: server version {version} cannot move consumer {name}; use "
+            f"{'.'.join(map(str, _MIN_RESET_VERSION))} or newer"
         )
 
 
@@ -91,8 +91,8 @@ def possible_losses(stream: str, name: str, at: int, first_retained: int) -> lis
     if first_retained <= at:
         return []
     reason = (
-        f"consumer {name}, for which the stream keeps its messages, was deleted and made again; of sequences {at} to "
-        f"{first_retained - 1} the stream has dropped what no other consumer had to read"
+        f"consumer {name}, for which the stream keeps its messages, was deleted and created again; of sequences {at} "
+        f"to {first_retained - 1} the stream has dropped all messages that no other consumer had to read"
     )
     return [Loss(stream, None, None, reason)]
 
@@ -114,6 +114,6 @@ def losses_if_deleted(stream: str, name: str, first: int, last: int, found: Cons
         return []
     reason = (
         f"consumer {name}, for which the stream keeps its messages, was deleted while sequences {first} to {last} were "
-        "read; of them the stream may have dropped before what no other consumer had to read"
+        "read; before that, the stream may have dropped those that no other consumer had to read"
     )
     return [Loss(stream, None, None, reason)]

@@ -61,11 +61,13 @@ def check_commit_mode(info: StreamInfo, options: ReleaseOptions) -> None:
     work_queue = retention is RetentionPolicy.WORK_QUEUE
     if options.mode is CommitMode.PURGE and not work_queue and not options.allow_purge:
         raise ConfigError(
-            f"option commitMode = purge: stream {name} has retention {retention.value}; a purge would delete messages "
-            "that others may want to read. Leave the option out, or set option allowPurge = true if that is meant"
+            f"option commitMode = purge: stream {name} has retention {retention.value}, so a purge would delete "
+            "messages that others may read; leave the option out, or set option allowPurge = true to purge them"
         )
     if options.mode is CommitMode.PURGE and info.config.deny_purge:
-        raise ConfigError(f"option commitMode = purge: stream {name} does not allow it (deny_purge)")
+        raise ConfigError(
+            f"option commitMode = purge: stream {name} does not allow purges (deny_purge); choose another commitMode"
+        )
     if options.mode is CommitMode.CONSUMER and work_queue:
         raise ConfigError(
             f"option commitMode = consumer: stream {name} is a work queue, which releases messages only when they "
@@ -171,7 +173,12 @@ class Releaser:
                 except Error as error:
                     if strict or not can_resume(error):
                         raise
-                    _log.warning("stream %s: not released up to %d yet: %s", stream, offset.next - 1, error)
+                    _log.warning(
+                        "stream %s: cannot release up to sequence %d now; the next commit tries again: %s",
+                        stream,
+                        offset.next - 1,
+                        error,
+                    )
             if self._withheld.get(stream) == place:
                 mismatched.add(stream)
         return mismatched
@@ -181,7 +188,7 @@ class Releaser:
         info = self._call_with_connection(partial(self._info, stream))
         check_commit_mode(info, self._release)
         if time_ns(info.created) != committed.created_ns:
-            self._withhold(stream, committed, "was deleted and made again; nothing of the new one is released")
+            self._withhold(stream, committed, "was deleted and created again; nothing of the new stream is released")
             self._released[stream] = committed  # not checked again before the next offset
             return
         if self._states.truncation(StreamExtent.of(info, self._options.read.subjects), committed) is not None:
@@ -190,7 +197,7 @@ class Releaser:
             self._withhold(
                 stream,
                 committed,
-                f"does not hold what was read up to {committed.next - 1} (an older state was restored, or its leader "
+                f"lacks messages that were read up to {committed.next - 1} (an older state was restored, or its leader "
                 "was just elected); nothing is released before the next commit",
             )
             return
@@ -209,7 +216,7 @@ class Releaser:
     def _purge(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
         for request in purge_requests(stream, self._options.read.subjects, committed):
             gone = self._server.request(connection, request)
-            _log.info("stream %s: purged %d messages before %d", stream, gone, committed.next)
+            _log.info("stream %s: purged %d messages before sequence %d", stream, gone, committed.next)
 
     def _start_consumer(self, stream: str, start: StreamOffset, connection: Connection) -> None:
         """Let a new commit consumer begin at an offset. One that has begun already stays where it is."""
@@ -230,7 +237,7 @@ class Releaser:
         if info.ack_floor.stream_seq + 1 < to.next:
             name = self._release.consumer
             self._server.request(connection, ConsumerResetRequest(stream, name, seq=to.next))
-            _log.info("stream %s: consumer %s follows up to %d", stream, name, to.next - 1)
+            _log.info("stream %s: consumer %s: ack floor moved to sequence %d", stream, name, to.next - 1)
 
     def _commit_consumer(self, stream: str, connection: Connection) -> ConsumerInfo:
         name = self._release.consumer
@@ -240,7 +247,7 @@ class Releaser:
             info = self._server.request(connection, ConsumerInfoRequest(stream, name))
         except ConsumerNotFoundError:
             if stream in self._retained_from:
-                _log.warning("stream %s: consumer %s was deleted and is made again", stream, name)
+                _log.warning("stream %s: consumer %s was deleted and is created again", stream, name)
             info = self._server.request(connection, ConsumerCreateRequest(stream, config))
         else:
             check_commit_consumer(info.config, config, stream)

@@ -144,7 +144,9 @@ def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
     """Check the options of a read, which begins at `start` unless they say otherwise. Raises ConfigError."""
     streams = parsed[table.STREAM]
     if not streams:
-        raise ConfigError("option stream must be given: the name of the stream to read, or several with commas between")
+        raise ConfigError(
+            "option stream must be given: the name of a stream, or several names with commas between them"
+        )
     subjects = reduce_filters(parsed[table.SUBJECT])
     starts = _positions(
         parsed, streams, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
@@ -191,7 +193,7 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
     """Check the options of a write. Raises ConfigError."""
     subjects = parsed[table.SUBJECT]
     if len(subjects) > 1:
-        raise ConfigError(f"option subject names {len(subjects)} subjects; all rows can be published to one only")
+        raise ConfigError(f"option subject names {len(subjects)} subjects; a write needs exactly one")
     with option_errors(table.SUBJECT):
         subject = check_publish_subject(subjects[0]) if subjects else None
     return WriteOptions(
@@ -232,10 +234,12 @@ def _positions(
 def _check_streams(option: Option[object], named: Mapping[str, object], streams: tuple[str, ...]) -> None:
     for name in named:
         if name not in streams:
-            raise ConfigError(f"option {option.name} names stream {name}, option stream does not: {', '.join(streams)}")
+            raise ConfigError(
+                f"option {option.name} names stream {name}, which is not in option stream: {', '.join(streams)}"
+            )
     for name in streams:
         if name not in named:
-            raise ConfigError(f"option {option.name} says nothing of stream {name}; give a position for every stream")
+            raise ConfigError(f"option {option.name} has no position for stream {name}; give one for every stream")
 
 
 def _check_order(

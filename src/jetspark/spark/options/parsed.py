@@ -106,7 +106,7 @@ def _value(option: Option[T], text: str) -> T:
         return option.parse(text)
     except ValueError as error:
         if option.secret:
-            raise ConfigError(f"option {option.name} cannot be read (its value is not shown)") from None
+            raise ConfigError(f"option {option.name} cannot be read (the value is secret and not shown)") from None
         raise ConfigError(f"option {option.name} is {_shown(text)}: {error}") from None
 
 

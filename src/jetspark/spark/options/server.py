@@ -89,7 +89,7 @@ def make_server_options(parsed: ParsedOptions) -> ServerOptions:
     login = next((login for login in _LOGINS if login in parsed), None)
     if login is not None and any(address.user or address.token for address in addresses):
         if table.SERVERS in parsed:
-            raise ConfigError(f"options servers and {login.name} contradict each other: both hold a login")
+            raise ConfigError(f"options servers and {login.name} contradict each other: both contain a login; give one")
         servers = tuple(str(address) for address in addresses)  # the option goes before the environment
     connect = ConnectOptions(
         servers=servers,
@@ -112,13 +112,13 @@ def _check_login(parsed: ParsedOptions) -> None:
     if len(logins) > 1:
         raise conflicting_options(logins[0], logins[1])
     if table.PASSWORD in parsed and table.USER not in parsed:
-        raise ConfigError("option password needs option user beside it")
+        raise ConfigError("option password needs option user; give both")
 
 
 def _check_tls(parsed: ParsedOptions) -> None:
     for option, needed in ((table.TLS_KEY, table.TLS_CERT), (table.TLS_KEY_PASSWORD, table.TLS_CERT)):
         if option in parsed and needed not in parsed:
-            raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
+            raise ConfigError(f"option {option.name} needs option {needed.name}; give both")
     if not parsed[table.TLS_VERIFY]:
         for option in (table.TLS_CA, table.TLS_HOSTNAME):
             if option in parsed:

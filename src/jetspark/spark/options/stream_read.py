@@ -99,12 +99,12 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
         if option in parsed:
             raise ConfigError(
                 f"option {option.name} is for batch reads: a streaming query has no end; leave it out "
-                "(Trigger.AvailableNow stops at what is there when the query starts)"
+                "(Trigger.AvailableNow stops at the last message that exists when the query starts)"
             )
     if parsed[table.READ_MODE] != "all":
         raise ConfigError(
-            f"option {table.READ_MODE.name} = {parsed[table.READ_MODE]} is for batch reads; a stream is joined with a "
-            "snapshot by reading that in foreachBatch, or once before the query starts"
+            f"option {table.READ_MODE.name} = {parsed[table.READ_MODE]} is for batch reads; to join a stream with a "
+            "snapshot, read the snapshot in foreachBatch, or once before the query starts"
         )
     release = _release_options(parsed)
     purging = release.mode is CommitMode.PURGE
@@ -121,7 +121,7 @@ def _limits(parsed: ParsedOptions) -> TriggerLimits:
     if most is not None and least is not None and least > most:
         raise ConfigError(
             f"options {table.MIN_OFFSETS_PER_TRIGGER.name} ({least}) and {table.MAX_OFFSETS_PER_TRIGGER.name} ({most}) "
-            "contradict each other: the least is more than the most"
+            "contradict each other: the minimum is larger than the maximum"
         )
     _check_requires(parsed, table.MAX_TRIGGER_DELAY, table.MIN_OFFSETS_PER_TRIGGER)
     return TriggerLimits(most, parsed[table.MAX_BYTES_PER_TRIGGER], least, parsed[table.MAX_TRIGGER_DELAY])
@@ -132,8 +132,8 @@ def _release_options(parsed: ParsedOptions) -> ReleaseOptions:
     consumer = parsed[table.COMMIT_CONSUMER]
     if mode is CommitMode.CONSUMER and consumer is None:
         raise ConfigError(
-            f"option {table.COMMIT_MODE.name} = {mode.value} needs option {table.COMMIT_CONSUMER.name} beside it: the "
-            "name of a durable consumer that belongs to this query"
+            f"option {table.COMMIT_MODE.name} = {mode.value} needs option {table.COMMIT_CONSUMER.name}: the name of "
+            "a durable consumer for this query only"
         )
     if mode is not CommitMode.CONSUMER and table.COMMIT_CONSUMER in parsed:
         raise _mode_conflict(table.COMMIT_CONSUMER, mode)
@@ -149,15 +149,17 @@ def _check_purge_start(parsed: ParsedOptions) -> None:
     for option in START_OPTIONS:
         if option in parsed and parsed[option] != EARLIEST:
             raise ConfigError(
-                f"options {table.COMMIT_MODE.name} = purge and {option.name} contradict each other: what lies before "
-                "the start would be purged without having been read; start at the earliest message"
+                f"options {table.COMMIT_MODE.name} = purge and {option.name} contradict each other: messages before "
+                "the start would be purged unread; start at the earliest message"
             )
 
 
 def _check_requires(parsed: ParsedOptions, option: Option[object], needed: Option[object]) -> None:
     if option in parsed and needed not in parsed:
-        raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
+        raise ConfigError(f"option {option.name} needs option {needed.name}; give both")
 
 
 def _mode_conflict(option: Option[object], mode: CommitMode) -> ConfigError:
-    return ConfigError(f"options {option.name} and {table.COMMIT_MODE.name} = {mode.value} contradict each other")
+    return ConfigError(
+        f"options {option.name} and {table.COMMIT_MODE.name} = {mode.value} contradict each other; change one of them"
+    )

@@ -46,12 +46,12 @@ def stream_write_options(options: Mapping[str, str]) -> StreamWriteOptions:
     retention, delay = parsed[table.LEDGER_RETENTION], parsed[table.MAX_REPLAY_DELAY]
     if ledger is None and table.LEDGER_RETENTION in parsed:
         raise ConfigError(
-            f"option {table.LEDGER_RETENTION.name} needs option {table.LEDGER_STREAM.name} beside it: the stream "
-            "of the records"
+            f"option {table.LEDGER_RETENTION.name} needs option {table.LEDGER_STREAM.name}, the stream of the records; "
+            "give both"
         )
     if ledger is not None and retention < delay:
         raise ConfigError(
             f"options {table.LEDGER_RETENTION.name} ({retention:g} s) and {table.MAX_REPLAY_DELAY.name} ({delay:g} "
-            "s) contradict each other: a record would go while its micro-batch may still be run again"
+            "s) contradict each other: a record would expire while its micro-batch may be run again; raise the first"
         )
     return StreamWriteOptions(write, ledger, retention, delay)

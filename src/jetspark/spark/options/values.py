@@ -121,7 +121,7 @@ def parse_boolean(text: str) -> bool:
 def parse_count(text: str) -> int:
     """Read a whole number from 1 up."""
     if not text.strip().isdecimal() or int(text) < 1:
-        raise ValueError("it must be a whole number from 1 up")
+        raise ValueError("it must be a whole number, 1 or more")
     return int(text)
 
 
@@ -130,7 +130,7 @@ def parse_duration(text: str) -> float:
     match = _DURATION.fullmatch(text.strip().lower())
     seconds = float(match[1]) * _DURATION_UNITS[match[2] or "ms"] if match else 0.0
     if seconds <= 0:
-        raise ValueError("it must be a duration above 0, such as 500ms, 30s or 2m; a plain number counts milliseconds")
+        raise ValueError("it must be a duration above 0, such as 500ms, 30s or 2m; a plain number is in milliseconds")
     return seconds
 
 
@@ -165,7 +165,7 @@ def parse_time(text: str) -> int:
 def parse_times(text: str) -> dict[str, int]:
     """Read JSON that gives a time for each stream; returns nanoseconds since 1970."""
     times = {}
-    for stream, value in _parse_object(text, "{'ORDERS': 1767225600000}").items():
+    for stream, value in _parse_object(text, '{"ORDERS": 1767225600000}').items():
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise ValueError(f"the time of stream {stream} must be milliseconds since 1970 or ISO 8601 text")  # noqa: TRY004 - a bad value
         try:

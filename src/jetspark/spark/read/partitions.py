@@ -91,7 +91,7 @@ def split_ranges(
     if sum(counts) > MAX_PARTITIONS:
         raise ConfigError(
             f"options minPartitions and maxRecordsPerPartition make {sum(counts)} partitions of {total} sequences; "
-            f"{MAX_PARTITIONS} are allowed"
+            f"at most {MAX_PARTITIONS} are allowed: lower minPartitions, or raise maxRecordsPerPartition"
         )
     return [part for each, count in zip(ranges, counts, strict=True) for part in _split_evenly(each, count)]
 

@@ -59,7 +59,7 @@ class MessageTimes:
                 raise
             self._unavailable.add(stream)
             _log.warning(
-                "stream %s: whether an older state of it was restored since it was read is not known: %s",
+                "stream %s: cannot read the times of messages, so a restored older state may go unnoticed: %s",
                 stream,
                 error,
             )

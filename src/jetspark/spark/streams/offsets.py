@@ -102,21 +102,21 @@ def decode_offsets(document: Mapping[str, object], streams: Sequence[str]) -> di
     """
     version, entries = document.get("version"), document.get("streams")
     if not isinstance(version, int) or not isinstance(entries, dict):
-        raise ConfigError(f"the checkpoint holds no offset of jetstream: {str(document)[:200]}")
+        raise ConfigError(f"the checkpoint has an offset of another source than jetstream: {str(document)[:200]}")
     if version > VERSION:
         raise ConfigError(
-            f"the checkpoint was written by a newer jetspark: its offsets have version {version}, this one reads "
-            f"{VERSION}"
+            f"the checkpoint was written by a newer jetspark: its offsets have version {version}, but this one reads "
+            f"up to {VERSION}; update jetspark"
         )
     if set(entries) != set(streams):
         raise ConfigError(
-            f"the checkpoint is of stream {', '.join(sorted(entries))}, and option stream says {', '.join(streams)}; "
-            "streams of a query do not change: give it a checkpoint of its own, or the streams that it had"
+            f"the checkpoint is of stream {', '.join(sorted(entries))}, but option stream names {', '.join(streams)}; "
+            "the streams of a query cannot change: use a new checkpointLocation, or the former streams"
         )
     try:
         return {name: _offset(each) for name, each in entries.items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"the checkpoint holds an offset that cannot be read: {str(document)[:200]}") from error
+        raise ConfigError(f"the checkpoint has an offset that cannot be read: {str(document)[:200]}") from error
 
 
 def _offset(entry: Mapping[str, Any]) -> StreamOffset:
@@ -204,11 +204,10 @@ class Truncation:
             what = f"the checkpoint is ahead of the stream, which ends at {extent.end - 1}: an older state was restored"
         else:
             what = (
-                f"an older state of the stream was restored and filled again: message {last}, which the checkpoint is "
-                f"of, was stored at {format_rfc3339(reached.time_ns)}, and the one that the stream has now at "
-                f"{format_rfc3339(self.time_ns)}"
+                f"an older state of the stream was restored and filled again: the message {last} that was read was "
+                f"stored at {format_rfc3339(reached.time_ns)}, the present one at {format_rfc3339(self.time_ns)}"
             )
-        return Loss(extent.stream, self.first_lost, last, f"{what}; others that get their sequences are read")
+        return Loss(extent.stream, self.first_lost, last, f"{what}; new messages with these sequences are read")
 
 
 def has_replicas(info: StreamInfo) -> bool:
@@ -273,8 +272,8 @@ def resume(
     """
     if extent.created_ns != offset.created_ns:
         reason = (
-            f"it was deleted and made again: the checkpoint is of the stream that was created at "
-            f"{format_rfc3339(offset.created_ns)}, at sequence {offset.next}; the stream of that name was created at "
+            f"it was deleted and created again: the checkpoint is at sequence {offset.next} of the stream that was "
+            f"created at {format_rfc3339(offset.created_ns)}; the present stream was created at "
             f"{format_rfc3339(extent.created_ns)}, and is read from sequence {extent.first}"
         )
         return StreamOffset(extent.created_ns, extent.first), [Loss(extent.stream, None, None, reason)]

@@ -46,8 +46,8 @@ def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> Je
     """
     if overwrite:
         raise ConfigError(
-            "mode overwrite: a stream can only be appended to; use mode append, and purge the stream before if it is "
-            "to be replaced"
+            "mode overwrite is not supported, because rows can only be appended to a stream; use mode append, and "
+            "purge the stream before to replace its messages"
         )
     columns = write_columns(schema, options.subject)
     with borrow_connection(options.server.connect):
@@ -82,7 +82,7 @@ class JetStreamWriter(DataSourceArrowWriter):
         """Log what stays in the stream after a failed job: nothing can be taken back."""
         done = [message for message in messages if message is not None]
         _log.warning(
-            "write failed: %d of %d tasks were done, and their rows stay (%s); of the others it is not known",
+            "write failed: %d of %d tasks were done, and their rows stay (%s); the other tasks may have stored rows",
             len(done),
             len(messages),
             summary(merge_messages(messages)),

@@ -106,7 +106,7 @@ def summary(rows: TaskCommitMessage) -> str:
     """Return a summary in one line."""
     parts = [_stream_summary(name, each) for name, each in sorted(rows.streams.items())]
     if rows.skipped:
-        parts.append(f"{rows.skipped} rows left out that an earlier run had stored")
+        parts.append(f"{rows.skipped} rows skipped, which an earlier run had stored")
     if rows.resent:
         parts.append(f"{rows.resent} rows sent again")
     if rows.bytes:
@@ -118,4 +118,4 @@ def _stream_summary(name: str, rows: StreamRowCounts) -> str:
     text = f"stream {name}: {rows.count} rows"
     if rows.first_sequence is not None:
         text += f", stored at sequences {rows.first_sequence} to {rows.last_sequence}"
-    return f"{text}, {rows.duplicates} there already" if rows.duplicates else text
+    return f"{text}, {rows.duplicates} already stored" if rows.duplicates else text

@@ -67,7 +67,7 @@ def window_warnings(
             if can_resume(error):
                 _checked.discard((run_id, stream))  # the next micro-batch asks again
             else:
-                found[stream] = f"for how long stream {stream} recognises repeats is not known: {error}"
+                found[stream] = f"stream {stream}: cannot read its duplicate window; rows may be stored twice: {error}"
         else:
             window = info.config.duplicate_window or _DEFAULT_WINDOW
             delay = timedelta(seconds=options.max_replay_delay)
@@ -95,7 +95,7 @@ def _is_new(remembered: set[tuple[str, str]], run: str, stream: str) -> bool:
 
 def _too_short(stream: str, window: timedelta, delay: timedelta) -> str:
     return (
-        f"stream {stream} recognises repeats for {format_go_duration(window)} (duplicate_window), and a micro-batch "
-        f"may be run again up to {format_go_duration(delay)} later (option maxReplayDelay): one that is run again "
-        "later than the window stores rows twice. Set option ledgerStream, or raise the stream's duplicate_window"
+        f"stream {stream} recognises duplicates for {format_go_duration(window)} (duplicate_window), but a micro-batch "
+        f"may be run again up to {format_go_duration(delay)} later (option maxReplayDelay) and then store rows twice; "
+        "set option ledgerStream, or raise the stream's duplicate_window"
     )

@@ -130,9 +130,8 @@ class TaskLedger:
         wanted = _missing_settings(config)
         if wanted:
             raise ConfigError(
-                f"option ledgerStream: stream {self.name} is there already and does not fit: it must have "
-                f"{', '.join(wanted)}, so that the last record of each task stays. Change it, or name a stream that is "
-                "not there: it is made"
+                f"option ledgerStream: stream {self.name} exists, but must have {', '.join(wanted)} to keep the last "
+                "record of each task; change it, or name a stream that does not exist: it is then created"
             )
         return bool(config.allow_msg_ttl)
 
@@ -172,7 +171,9 @@ class TaskLedger:
         try:
             record = msgspec.json.decode(stored.payload, type=_Record)
         except msgspec.DecodeError as problem:
-            raise ConfigError(f"stream {self.name}: {subject} holds no record of a task: {problem}") from None
+            raise ConfigError(
+                f"stream {self.name}: the message on {subject} is not the record of a task: {problem}"
+            ) from None
         return record, stored.sequence, stored.timestamp_ns
 
 
@@ -239,10 +240,10 @@ class TaskRecord:
             return None
         if record.batch > self._task.batch:
             raise SupersededBatchError(
-                f"micro-batch {self._task.batch} of query {self._task.query} is over: stream {self._ledger.name} says "
-                f"that number {record.batch} has begun, so this task stores nothing more. That is as it should be for "
-                "an attempt that Spark has given up. If the query's checkpoint was put back to an older state, purge "
-                f"its records: stream {self._ledger.name}, subject {self._ledger.subjects(self._task.query)}"
+                f"micro-batch {self._task.batch} of query {self._task.query} is over: by stream {self._ledger.name}, "
+                f"micro-batch {record.batch} has begun, so this task stores nothing more; this is normal for an "
+                "attempt that Spark has given up; if an older checkpoint of the query was restored, purge its records: "
+                f"stream {self._ledger.name}, subject {self._ledger.subjects(self._task.query)}"
             )
         self.first_attempt_ns = record.first_attempt_ns or stored_ns
         self.batch_digests = record.batch_digests
@@ -279,5 +280,6 @@ class TaskRecord:
                 self._sequence = report.last_sequence or 0
                 return
         raise ConfigError(
-            f"stream {self._ledger.name}: {self._subject} keeps changing; another program seems to write there"
+            f"stream {self._ledger.name}: the record on {self._subject} changes all the time; check that no other "
+            "program writes there"
         )

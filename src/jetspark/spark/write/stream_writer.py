@@ -55,8 +55,8 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
     """
     if overwrite:
         raise ConfigError(
-            "output mode complete: a stream can only be appended to; use output mode append, or write the changed rows "
-            "from foreachBatch"
+            "output mode complete is not supported, because rows can only be appended to a stream; use output mode "
+            "append, or write the changed rows from foreachBatch"
         )
     columns = write_columns(schema, options.write.subject)
     write, ledger = options.write, None
@@ -126,8 +126,8 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         """Log what stays in the stream after a failed micro-batch: nothing can be taken back."""
         done = [message for message in messages if message is not None]
         _log.warning(
-            "batch %d failed: %d of %d tasks were done (%s); of the others it is not known. Their rows stay, and keep "
-            "their message ids when the batch is run again",
+            "batch %d failed: %d of %d tasks were done (%s), the other tasks may have stored rows; stored rows stay, "
+            "and keep their message ids when the batch is run again",
             batchId,
             len(done),
             len(messages),
@@ -139,10 +139,12 @@ def _current_task() -> tuple[TaskName, str]:
     """Return the name of the task, and the run of its query, which Spark sets as the job group."""
     context = TaskContext.get()
     if context is None:
-        raise ConfigError("a streaming write runs in a task of Spark only")
+        raise ConfigError("a streaming write must run in a task of Spark")
     query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
     if query is None or batch is None:
-        raise ProtocolError(f"Spark does not say which micro-batch this is: {_QUERY} {query}, {_BATCH} {batch}")
+        raise ProtocolError(
+            f"Spark did not set the query and micro-batch of the task: {_QUERY} {query}, {_BATCH} {batch}"
+        )
     return TaskName(query, int(batch), context.partitionId()), context.getLocalProperty(_RUN) or query
 
 

@@ -119,7 +119,11 @@ class UnstoredRows:
         except Error as error:
             if can_resume(error):
                 raise
-            _log.warning("what an earlier run has stored of %s cannot be looked up: %s", subject, error)
+            _log.warning(
+                "subject %s: cannot look up the rows that an earlier run has stored; they may be stored twice: %s",
+                subject,
+                error,
+            )
 
     def _streams_of(self, connection: Connection, subject: str) -> Sequence[str]:
         if self._options.expected_stream is not None:
