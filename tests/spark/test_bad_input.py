@@ -264,7 +264,7 @@ def test_rows_without_the_needed_columns_are_refused_when_planned(
     [
         ("CAST(NULL AS STRING) AS subject, 'lost' AS data", r"subject None, .*data 'lost'\): the subject is null"),
         ("'{s}.*' AS subject, 'lost' AS data", "has the wildcard"),
-        ("'{s}.a' AS subject, repeat('x', 1048577) AS data", r"xxx.*over the server's max_payload of 1048576"),
+        ("'{s}.a' AS subject, repeat('x', 1048577) AS data", r"xxx.*exceed the server's max_payload of 1048576"),
         ("'{s}.a' AS subject, 'lost' AS data, map('k', 'a\\nb') AS headers", "data 'lost'.*CR"),
     ],
 )

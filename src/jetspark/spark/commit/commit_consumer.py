@@ -1,9 +1,9 @@
-"""The commit consumer: a durable consumer of a query whose ack floor is what Spark has committed.
+"""The commit consumer: a durable consumer of a query. Its ack floor is the last sequence that Spark has committed.
 
-Nobody pulls messages from it. As long as it exists, an interest stream retains everything that the query has still to
-read. The metadata of the consumer name the sequence from which that is true. Somebody may delete the consumer, also
-while the query is stopped. The next run then creates a new one, which retains messages only from there on, and knows
-from the metadata which messages may be missing.
+It delivers no messages. As long as it exists, an interest stream retains all messages that the query has not read yet.
+The metadata of the consumer contain the sequence from which that is true. The consumer may be deleted, also while the
+query is stopped. The next run then creates a new one, which retains messages only from then on. The metadata show which
+messages may be missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MIN_RESET_VERSION: Final = (2, 14)
 
 
 def commit_consumer_config(name: str, subjects: tuple[str, ...], first_retained: int | None = None) -> ConsumerConfig:
-    """Return the configuration of a commit consumer that retains everything from `since`; None leaves that open."""
+    """Return the configuration of a commit consumer that retains all messages from `first_retained`; None: unknown."""
     return ConsumerConfig(
         durable_name=name,
         description="commit consumer of a Spark query: its ack floor is the last sequence that Spark has committed",
@@ -76,18 +76,18 @@ def check_reset_version(version: str, name: str) -> None:
 
 
 def retained_from(config: ConsumerConfig) -> int | None:
-    """Return the sequence from which a commit consumer retains everything; None when that was never written down."""
+    """Return the sequence from which a commit consumer retains all messages; None if its metadata do not have it."""
     text = (config.metadata or {}).get(_RETAINED_FROM_KEY, "")
     return int(text) if text.isdecimal() else None
 
 
 def complete_from(state: StreamState) -> int:
-    """Return the sequence from which a stream is complete: its first one, or its end when messages were deleted."""
+    """Return the sequence from which a stream is complete: its first one, or its end if messages were deleted."""
     return max(state.first_seq if not state.num_deleted else state.last_seq + 1, 1)
 
 
 def possible_losses(stream: str, name: str, at: int, first_retained: int) -> list[Loss]:
-    """Return what an interest stream may lack from `at` on, if its commit consumer retains messages from `since` on."""
+    """Return the possible losses of an interest stream from `at`, if its consumer retains from `first_retained`."""
     if first_retained <= at:
         return []
     reason = (
@@ -98,7 +98,7 @@ def possible_losses(stream: str, name: str, at: int, first_retained: int) -> lis
 
 
 def losses_if_deleted(stream: str, name: str, first: int, last: int, found: ConsumerConfig | None) -> list[Loss]:
-    """Return what the stream may have dropped of a range before it was read. The consumer found afterwards tells it.
+    """Return the possible losses of a range that was read. They follow from the consumer that was found afterwards.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def losses_if_deleted(stream: str, name: str, first: int, last: int, found: Cons
     first, last
         First and last sequence of the range.
     found
-        Configuration of that consumer; None when it does not exist.
+        Configuration of that consumer; None if it does not exist.
     """
     since = None if found is None else retained_from(found)
     if since is not None and since <= first:

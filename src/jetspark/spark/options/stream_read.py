@@ -1,6 +1,6 @@
 """The options of a streaming read: those of a batch read, the size of a micro-batch, and the commit mode.
 
-Where the options contradict each other, or one makes no sense without another, the error names both.
+If two options contradict each other, or one needs another, the error names both.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "TriggerLimits",
 
 
 class CommitMode(Enum):
-    """What happens to a stream after Spark has committed a micro-batch."""
+    """The release of a stream after Spark has committed a micro-batch."""
 
     NONE = "none"
-    """Nothing: the stream's own limits decide what it keeps."""
+    """No release: only the stream's limits decide which messages it keeps."""
     CONSUMER = "consumer"
-    """The ack floor of a durable consumer moves: interest streams release, and the server shows Spark's lag."""
+    """The ack floor of a durable consumer moves. So interest streams release, and the server shows Spark's lag."""
     PURGE = "purge"
-    """What was read is purged, within the filter: for work queues."""
+    """The messages that were read are purged, within the filter. For work queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOptions:
-    """How a stream releases messages after a commit.
+    """The options of the release after a commit.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class ReleaseOptions:
     consumer
         Name of the durable consumer; empty unless the mode is `CONSUMER`.
     allow_purge
-        Purge streams that are no work queues, too.
+        Whether streams that are not work queues may be purged, too.
     """
 
     mode: CommitMode
@@ -50,18 +50,18 @@ class ReleaseOptions:
 
 @dataclass(frozen=True, slots=True)
 class TriggerLimits:
-    """Size of a micro-batch.
+    """The limits of a micro-batch.
 
     Attributes
     ----------
     max_offsets
-        Most sequences.
+        Maximum number of sequences.
     max_bytes
-        About the most bytes.
+        Approximate maximum number of bytes.
     min_offsets
-        Sequences below which no micro-batch is made before `max_delay` seconds are over.
+        Minimum number of sequences. With fewer, the micro-batch waits, at most for `max_delay`.
     max_delay
-        See there.
+        Longest wait for `min_offsets`, in seconds.
     """
 
     max_offsets: int | None = None
@@ -72,18 +72,18 @@ class TriggerLimits:
 
 @dataclass(frozen=True, slots=True)
 class StreamReadOptions:
-    """What a streaming read was asked for.
+    """The checked options of a streaming read.
 
     Attributes
     ----------
     read
-        What it has in common with a batch read.
+        Options that it shares with a batch read.
     limits
-        How large a micro-batch may be, and how small.
+        Maximum and minimum size of a micro-batch.
     poll_interval
-        Seconds between two questions to the server while nothing is new.
+        Longest time in seconds between two requests while a stream has no new messages.
     release
-        What the stream releases after a commit.
+        Release after a commit.
     """
 
     read: ReadOptions
@@ -145,7 +145,7 @@ def _release_options(parsed: ParsedOptions) -> ReleaseOptions:
 
 
 def _check_purge_start(parsed: ParsedOptions) -> None:
-    """A purge reaches back to the first message, so what lies before the start would go without having been read."""
+    """Check that the read begins at the first message, because a purge also deletes all messages before the start."""
     for option in START_OPTIONS:
         if option in parsed and parsed[option] != EARLIEST:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""The options of a streaming write: those of a batch write, and what is done about micro-batches that are run again."""
+"""The options of a streaming write: those of a batch write, and the handling of repeated micro-batches."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["StreamWriteOptions", "stream_write_options"]
 
 @dataclass(frozen=True, slots=True)
 class StreamWriteOptions:
-    """What a streaming write was asked for.
+    """The checked options of a streaming write.
 
     Attributes
     ----------
     write
-        What it has in common with a batch write.
+        Options that it shares with a batch write.
     ledger_stream
-        Stream that records the progress of each task; None for none.
+        Stream that records the progress of each task; None without a ledger.
     ledger_retention
-        Seconds for which it holds that of a task that does not run again.
+        Seconds after which the record of a task expires, unless it is written again.
     max_replay_delay
-        Seconds after which a micro-batch may be run again.
+        Longest time in seconds after which a micro-batch may be run again.
     """
 
     write: WriteOptions

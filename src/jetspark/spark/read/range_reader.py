@@ -1,4 +1,4 @@
-"""Reads the range of one task, and proves that nothing in it is missing.
+"""Reads the range of one task, and checks that no message in it is missing.
 
 Batch reads and streaming reads use the same code. A repeated task reads the same range.
 """
@@ -49,16 +49,16 @@ def report_loss(loss: Loss, options: ReadOptions) -> None:
 
 
 class RangeReader:
-    """Reads ranges. Made on the driver and sent to every task.
+    """Reads ranges. Created on the driver, and sent to every task.
 
     Attributes
     ----------
     options
-        Those of the read.
+        Options of the read.
     projection
-        What its schema asks for.
+        Conversion to the schema of the read.
     subjects
-        Subject filters that the server applies; none for everything.
+        Subject filters that the server applies; empty for all subjects.
     """
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
@@ -72,7 +72,7 @@ class RangeReader:
         Raises
         ------
         DataLossError
-            Messages of the partition are gone, or the stream is another one, and `failOnDataLoss` is true.
+            Messages of the partition are lost, or the stream is another one, and `failOnDataLoss` is true.
         """
         if part.start == part.end:
             return
@@ -179,12 +179,12 @@ class _StreamReplacedError(DataLossError):
 def _next_batch(batches: Scan) -> pa.RecordBatch | None:
     try:
         return next(batches, None)
-    except DataLossError as error:  # the scan came back to another stream
+    except DataLossError as error:  # after a reconnect, the scan found another stream
         raise _StreamReplacedError(str(error)) from error
 
 
 def _has_stale_leader(part: StreamPartition, report: ScanReport) -> bool:
-    """Whether a stream with replicas ends before the end of the range, which its last leader knew."""
+    """Whether a stream with replicas ends before the end of the range, which its former leader had."""
     if report.created is None or not part.replicated:
         return False
     end = StreamOffset(part.created_ns, part.end)
@@ -192,7 +192,7 @@ def _has_stale_leader(part: StreamPartition, report: ScanReport) -> bool:
 
 
 def _log_counts(part: StreamPartition, report: ScanReport, seconds: float) -> None:
-    """Spark counts nothing of its own for a Python source, so the task's log has the numbers."""
+    """Log the counts of the task, because Spark has no metrics for a Python source."""
     log_counts(
         _log,
         "stream %s, sequences %d to %d: %d rows, %d bytes, %.3f s, read by %s, continued %d times after a fault",
