@@ -35,7 +35,7 @@ Outcomes = Mapping[str, Mapping[str, str]]
 
 
 class State(Enum):
-    """What is known of a requirement."""
+    """The facts about a requirement."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -114,9 +114,9 @@ def markdown(requirements: Sequence[Requirement], tested: frozenset[str]) -> str
     lines = [
         "# Conformance",
         "",
-        "What the JetStream design documents ask of a client, one line each, and whether a test of ours shows it on a",
-        "real nats-server. `make test` runs all of them, so what is marked here passes; `make conformance` prints the",
-        "outcome of each.",
+        "The JetStream design documents (ADRs) require certain behaviour of a client. This page lists the requirements",
+        "and says whether a test of jetspark covers each of them on a real nats-server. `make test` runs these tests.",
+        "`make conformance` prints the outcome for each requirement.",
         "",
         "<!-- Written by: python tools/conformance.py --list --markdown docs/conformance.md -->",
         "",
