@@ -54,6 +54,7 @@ matrix: lint types layers pytest-all mutants
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/check_words.py
 
 types: $(READY)
 	$(BIN)/mypy

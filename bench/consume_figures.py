@@ -46,8 +46,8 @@ PEERS_TOO = {
     "recovery": {"natsio": 1, "natsrpy": 1},
     "leader_change": {"natsio": 1, "natsrpy": 1, "nats_py": 1},
 }
-"""What the peers are measured with beside fetch and consume, and how many messages that takes. nats-jetstream does not
-recover by itself. nats-py has no consume: its script makes one fetch after the other."""
+"""Further figures of the peers, besides fetch and consume, with the number of messages for each. nats-jetstream does
+not recover by itself. nats-py has no consume: its script calls fetch repeatedly."""
 
 CHANGES = 3
 """Changes of the leader in a round."""
@@ -115,7 +115,7 @@ def leader_change(run: Run, peer: Peer) -> float:
 
 @contextlib.contextmanager
 def _client(run: Run, peer: Peer, url: str, stream: str, count: int) -> Iterator[subprocess.Popen[str]]:
-    """A process of a client that takes so many messages and tells when each of them arrived."""
+    """A process of a client that reads so many messages and reports when each of them arrived."""
     python = sys.executable if peer is PRODUCT else peer_python(run, peer)
     command: list[str | Path] = [python, PEERS / f"peer_{peer.name}.py", url, stream, str(count), "recover"]
     client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -33,7 +33,7 @@ CLIENTS: dict[str, tuple[str, ...]] = {
     "nats_core": ("publish", "iterate", "request"),
     "natsrpy": ("publish", "iterate", "callback", "request"),
 }
-"""What each client has. nats-core calls callbacks on its read path only."""
+"""Figures that each client supports. nats-core calls callbacks on its read path only."""
 
 NEWER_PYTHON = {"natsio", "nats_core"}
 """Clients that want Python 3.13."""

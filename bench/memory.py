@@ -25,7 +25,7 @@ STATUS = Path("/proc/self/status")
 
 
 class Measured(NamedTuple, Generic[T]):
-    """What a function returned and what it needed."""
+    """The result of a function, and the memory that it needed."""
 
     result: T
     peak: int

@@ -40,7 +40,7 @@ FLOW = 500
 """Messages that a fast batch acknowledges at a time; nats-server allows no more."""
 
 ACKS_OUTSTANDING = 2
-"""What ADR-50 recommends."""
+"""The value that ADR-50 recommends."""
 
 
 def product(run: Run, what: str, messages: int, **config: object) -> float:
@@ -81,7 +81,7 @@ def raw_fast_batch(run: Run) -> float:
         blocks = [b"".join(frames[at : at + FLOW // 2]) for at in range(1, count, FLOW // 2)]
         begin = time.perf_counter()
         connection.sock.sendall(frames[0])
-        batch.read()  # tells how many messages may be sent
+        batch.read()  # reports how many messages may be sent
         sent = 1
         for block in blocks:
             while batch.acked + ACKS_OUTSTANDING * batch.flow < sent + FLOW // 2:
@@ -97,7 +97,7 @@ def raw_fast_batch(run: Run) -> float:
 
 
 class _FastBatch:
-    """What is sent for a fast batch, and what comes back."""
+    """The messages of a fast batch, and the replies to them."""
 
     def __init__(self, connection: RawConnection, subject: str) -> None:
         self._connection = connection

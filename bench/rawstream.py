@@ -8,8 +8,8 @@ for: it ends a run a few bytes early, and the connection is not used again.
 
 The settings were tuned on a 2-core machine that the server shares. The rate is the server's: with pulls of 5,000 to
 500,000 messages, buffers of 64 KiB to 1 MiB and the kernel's or a large SO_RCVBUF it moves by less than its own noise,
-and so it does with publish windows of 2,000 to 8,000 messages; this side takes 0.15 us of CPU a message. What does
-count is how many different reply subjects the publishes use: the server caches the look-up of 1,024 subjects, and with
+and so it does with publish windows of 2,000 to 8,000 messages; this side needs 0.15 us of CPU a message. The
+number of different reply subjects of the publishes matters: the server caches the look-up of 1,024 subjects, and with
 more of them in turn it is a fifth slower. So the tokens repeat.
 """
 

@@ -24,7 +24,7 @@ PEERS = (
     "natsrpy_fetch",
     "natsrpy_consume",
 )
-"""What the peers have for it."""
+"""The functions of the peers for this figure."""
 
 
 @figure("raw_drain", group="raw")

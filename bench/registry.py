@@ -6,8 +6,9 @@
         ...
         return messages / seconds
 
-The function does one round and returns one number. What it needs and what outlives the round (the server, a filled
-stream, a Spark session) it takes from `Run`, which makes each thing once, so nothing of that is inside the time.
+The function does one round and returns one number. It takes resources that outlive the round
+(the server, a filled stream, a Spark session) from `Run`. `Run` creates each of them once, so their creation is not
+measured.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Figure:
     """Does one round; returns the value in `unit`."""
     unit: str
     group: str
-    """What it belongs to: `ONLY` also takes a group's name."""
+    """Name of its group. `ONLY` also accepts the name of a group."""
     reference: str | None
     """The figure that gives the value its meaning; measured too whenever this one is asked for."""
     against: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What the figures of one run share: the server, filled streams, sizes, and things made once on demand."""
+"""Resources that the figures of one run share: the server, filled streams, sizes, and objects created on demand."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ class Run:
                 delete_stream(connection, name)
 
     def remember(self, measure: Callable[[Run, int], int], count: int) -> int:
-        """What `measure` gives for this many messages, measured once."""
+        """Return the result of `measure` for this many messages. It is measured once."""
         key = (measure, count)
         if key not in self._remembered:
             self._remembered[key] = measure(self, count)
         return self._remembered[key]
 
     def shared(self, make: Callable[[Run], AbstractContextManager[T]]) -> T:
-        """What `make` gives, entered at the first call and left at the end of the run.
+        """Return the result of `make`, entered at the first call and left at the end of the run.
 
         A `make` that raised `Unavailable` is not tried again: it raises the same at every call.
         """

@@ -1,7 +1,7 @@
 """Structured Streaming: catching up against the batch read of the same data, and what a micro-batch costs.
 
-A query up to what is available, into the no-op sink. What is counted is the time of its micro-batches, as Spark's
-progress tells it: planning, reading and the checkpoint's files. Starting a query (its processes, its checkpoint) takes
+A query with `availableNow` writes to the no-op sink. The figure is the time of its micro-batches by Spark's progress:
+planning, reading and the checkpoint's files. Starting a query (its processes, its checkpoint) takes
 seconds and happens once, so it is left out, as the start of the session is with a batch read. Both read the same stream
 in as many partitions.
 """

@@ -1,4 +1,4 @@
-"""The least that a streaming source in Python can be: a counter, and rows out of thin air. What Spark itself costs."""
+"""The simplest streaming source in Python: a counter and generated rows. It measures the cost of Spark itself."""
 
 from __future__ import annotations
 

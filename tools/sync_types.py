@@ -1,4 +1,4 @@
-"""What becomes of a type of the asyncio front on the blocking one, and of a value of that type."""
+"""The translation of a type of the asyncio front to the blocking one, and of a value of that type."""
 
 from __future__ import annotations
 

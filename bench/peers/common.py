@@ -1,4 +1,4 @@
-"""What the peers' scripts share: the command line and the one line of JSON that they print.
+"""The common part of the peers' scripts: the command line and the one line of JSON that they print.
 
     python peer_natsio.py URL TARGET COUNT WHAT
 

@@ -2,9 +2,9 @@
 
     python core_natsio.py URL WHAT SIZE COUNT
 
-WHAT is `publish`, `iterate`, `callback` (messages a second) or `request` (median round trip in microseconds). What a
-subscriber reads is sent, and what a request asks is answered, by a process of its own with a plain socket, so that only
-one side is the client's. A subscriber's time goes from its first message to its last one.
+WHAT is `publish`, `iterate`, `callback` (messages a second) or `request` (median round trip in microseconds). A
+separate process with a plain socket sends the messages for the subscriber and answers the requests, so that only one
+side is the client's. A subscriber's time goes from its first message to its last one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHUNK = 500
 
 
 class Client(Protocol):
-    """What a client's script offers."""
+    """The functions of a client's script."""
 
     async def connect(self, url: str) -> None: ...
     async def close(self) -> None: ...

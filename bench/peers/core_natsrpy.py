@@ -1,4 +1,4 @@
-"""natsrpy, Rust behind Python, core NATS."""
+"""natsrpy, a Rust client for Python, core NATS."""
 
 import asyncio
 import os

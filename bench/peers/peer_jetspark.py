@@ -248,7 +248,7 @@ async def next_message(url: str, stream: str, count: int) -> float:
 
 
 async def recover(url: str, stream: str, count: int) -> float:
-    """When the message behind a restart of the server arrives."""
+    """Measure when the first message after a restart of the server arrives."""
     connection = await aio.connect(url)
     consumer = await connection.jetstream().consumer(stream, "recover")
     async with consumer.consume() as messages:

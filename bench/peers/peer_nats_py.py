@@ -79,7 +79,7 @@ async def next_message(url: str, stream: str, count: int) -> float:
 
 
 async def recover(url: str, stream: str, count: int) -> float:
-    """When the message behind a change of the leader arrives; a fetch sits out its time, 5 s by default, then."""
+    """Measure when the first message after a change of the leader arrives. A fetch first waits for its timeout, 5 s."""
     connection = await nats.connect(url)
     subscription = await connection.jetstream().pull_subscribe_bind("recover", stream)
     while count:

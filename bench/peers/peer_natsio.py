@@ -82,7 +82,7 @@ async def next_message(url: str, stream: str, count: int) -> float:
 
 
 async def recover(url: str, stream: str, count: int) -> float:
-    """When the message behind a restart of the server arrives."""
+    """Measure when the first message after a restart of the server arrives."""
     client = await natsio.connect(url)
     consumer = await (await client.jetstream().stream(stream)).consumer("recover")
     async with consumer.consume() as messages:

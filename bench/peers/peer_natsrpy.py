@@ -1,4 +1,4 @@
-"""natsrpy, Rust behind Python: fetch and consume of a pull consumer; publish, which waits for its ack."""
+"""natsrpy, a Rust client for Python: fetch and consume of a pull consumer; publish, which waits for its ack."""
 
 import asyncio
 import time
@@ -74,7 +74,7 @@ async def consume_ack(url: str, stream: str, count: int) -> float:
 
 
 async def recover(url: str, stream: str, count: int) -> float:
-    """When the message behind a restart of the server arrives."""
+    """Measure when the first message after a restart of the server arrives."""
     client = Nats([url])
     await client.startup()
     consumer = await (await (await client.jetstream()).streams.get(stream)).consumers.get_pull("recover")

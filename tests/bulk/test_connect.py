@@ -117,7 +117,7 @@ def test_an_odd_url_is_refused_before_anything_is_sent(url: str) -> None:
 def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
     with listener(lambda _: None) as url:
         began = time.monotonic()
-        with pytest.raises(ConnectError, match=f"{url}: no answer within the connect time-out"):
+        with pytest.raises(ConnectError, match=f"{url}: no answer in time"):
             bulk.connect(url, connect_timeout=0.3)
         assert 0.2 < time.monotonic() - began < 4  # 5 without the option
 
@@ -200,7 +200,7 @@ def test_an_nkey_lets_in() -> None:
         with pytest.raises(AuthenticationError) as caught:
             bulk.connect(server.url, nkey_seed=other)
         assert other not in "".join(traceback.format_exception(caught.value))
-        with pytest.raises(ConfigError, match="seed cannot be read") as unreadable:
+        with pytest.raises(ConfigError, match="seed is not valid") as unreadable:
             bulk.connect(server.url, nkey_seed=seed[:-3])
         assert seed[:-3] not in str(unreadable.value)
 
@@ -215,7 +215,7 @@ def test_a_credentials_file_that_is_missing_or_wrong_is_named(server: NatsServer
         bulk.connect(server.url, credentials_file=str(tmp_path / "absent.creds"))
     wrong = tmp_path / "wrong.creds"
     wrong.write_text(SECRET)
-    with pytest.raises(ConfigError, match=r"wrong\.creds hold no user JWT") as caught:
+    with pytest.raises(ConfigError, match=r"wrong\.creds lack a user JWT") as caught:
         bulk.connect(server.url, credentials_file=str(wrong))
     assert_secret_free(caught.value)
 

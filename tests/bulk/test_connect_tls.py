@@ -87,7 +87,7 @@ def test_a_server_without_tls_is_told(server: NatsServer, files: Files) -> None:
         (server.url, TLSOptions(ca_file=files.ca)),
         (server.url.replace("nats://", "tls://"), None),
     ):
-        with pytest.raises(TLSError, match="the server offers none"):
+        with pytest.raises(TLSError, match="the server does not offer it"):
             bulk.connect(url, tls=tls)
 
 
@@ -102,7 +102,7 @@ def test_a_server_that_begins_with_tls(files: Files) -> None:
     with NatsServer(config=config) as server:
         with bulk.connect(server.url, tls=TLSOptions(ca_file=files.ca, handshake_first=True)) as own:
             assert own.server_info.tls_required
-        with pytest.raises(ConnectError, match="no answer within the connect time-out"):
+        with pytest.raises(ConnectError, match="no answer in time"):
             bulk.connect(server.url, tls=TLSOptions(ca_file=files.ca), connect_timeout=0.3)
 
 

@@ -131,7 +131,7 @@ def test_a_consumer_that_goes_before_the_ack_is_told(connection: Connection, str
         streams.fill(stream, 5)
         list(fetched)
         streams.connection.request(ConsumerDeleteRequest(stream, "c"))
-        with pytest.raises(NoRespondersError, match="is it gone"):
+        with pytest.raises(NoRespondersError, match="check that it exists"):
             fetched.ack()
     with pytest.raises(StatusError), bulk.fetch(connection, stream, "c", max_messages=10) as fetched:
         next(fetched)

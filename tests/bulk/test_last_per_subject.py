@@ -175,7 +175,7 @@ def test_a_direct_get_that_finds_no_such_moment_says_so(server: NatsServer, stre
             except InterruptedReadError as error:
                 said.append(str(error))
     assert said
-    assert all("its message before that is gone" in each for each in said)
+    assert all("has replaced the last message of subject" in each for each in said)
     for snapshot in taken:
         assert values(snapshot) == writer.state(snapshot.sequence)
 

@@ -137,8 +137,8 @@ def test_large_and_empty_rows_are_stored(connection: Connection, streams: Stream
 
 def test_the_columns_are_checked(connection: Connection) -> None:
     for batch, wanted in (
-        (pa.record_batch({"subject": ["a"]}), "publishing needs a column 'data'; there is: subject string"),
-        (pa.record_batch({"data": [b"a"]}), "column 'subject', or give one subject for all rows"),
+        (pa.record_batch({"subject": ["a"]}), "publishing needs a column 'data'; the columns are: subject string"),
+        (pa.record_batch({"data": [b"a"]}), "column 'subject', or one subject for all rows"),
         (pa.record_batch({"subject": ["a"], "data": [1]}), "data"),
         (pa.record_batch({"subject": [1], "data": [b"a"]}), "subject"),
         (pa.record_batch({"subject": ["a"], "data": [b"a"], "msg_id": [1]}), "msg_id"),
@@ -241,7 +241,7 @@ def test_a_stream_that_is_made_a_moment_later_gets_every_row_once(connection: Co
 
 def test_a_stream_that_never_comes_is_waited_for_half_a_second(connection: Connection) -> None:
     begin = time.monotonic()
-    with pytest.raises(PublishRefusedError, match="no stream takes the subject"):
+    with pytest.raises(PublishRefusedError, match="no stream captures the subject"):
         bulk.publish(connection, rows("never.x", [b"x"] * 3000))
     assert time.monotonic() - begin >= 0.5
 

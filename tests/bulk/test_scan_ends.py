@@ -192,7 +192,7 @@ def test_a_stream_that_is_made_again_while_it_is_read_is_not_taken_for_the_old_o
         streams.make_as(StreamConfig(name=name, allow_direct=True))
         streams.fill(name, 3000, size=100)
 
-    with pytest.raises(DataLossError, match="deleted and made again") as caught:
+    with pytest.raises(DataLossError, match="deleted and created again") as caught:
         gone_while_read(connection, name, action, read_method)
     assert caught.value.stream == name
     assert streams.no_consumers(name)

@@ -63,7 +63,7 @@ def test_a_short_run_survives_the_kill_counts_every_message_and_leaves_its_resul
     assert done.stderr == ""
     assert (tmp_path / "delays.png").read_bytes().startswith(b"\x89PNG")
     assert list((tmp_path / "flights.parquet").glob("part-*.parquet"))
-    assert "recognises repeats" not in (tmp_path / "spark.log").read_text()  # for too short a time
+    assert "recognises duplicates" not in (tmp_path / "spark.log").read_text()  # for too short a time
 
 
 def results(flights: pd.DataFrame, **changes: object) -> Results:

@@ -161,7 +161,7 @@ async def test_a_connection_that_drains_takes_no_subscription(world: World, serv
     server.answers_pings = False
     draining = asyncio.create_task(connection.drain())
     await clock.settle()
-    with pytest.raises(ConnectionClosedError, match="takes no more subscriptions"):
+    with pytest.raises(ConnectionClosedError, match="accepts no new subscriptions"):
         await connection.subscribe("a")
     await connection.publish("still", b"taken")
     server.answers_pings = True

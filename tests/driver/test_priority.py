@@ -22,9 +22,9 @@ def pinned(script: JetStreamScript) -> ConsumerScript:
 @pytest.mark.conformance("PRI-02")
 async def test_a_group_must_be_named(world: World, pinned: ConsumerScript) -> None:
     consumer = await handle(world)
-    with pytest.raises(ConfigError, match="name one of them"):
+    with pytest.raises(ConfigError, match="set `group` to one of them"):
         consumer.consume()
-    with pytest.raises(ConfigError, match="name one of them"):
+    with pytest.raises(ConfigError, match="set `group` to one of them"):
         await consumer.fetch(1)
     with pytest.raises(ConfigError, match="no priority group 'B'"):
         await consumer.fetch(1, group="B")

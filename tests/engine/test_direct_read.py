@@ -79,7 +79,7 @@ def test_a_gap_is_asked_for_again_once() -> None:
 
 @pytest.mark.parametrize(
     ("end", "text"),
-    [(DirectBatchEnd(0, 4), "what came ends behind 1"), (DirectBatchEnd(found=False), "cut off behind 1")],
+    [(DirectBatchEnd(0, 4), "the last message is 1"), (DirectBatchEnd(found=False), "cut off after sequence 1")],
 )
 def test_an_end_that_does_not_fit_is_asked_about_again(end: DirectBatchEnd, text: str) -> None:
     read = DirectRead(batch())
@@ -89,7 +89,7 @@ def test_an_end_that_does_not_fit_is_asked_about_again(end: DirectBatchEnd, text
     read.handle_reply(message(2, 0))
     read.handle_reply(DirectBatchEnd(7, 9))
     assert present(read) == batch(seq=3)
-    with pytest.raises(InvalidReplyError, match="what came ends behind 0"):
+    with pytest.raises(InvalidReplyError, match="the last message is 0"):
         read.handle_reply(DirectBatchEnd(7, 9))
 
 

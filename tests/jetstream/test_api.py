@@ -179,13 +179,13 @@ def test_subject_and_payload(request_: Request[object], endpoint: str, fields: o
         (lambda: MessageGetRequest("S", seq=0), "start at 1"),
         (lambda: MessageDeleteRequest("S", 0), "start at 1"),
         (lambda: ConsumerCreateRequest("S", ConsumerConfig(name="a", durable_name="b")), "equal"),
-        (lambda: PullRequest("S", "c", 0), "at least one"),
+        (lambda: PullRequest("S", "c", 0), "at least 1"),
         (lambda: PullRequest("S", "c", max_bytes=0), "positive"),
         (lambda: PullRequest("S", "c", priority=10), "0 to 9"),
         (lambda: PullRequest("S", "c", idle_heartbeat=timedelta(seconds=1)), "no expires"),
         (
             lambda: PullRequest("S", "c", expires=timedelta(seconds=1), idle_heartbeat=timedelta(seconds=0.51)),
-            "idle_heartbeat 510ms of a pull must be at most half of its expires; there is expires 1s",
+            "idle_heartbeat 510ms of a pull must be at most half of its expires; the pull has expires 1s",
         ),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_long_reply_that_cannot_be_read_is_shown_in_part() -> None:
 
 
 def test_a_deed_that_was_not_done_is_no_success() -> None:
-    with pytest.raises(InvalidReplyError, match="neither did it nor"):
+    with pytest.raises(InvalidReplyError, match="neither success nor"):
         StreamDeleteRequest("S").read(b'{"type":"t","success":false}')
 
 
@@ -277,7 +277,8 @@ def test_a_server_without_jetstream_is_told_from_silence() -> None:
         with pytest.raises(JetStreamNotEnabledError) as caught:
             client.request(AccountInfoRequest())
         assert caught.value.code == 503
-        assert str(caught.value) == "INFO: nobody answers the JetStream API (503)"
+        text = "no server answers the JetStream API; check that JetStream is enabled, the domain and the account"
+        assert str(caught.value) == f"INFO: {text} (503)"
 
 
 def test_requests_about_a_stream_on_the_real_server(client: RawClient) -> None:

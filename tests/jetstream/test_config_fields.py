@@ -56,7 +56,7 @@ def test_times_of_both_kinds_are_taken(time: datetime) -> None:
         ({"placement": {"tags": ["a"]}}, "takes a Placement, not dict"),
         ({"metadata": ["a"]}, "takes a mapping, not list"),
         ({"description": b"a"}, "takes text, not bytes"),
-        ({"max_mesages": 1}, "no field 'max_mesages'; 'max_msgs'[?]"),
+        ({"max_mesages": 1}, "no field 'max_mesages'; did you mean 'max_msgs'[?]"),
         ({"zzzzzzzzzzz": 1}, "no field 'zzzzzzzzzzz'$"),
     ],
 )
@@ -68,5 +68,5 @@ def test_what_does_not_fit_is_named(fields: dict[str, object], text: str) -> Non
 def test_a_needed_field_and_another_configuration_are_named() -> None:
     with pytest.raises(ConfigError, match="'name'"):
         make_config(StreamConfig, None, {})
-    with pytest.raises(ConfigError, match="StreamConfig is wanted, not ConsumerConfig"):
+    with pytest.raises(ConfigError, match="must be of type StreamConfig, not ConsumerConfig"):
         make_config(StreamConfig, ConsumerConfig(), {})

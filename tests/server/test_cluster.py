@@ -109,7 +109,7 @@ def test_a_cluster_without_jetstream_keeps_its_directories_to_itself(tmp_path: P
         assert [node.name for node in cluster] == ["plain-1", "plain-2"]
         cluster.stop()
         assert not any(node.running for node in cluster)
-        with pytest.raises(ServerTimeoutError, match="no node runs"):
+        with pytest.raises(ServerTimeoutError, match="no node is running"):
             cluster.wait_ready(timeout=0)
         cluster.restart()
         assert all(node.healthy() for node in cluster)

@@ -231,10 +231,8 @@ def test_a_switch_that_gives_nothing_is_warned_of_once_for_each_application(
     for _ in range(3):
         assert not accepts_filters(None, True)
     (warning,) = caplog.messages
-    assert warning.startswith(f"{PUSH_DOWN} is on, but JetStream leaves filters to Spark: Spark 4.")
-    assert warning.endswith(
-        "Select with the options subject, startingOffsets, startingTimestamp and their ends instead"
-    )
+    assert warning.startswith(f"{PUSH_DOWN} is on, but the source leaves all filters to Spark: Spark 4.")
+    assert warning.endswith("set the options subject, startingOffsets, startingTimestamp and their ends")
 
 
 def test_the_option_is_warned_of_where_the_rows_depend_on_the_query(
@@ -246,7 +244,7 @@ def test_the_option_is_warned_of_where_the_rows_depend_on_the_query(
         assert accepts_filters(True, True)
     (warning,) = caplog.messages
     assert "option pushDownPredicate" in warning
-    assert "only where each query loads a DataFrame of its own and reads it once" in warning
+    assert "only if each query loads a DataFrame of its own and reads it once" in warning
     caplog.clear()
     assert accepts_filters(True, False)
     assert not caplog.messages
@@ -260,7 +258,7 @@ def test_a_harmless_warning_before_does_not_hide_that_of_the_option(
     for wanted in (None, True, False, True):
         accepts_filters(wanted, True)
     left, taken = caplog.messages
-    assert "leaves filters to Spark" in left
+    assert "leaves all filters to Spark" in left
     assert "option pushDownPredicate" in taken
 
 

@@ -41,9 +41,7 @@ def test_a_stream_that_may_lose_a_record_is_refused(
             **config,
         },
     )
-    with pytest.raises(
-        ConfigError, match=rf"stream {made} is there already and does not fit: it must have {lacks}, so"
-    ):
+    with pytest.raises(ConfigError, match=rf"stream {made} exists, but must have {lacks} to keep"):
         writer(nats, ledgerStream=made)
 
 
@@ -68,7 +66,7 @@ def test_an_older_checkpoint_is_told_from_an_attempt_that_was_given_up_and_how_t
     target = nats.stream()
     recorded(nats).publish(task(7, partition=20), iter(batches(target, range(10))))
     told = (
-        r"If the query's checkpoint was put back to an older state, purge its records: stream SPARK_PROGRESS, subject "
+        r"if an older checkpoint of the query was restored, purge its records: stream SPARK_PROGRESS, subject "
         rf"\$JETSPARK\.SPARK_PROGRESS\.{QUERY}\.>"
     )
     with pytest.raises(SupersededBatchError, match=told):
@@ -114,7 +112,7 @@ def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest
         assert not caplog.records
         blind = writer(nats, user=NAMES, password="p", ledgerStream="RECORDS")
         blind.publish(task(), iter(batches("TARGET", range(10), size=7)))
-        assert "what an earlier run has stored of TARGET.0 cannot be looked up" in caplog.text
+        assert "subject TARGET.0: cannot look up the rows that an earlier run has stored" in caplog.text
         assert f"permission to publish to '{NAMES}'" in caplog.text
 
 

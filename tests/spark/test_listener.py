@@ -105,10 +105,10 @@ def test_what_goes_wrong_while_telling_is_logged_and_no_more(caplog: pytest.LogC
 
     event = QueryProgressEvent(progress(OURS))
     JetStreamListener(fail).onQueryProgress(event)
-    assert "progress of query orders was not reported: in the callable" in caplog.text
+    assert "cannot report the progress of query orders: in the callable" in caplog.text
     away = JetStreamListener(subject="a.b", options={"servers": "nats://127.0.0.1:1"})
     away.onQueryProgress(event)
-    assert "progress of query orders was not reported: nats://127.0.0.1:1: cannot connect" in caplog.text
+    assert "cannot report the progress of query orders: nats://127.0.0.1:1: cannot connect" in caplog.text
 
 
 @pytest.mark.parametrize("end", ["idle", "terminated", "close"])

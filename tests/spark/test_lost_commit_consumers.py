@@ -35,7 +35,7 @@ def test_a_commit_consumer_that_is_deleted_while_the_query_is_stopped_is_told(
     made.commit(one)
     nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
     nats.publish([f"{stream}.{token}" for token in "baaab"])  # 4 to 8, of which 4 and 8 are kept for the other one
-    text = f"stream {stream}: consumer spark.*was deleted and made again; of sequences 4 to 8 the stream has dropped"
+    text = f"stream {stream}: consumer spark.*was deleted and created again; of sequences 4 to 8 the stream has dropped"
     for _ in range(2):  # it stays an error until somebody says that it is none
         made = reader(nats, stream, CONSUMER)
         with pytest.raises(DataLossError, match=text):
@@ -113,7 +113,7 @@ def test_a_commit_consumer_that_is_deleted_before_the_first_micro_batch_is_repea
     end = made.latestOffset(start, made.getDefaultReadLimit())
     nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
     nats.publish([f"{stream}.{token}" for token in "ab"])  # 4 is dropped, as the two before it may be by now
-    text = f"stream {stream}: consumer spark.*was deleted and made again; of sequences 1 to 5 the stream has dropped"
+    text = f"stream {stream}: consumer spark.*was deleted and created again; of sequences 1 to 5 the stream has dropped"
     for _ in range(2):  # also when the run that made the consumer again ends before anything is read
         again = reader(nats, stream, CONSUMER)
         begin = again.initialOffset()

@@ -160,7 +160,7 @@ def test_every_stream_gets_its_own_position() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"stream": "A,B", "startingOffsets": '{"A": 1}'}, "option startingOffsets says nothing of stream B"),
+        ({"stream": "A,B", "startingOffsets": '{"A": 1}'}, "option startingOffsets has no position for stream B"),
         ({"startingOffsets": '{"ORDERS": 1, "X": 1}'}, "option startingOffsets names stream X"),
         ({"startingOffsets": "latest"}, "starts at the latest message reads nothing"),
         ({"endingOffsets": "earliest"}, "ends at the earliest message reads nothing"),
@@ -169,11 +169,11 @@ def test_every_stream_gets_its_own_position() -> None:
         ({"startingOffsets": '{"ORDERS": true}'}, "must be a whole number"),
         ({"startingOffsets": "17"}, "it must be JSON"),
         ({"startingOffsets": "{"}, "it must be JSON"),
-        ({"startingOffsets": '{"a b": 1}'}, "names are free of blanks"),
+        ({"startingOffsets": '{"a b": 1}'}, "must not contain whitespace"),
         ({"startingOffsetsByTimestamp": '{"ORDERS": 1.5}'}, "the time of stream ORDERS"),
         ({"startingOffsetsByTimestamp": '{"ORDERS": "soon"}'}, "the time of stream ORDERS"),
         ({"startingTimestamp": "soon"}, "option startingTimestamp is 'soon': it must be milliseconds since 1970"),
-        ({"minPartitions": "0"}, "option minPartitions is '0': it must be a whole number from 1 up"),
+        ({"minPartitions": "0"}, "option minPartitions is '0': it must be a whole number, 1 or more"),
         ({"maxRecordsPerPartition": "many"}, "option maxRecordsPerPartition"),
         ({"includeHeaders": "yes"}, "option includeHeaders is 'yes': it must be true or false"),
         ({"arrowBatchBytes": "1k"}, "it must be 4096 or more"),

@@ -104,7 +104,7 @@ def test_a_stream_that_was_made_again_is_not_purged(nats: Nats, caplog: pytest.L
     nats.publish([f"{stream}.a"] * 3)
     made.commit(one)
     assert kept(nats, stream) == [1, 2, 3]
-    assert f"stream {stream} was deleted and made again; nothing of the new one is released" in caplog.text
+    assert f"stream {stream} was deleted and created again; nothing of the new stream is released" in caplog.text
 
 
 def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_place(
@@ -125,7 +125,7 @@ def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_pla
             for again in (end, idle, idle):
                 made.commit(again)
             assert requests.count() == 1
-        assert caplog.text.count(f"stream {stream} was deleted and made again") == count
+        assert caplog.text.count(f"stream {stream} was deleted and created again") == count
     read = stream_read_options({"servers": nats.url, "stream": stream, **options})
     releaser = Releaser(read, StreamStates(read))
     for _ in range(2):
@@ -211,7 +211,7 @@ def test_a_commit_consumer_that_was_deleted_is_made_again(nats: Nats, caplog: py
     nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
     made.commit(one)
     assert commit_consumer(nats, stream).ack_floor.stream_seq == 10
-    assert f"stream {stream}: consumer spark was deleted and is made again" in caplog.text
+    assert f"stream {stream}: consumer spark was deleted and is created again" in caplog.text
 
 
 @pytest.mark.parametrize("mode", ["purge", "consumer"])
@@ -244,11 +244,11 @@ def test_a_consumer_that_is_no_commit_consumer_of_this_query_is_not_moved(nats: 
     stream = nats.filled(10)
     config = ConsumerConfig(durable_name="spark", ack_policy=AckPolicy.EXPLICIT)
     nats.connection.request(ConsumerCreateRequest(stream, config))
-    with pytest.raises(ConfigError, match=f"consumer spark of stream {stream} was not made for a Spark query"):
+    with pytest.raises(ConfigError, match=f"consumer spark of stream {stream} was not created for a Spark query"):
         reader(nats, stream, CONSUMER).initialOffset()
     other = nats.filled(10)
     reader(nats, other, {**CONSUMER, "subject": f"{other}.a"}).initialOffset()
-    with pytest.raises(ConfigError, match=f"follows the subjects {other}.a, and option subject says >"):
+    with pytest.raises(ConfigError, match=f"has the filter {other}.a, but option subject is >"):
         reader(nats, other, CONSUMER).initialOffset()
 
 
@@ -265,7 +265,7 @@ def test_a_release_that_fails_for_the_moment_is_made_up_for_by_the_next(caplog: 
         _, one, two = ends(made, 2)
         nats.server.stop()
         made.commit(one)
-        assert f"stream {stream}: not released up to 4 yet" in caplog.text
+        assert f"stream {stream}: cannot release up to sequence 4 now" in caplog.text
         nats.server.start()
         nats.connection.reconnect()
         assert kept(nats, stream) == list(range(1, 11))
@@ -292,7 +292,7 @@ def test_servers_that_can_move_a_consumer(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["2.13.9", "2.9.0", "1.4.1", ""])
 def test_servers_that_cannot_move_a_consumer(version: str) -> None:
-    with pytest.raises(ConfigError, match=r"needs 2\.14 or newer"):
+    with pytest.raises(ConfigError, match=r"use 2\.14 or newer"):
         check_reset_version(version, "spark")
 
 
@@ -304,7 +304,7 @@ def test_the_offset_of_a_query_with_several_sources_is_found() -> None:
     named = ["v2", '{"batchWatermarkMs": 0}', f"orders:{ours}", f"rest:{other}", "third:-"]  # sources with names
     assert committed_offset(named, ["A"], "/checkpoint") == committed_offset(lines, ["A"], "/checkpoint")
     assert committed_offset(named, ["B"], "/checkpoint")["B"].next == 9
-    with pytest.raises(ConfigError, match="the checkpoint /checkpoint is of B; A, and option stream says A, B"):
+    with pytest.raises(ConfigError, match="the checkpoint /checkpoint is of B; A, but option stream names A, B"):
         committed_offset(lines, ["B", "A"], "/checkpoint")
     with pytest.raises(ConfigError, match="is of no jetstream source"):
         committed_offset(lines[:3], ["A"], "/checkpoint")

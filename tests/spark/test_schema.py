@@ -99,11 +99,14 @@ def test_a_message_without_headers_has_an_empty_map_where_null_is_not_allowed() 
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        (StructType(), "the schema names no column"),
+        (StructType(), "the schema has no column"),
         (one("sequenz", LongType()), "there is no column sequenz to read; did you mean sequence"),
-        (one("sequence", BinaryType()), "column sequence can be read as bigint or int, not binary"),
-        (one("subject", CharType(3)), "column subject can be read as string, not char"),
-        (StructType([StructField("data", BinaryType()), StructField("Data", BinaryType())]), "names column data twice"),
+        (one("sequence", BinaryType()), "column sequence can only be read as bigint or int, not binary"),
+        (one("subject", CharType(3)), "column subject can only be read as string, not char"),
+        (
+            StructType([StructField("data", BinaryType()), StructField("Data", BinaryType())]),
+            "has the column data twice",
+        ),
     ],
 )
 def test_schemas_that_cannot_be_read(schema: StructType, said: str) -> None:
@@ -128,10 +131,10 @@ def test_columns_of_a_write_are_found_in_any_case_and_place() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ((), "the rows have no column data (binary or string), the payload; they have no columns"),
+        ((), "the rows have no column data (the payload, binary or string); they have no columns"),
         (("subject",), "the rows have no column data"),
-        (("data",), "the rows have no column subject (string) and option subject is not given; they have data string"),
-        (("data", "DATA"), "the rows have column data twice"),
+        (("data",), "the rows have no column subject (string), and option subject is not given; they have data string"),
+        (("data", "DATA"), "the rows have the column data twice"),
         (("data", "msgid"), "there is no column msgid to write; did you mean msg_id"),
     ],
 )

@@ -56,12 +56,12 @@ def test_an_offset_of_an_earlier_version_lacks_the_time_and_one_of_a_later_versi
 @pytest.mark.parametrize(
     ("document", "text"),
     [
-        ({}, "holds no offset of jetstream"),
-        ({"partition-1": 5}, "holds no offset of jetstream"),
-        ({"version": 1, "streams": 3}, "holds no offset of jetstream"),
+        ({}, "has an offset of another source"),
+        ({"partition-1": 5}, "has an offset of another source"),
+        ({"version": 1, "streams": 3}, "has an offset of another source"),
         ({"version": 2, "streams": {}}, "newer jetspark.*version 2"),
-        ({"version": 1, "streams": {"OTHER": {}}}, "is of stream OTHER, and option stream says ORDERS"),
-        ({"version": 1, "streams": {"ORDERS": {}, "A": {}}}, "is of stream A, ORDERS, and option stream says ORDERS"),
+        ({"version": 1, "streams": {"OTHER": {}}}, "is of stream OTHER, but option stream names ORDERS"),
+        ({"version": 1, "streams": {"ORDERS": {}, "A": {}}}, "is of stream A, ORDERS, but option stream names ORDERS"),
         ({"version": 1, "streams": {"ORDERS": {"next": 3}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": "x"}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": {"created": "yesterday", "next": 3}}}, "cannot be read"),
@@ -121,7 +121,7 @@ def test_a_stream_that_thins_out_by_itself_loses_nothing_at_its_front() -> None:
 def test_a_stream_that_was_made_again_is_named_with_both_times() -> None:
     offset, (loss,) = resume(StreamOffset(CREATED, 8), extent(1, 3, created_ns=CREATED + 10**9))
     assert offset == StreamOffset(CREATED + 10**9, 1)
-    assert f"created at {TEXT}, at sequence 8" in str(loss)
+    assert f"is at sequence 8 of the stream that was created at {TEXT}" in str(loss)
     assert "created at 2026-01-01T00:00:01.000000001Z, and is read from sequence 1" in str(loss)
 
 
@@ -137,8 +137,8 @@ def test_a_stream_that_was_filled_again_is_named_with_the_times_of_both_messages
     assert offset == StreamOffset(CREATED, 16)
     assert str(loss) == (
         "stream ORDERS: sequences 16 to 19 are gone: an older state of the stream was restored and filled again: "
-        f"message 19, which the checkpoint is of, was stored at {TEXT}, and the one that the stream has now at "
-        "2026-01-01T00:00:01.000000001Z; others that get their sequences are read"
+        f"the message 19 that was read was stored at {TEXT}, the present one at "
+        "2026-01-01T00:00:01.000000001Z; new messages with these sequences are read"
     )
 
 

@@ -108,7 +108,7 @@ def test_the_tasks_of_each_run_of_a_query_say_which_one_it_is_and_find_a_window_
     told = [json.loads(line) for line in heard.read_text().splitlines()]
     assert [(batch, run) for batch, run, _ in told] == list(enumerate(runs))
     for first in (0, 2):
-        assert f"stream {target} recognises repeats for 7m0s" in told[first][2][target]
+        assert f"stream {target} recognises duplicates for 7m0s" in told[first][2][target]
 
 
 def test_a_mode_that_is_not_append_is_refused(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:

@@ -127,7 +127,9 @@ def test_a_window_that_may_be_too_short_is_told_once_in_each_run_of_a_query_with
     nats: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = nats.stream(duplicate_window=timedelta(minutes=5))
-    said = f"stream {stream} recognises repeats for 5m0s (duplicate_window), and a micro-batch may be run again up to "
+    said = (
+        f"stream {stream} recognises duplicates for 5m0s (duplicate_window), but a micro-batch may be run again up to "
+    )
 
     def run_batch(run: str, number: int, **options: str) -> str:
         """What the driver has said of a micro-batch of two tasks."""
@@ -168,7 +170,7 @@ def test_a_row_that_cannot_be_sent_is_shown(nats: Nats) -> None:
         ({"ledgerStream": "a.b"}, "option ledgerStream is 'a.b'"),
         ({"expectedStream": "a b"}, "option expectedStream is 'a b'"),
         ({"maxReplayDelay": "soon"}, "option maxReplayDelay is 'soon'"),
-        ({"ledgerRetention": "30d"}, "option ledgerRetention needs option ledgerStream beside it"),
+        ({"ledgerRetention": "30d"}, "option ledgerRetention needs option ledgerStream"),
         ({"ledgerStream": "P", "ledgerRetention": "10ms"}, "option ledgerRetention is '10ms'.*1.0 or more"),
         (
             {"ledgerStream": "P", "ledgerRetention": "1m"},
@@ -193,19 +195,17 @@ def test_only_append_is_taken(nats: Nats) -> None:
         plan_stream_write(ROWS, stream_write_options({"servers": nats.url}), overwrite=True)
     with pytest.raises(ConfigError, match="no column data"):
         writer(nats, StructType().add("subject", "string"))
-    with pytest.raises(ConfigError, match="in a task of Spark only"):
+    with pytest.raises(ConfigError, match="in a task of Spark"):
         writer(nats).write(iter([]))
 
 
 def test_a_progress_stream_that_is_something_else_is_refused(nats: Nats) -> None:
     stream = nats.filled(1)
-    with pytest.raises(
-        ConfigError, match=rf"stream {stream} is there already and does not fit: .*\$JETSPARK\.{stream}"
-    ):
+    with pytest.raises(ConfigError, match=rf"stream {stream} exists, but must have .*\$JETSPARK\.{stream}"):
         writer(nats, ledgerStream=stream)
     odd = nats.stream("ODD", subjects=["$JETSPARK.ODD.>"], max_msgs_per_subject=1)
     nats.publish([f"$JETSPARK.ODD.{QUERY}.0"], [b"not json"])
-    with pytest.raises(ConfigError, match="holds no record of a task"):
+    with pytest.raises(ConfigError, match="is not the record of a task"):
         writer(nats, ledgerStream=odd).publish(task(), iter(batches(stream, range(1))))
 
 
@@ -216,14 +216,14 @@ def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCapt
     made.commit([one, TaskCommitMessage(1, 0)], 17)
     made.abort([one, None], 18)
     text = (
-        "stream A: 5 rows, stored at sequences 3 to 6, 1 there already; 3 rows left out that an earlier run had "
+        "stream A: 5 rows, stored at sequences 3 to 6, 1 already stored; 3 rows skipped, which an earlier run had "
         "stored; 2 rows sent again; 10 bytes"
     )
     assert [record.getMessage() for record in caplog.records] == [
         f"batch 17 done: {text}",
         (
-            f"batch 18 failed: 1 of 2 tasks were done ({text}); of the others it is not known. Their rows stay, and "
-            "keep their message ids when the batch is run again"
+            f"batch 18 failed: 1 of 2 tasks were done ({text}), the other tasks may have stored rows; stored rows "
+            "stay, and keep their message ids when the batch is run again"
         ),
     ]
 
@@ -272,7 +272,7 @@ def test_a_user_who_may_not_is_told_what_to_grant(caplog: pytest.LogCaptureFixtu
         made = writer(nats, **some)
         for number in range(2):
             made.commit([made.publish(task(), iter(batches(mine, range(10))), "blind")], number)
-        assert caplog.text.count(f"for how long stream {mine} recognises repeats is not known") == 1
+        assert caplog.text.count(f"stream {mine}: cannot read its duplicate window") == 1
         assert f"grant the user the permission to publish to '$JS.API.STREAM.INFO.{mine}'" in caplog.text
         with pytest.raises(PermissionsViolationError, match=f"permission to publish to '{other}.0'"):
             writer(nats, **some).publish(task(), iter(batches(other, range(10))))
@@ -293,5 +293,5 @@ def test_spark_without_the_properties_is_told(monkeypatch: pytest.MonkeyPatch, n
             return None
 
     monkeypatch.setattr("jetspark.spark.write.stream_writer.TaskContext", Context)
-    with pytest.raises(ProtocolError, match="Spark does not say which micro-batch this is"):
+    with pytest.raises(ProtocolError, match="Spark did not set the query and micro-batch"):
         writer(nats).write(iter([]))

@@ -186,7 +186,7 @@ def test_a_query_says_why_it_fails(spark: SparkSession, nats: Nats, tmp_path: Pa
     one, other = nats.filled(3), nats.filled(3)
     run(to_parquet(streamed(spark, nats, one), tmp_path))
     query = to_parquet(streamed(spark, nats, other), tmp_path).trigger(availableNow=True).start()
-    text = f"the checkpoint is of stream {one}, and option stream says {other}"
+    text = f"the checkpoint is of stream {one}, but option stream names {other}"
     with pytest.raises(StreamingQueryException, match=text):
         query.awaitTermination(int(DEADLINE))
 

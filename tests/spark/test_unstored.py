@@ -116,14 +116,16 @@ def test_with_a_record_an_attempt_of_a_batch_that_is_over_stores_nothing(nats: N
     stream = nats.stream()
     recorded(nats).publish(task(1, partition=7), iter(batches(stream, range(10))))
     recorded(nats).publish(task(2, partition=7), iter(batches(stream, range(10, 20))))
-    with pytest.raises(SupersededBatchError, match=f"micro-batch 1 of query {QUERY} is over: .* number 2 has begun"):
+    with pytest.raises(
+        SupersededBatchError, match=f"micro-batch 1 of query {QUERY} is over: .* micro-batch 2 has begun"
+    ):
         recorded(nats).publish(task(1, partition=7), iter(batches(stream, range(20, 30))))
 
     def overtaken() -> Iterator[pa.RecordBatch]:
         yield from batches(stream, range(30, 35))
         recorded(nats).publish(task(4, partition=7), iter(batches(stream, range(35, 40))))
 
-    with pytest.raises(SupersededBatchError, match="number 4 has begun"):
+    with pytest.raises(SupersededBatchError, match="micro-batch 4 has begun"):
         recorded(nats).publish(task(3, partition=7), overtaken())
     assert sorted(data(nats, stream)) == [*range(20), *range(30, 40)]
 
@@ -163,5 +165,6 @@ def test_a_stream_that_cannot_be_looked_into_is_told(nats: Nats, caplog: pytest.
     with pytest.raises(ConnectionResetError):
         recorded(nats).publish(query, until_lost(nats, batches(stream, range(300)), 2))
     recorded(nats).publish(query, iter(batches(stream, range(300))))
-    assert f"what an earlier run has stored of {stream}.0 cannot be looked up: stream '{stream}'" in caplog.text
+    text = f"subject {stream}.0: cannot look up the rows that an earlier run has stored; they may be stored twice: "
+    assert f"{text}stream '{stream}'" in caplog.text
     assert nats.info(stream).state.messages >= 300

@@ -268,12 +268,12 @@ def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCapt
     job.commit([])
     assert [record.getMessage() for record in caplog.records] == [
         (
-            "write done: stream A: 7 rows, stored at sequences 1 to 6, 1 there already; "
-            "stream B: 1 rows, 1 there already; 20 bytes"
+            "write done: stream A: 7 rows, stored at sequences 1 to 6, 1 already stored; "
+            "stream B: 1 rows, 1 already stored; 20 bytes"
         ),
         (
             "write failed: 1 of 2 tasks were done, and their rows stay (stream A: 2 rows, stored at sequences 1 to 2; "
-            "10 bytes); of the others it is not known"
+            "10 bytes); the other tasks may have stored rows"
         ),
         "write done: no rows",
     ]

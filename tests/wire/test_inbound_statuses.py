@@ -62,7 +62,7 @@ def test_a_status_ends_its_route_without_a_trace() -> None:
 
 
 def test_a_line_feed_at_the_very_begin_is_refused_at_once() -> None:
-    with pytest.raises(ProtocolError, match="a line feed without a carriage return"):
+    with pytest.raises(ProtocolError, match="a line ends with LF instead of CR LF"):
         reading(SubscriptionState(1, b"s.*")).feed(b"\nPING\r\n")
 
 

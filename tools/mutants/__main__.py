@@ -38,7 +38,7 @@ ROOT: Final = Path(__file__).parents[2]
 _BYTES: Final = 4 << 30
 """Memory for the tests of a mutant: one that never ends may fill all there is."""
 _SECONDS: Final = 60
-"""What the tests of a mutant took when they were noted. That made them slower: they take a third of it, and no more."""
+"""Time limit for the tests of a mutant, by their noted times. Without the notes they take at most a third of it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ ROOMS: Final = {
 
 @dataclass
 class Outcome:
-    """What became of the mutants of a room."""
+    """The outcome of the mutants of a room."""
 
     tried: int = 0
     survivors: list[str] = field(default_factory=list)

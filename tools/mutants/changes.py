@@ -1,6 +1,6 @@
 """Which changes a source allows: of one operator, one constant or one statement each.
 
-What no test can be asked to notice is left alone: docstrings, annotations, `__all__` and `__slots__`, blocks under
+Code that no test can check is not changed: docstrings, annotations, `__all__` and `__slots__`, blocks under
 `TYPE_CHECKING`, assertions, the texts of errors and logs, what declares the form of a class (`slots`, `frozen`), and
 the values of a plain `Enum`, which are labels. Those of a `StrEnum` are words that somebody else reads.
 """

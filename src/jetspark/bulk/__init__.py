@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in {"numpy", "pyarrow"}:
         raise
-    problem = f"jetspark.bulk, and what reads into columns, needs {error.name}: pip install 'jetspark[arrow]'"
+    problem = f"jetspark.bulk and all reads into columns need {error.name}: pip install 'jetspark[arrow]'"
     raise ModuleNotFoundError(problem, name=error.name) from None
 
 __all__ = [

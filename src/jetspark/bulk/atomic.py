@@ -94,7 +94,7 @@ def publish_atomic(
         Whether the last batch is stored is not known.
     """
     if not 1 <= batch_rows <= MAX_ATOMIC_BATCH:
-        raise ConfigError(f"an atomic batch has 1 to {MAX_ATOMIC_BATCH} rows, not {batch_rows}")
+        raise ConfigError(f"batch_rows must be 1 to {MAX_ATOMIC_BATCH}, not {batch_rows}")
     publisher = _AtomicPublisher(
         connection,
         BulkPublishOptions(
@@ -228,8 +228,8 @@ class _AtomicPublisher:
             table = self._connection.read(deadline)
             if table is None:
                 raise PublishTimeoutError(
-                    f"no answer to an atomic batch within {self._settings.ack_timeout:g} s; whether it is stored is "
-                    "not known"
+                    f"no answer to an atomic batch within {self._settings.ack_timeout:g} s; it is unknown whether the "
+                    "batch is stored"
                 )
             for row in np.flatnonzero(table.lines.sid == sid):
                 message = table.message(int(row))

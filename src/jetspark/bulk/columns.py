@@ -63,7 +63,7 @@ def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
     """
     chosen = list(COLUMNS) if columns is None else list(columns)
     if not chosen:
-        raise ConfigError("columns is empty; a record batch without columns has no rows. None gives all columns")
+        raise ConfigError("columns is empty; name at least one column, or give None for all columns")
     unknown = [name for name in chosen if name not in COLUMNS]
     if unknown:
         raise ConfigError(f"a scan has no column {unknown[0]!r}; it has {', '.join(COLUMNS)}")
@@ -156,7 +156,7 @@ class AckMetadataColumns:
         good &= signed >= 0
         if not good.all():
             subject = self.row(int(np.argmin(good)))  # raises if it is not a number
-            raise InvalidAckError(f"a number is above 2^63 - 1, which Arrow's int64 cannot hold: {subject}")
+            raise InvalidAckError(f"a number of the ack subject exceeds 2^63 - 1, the maximum of int64: {subject}")
         return signed
 
 

@@ -71,11 +71,11 @@ def _connect_failure(address: ServerAddress, error: OSError | ValueError | Error
     elif isinstance(error, Error) and not isinstance(error, DisconnectedError):
         return error
     elif isinstance(error, ssl.SSLCertVerificationError):
-        failure = TLSError(f"{address}: the server's certificate is not accepted: {error.verify_message}")
+        failure = TLSError(f"{address}: the server's certificate cannot be verified: {error.verify_message}")
     elif isinstance(error, ssl.SSLError):
         failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
     elif isinstance(error, TimeoutError):
-        failure = ConnectError(f"{address}: no answer within the connect time-out")
+        failure = ConnectError(f"{address}: no answer in time; check the address, or raise connect_timeout")
     else:
         failure = ConnectError(f"{address}: cannot connect: {error}")
     failure.__cause__ = error
@@ -212,11 +212,11 @@ class Connection:
                 if isinstance(step, ReadLine):
                     frame = self._next_frame(parser, deadline)
                     if isinstance(frame, frames.MsgFrame):
-                        raise ProtocolError(f"{address}: a message before the connection was accepted")
+                        raise ProtocolError(f"{address}: the server sent a message before it accepted the connection")
                     step = conversation.send(frame)
                 elif isinstance(step, StartTLS):
                     if parser.unread:
-                        raise ProtocolError(f"{address}: the server sent more before the TLS handshake")
+                        raise ProtocolError(f"{address}: the server sent more bytes before the TLS handshake")
                     self._start_tls(address, deadline)
                     step = next(conversation)
                 else:
@@ -251,7 +251,7 @@ class Connection:
 
     def _socket_until(self, deadline: float) -> socket.socket:
         if self._socket is None or self._pid != os.getpid():
-            raise ConnectionClosedError("the connection is closed")
+            raise ConnectionClosedError(f"the connection to {self.address} is closed; open another one")
         # A timeout of 0 would not wait at all; after the deadline, data that has come is still read.
         self._socket.settimeout(max(deadline - time.monotonic(), 1e-6))
         return self._socket
@@ -269,7 +269,7 @@ class Connection:
             opened.sendall(data)
         except OSError as error:  # also a timeout: a part of a frame may be sent, so the connection is unusable
             self.close()
-            raise DisconnectedError(f"{self.address}: lost while sending: {error}") from error
+            raise DisconnectedError(f"{self.address}: the connection was lost while sending: {error}") from error
 
     def subscribe(self, subject: str) -> int:
         """Send a SUB; return its id."""
@@ -293,7 +293,8 @@ class Connection:
         limit = self.server_info.max_payload
         if size > limit:
             raise MaxPayloadError(
-                f"a message of {size} bytes (headers and payload) is over the server's max_payload of {limit}",
+                f"a message of {size} bytes (headers and payload) exceeds the server's max_payload of {limit}; "
+                "send smaller messages, or raise max_payload",
                 size=size,
                 limit=limit,
             )
@@ -400,7 +401,7 @@ class Connection:
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
             return 0
         except OSError as error:
-            raise DisconnectedError(f"{self.address}: lost while reading: {error}") from error
+            raise DisconnectedError(f"{self.address}: the connection was lost while reading: {error}") from error
         if not count:
             raise DisconnectedError(f"{self.address}: the server closed the connection")
         self._filled += count

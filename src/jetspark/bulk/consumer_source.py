@@ -216,7 +216,9 @@ class ConsumerSource:
                     self._record_deliveries(deliveries, acks, progress)
                     yield ConsumerMessages(deliveries, acks, self._stream)
             if restart and not progress.done:
-                raise InterruptedReadError(f"consumer {self.name!r} of stream {self._stream!r} is of no more use")
+                raise InterruptedReadError(
+                    f"consumer {self.name!r} of stream {self._stream!r}: deliveries are missing, or the consumer ended"
+                )
             silent_since = time.monotonic()  # after the yield: the caller's time is no silence
 
     def _send_pulls(self) -> None:
@@ -238,11 +240,11 @@ class ConsumerSource:
         progress.info_received(delivered, state.num_pending)
         if not progress.done and before == delivered > progress.consumer_sequence:
             raise InterruptedReadError(
-                f"consumer {self.name!r} of stream {self._stream!r} delivered what did not arrive"
+                f"consumer {self.name!r} of stream {self._stream!r} delivered messages that did not arrive"
             )
         if not progress.done and overdue:
             raise RequestTimeoutError(
-                f"consumer {self.name!r} of stream {self._stream!r} has messages and delivers none"
+                f"consumer {self.name!r} of stream {self._stream!r} has pending messages, but delivers none"
             )
         return delivered
 

@@ -156,7 +156,7 @@ def _read_one(table: FrameTable, row: int, where: str) -> StoredMessage | Direct
     try:
         return read_batch_reply(status, parse_header_block(message.header), message.payload, where)
     except NoDirectGetError as error:
-        raise InterruptedReadError(f"{error}: the stream has no leader at the moment, or is gone") from error
+        raise InterruptedReadError(f"{error}; the stream has no leader at the moment, or was deleted") from error
     except StatusError as error:
         if error.code == 429:
             raise InterruptedReadError(str(error)) from error
@@ -174,8 +174,8 @@ def _read_one_by_one(table: FrameTable, stream: str, where: str) -> tuple[Direct
             break
         if reply.num_pending is None or reply.last_sequence is None:
             raise ConfigError(
-                f"{where}: the server does not answer in batches, which takes 2.11 or newer; read by a "
-                "consumer (read_method='consumer') where one more does no harm"
+                f"{where}: the server does not support batched direct gets, which need 2.11 or newer; if the stream "
+                "may have another consumer, set read_method='consumer'"
             )
         found.append((reply, reply.num_pending, reply.last_sequence, _header_block(reply)))
     run = DirectMessages(

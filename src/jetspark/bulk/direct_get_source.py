@@ -48,8 +48,8 @@ def check_direct(config: StreamConfig, subjects: Sequence[str]) -> None:
         retention = "" if config.retention is None else f" (retention {config.retention.value})"
         raise ConfigError(
             f"stream {config.name!r}{retention} does not allow direct get: set allow_direct "
-            f"(nats stream edit {config.name} --allow-direct), or, if one more consumer does no harm, read it by a "
-            "consumer (read_method='consumer')"
+            f"(nats stream edit {config.name} --allow-direct), or, if the stream may have another consumer, set "
+            "read_method='consumer'"
         )
     for wide, narrow in permutations(subjects, 2):
         if covers(wide, narrow):  # the server refuses that for a consumer, too (10138)
@@ -130,7 +130,7 @@ class DirectGetSource:
                     if progress.next_sequence >= progress.end:
                         break
                     if whole < len(reply):
-                        raise InterruptedReadError(f"{self._where}: a message behind sequence {last} is missing")
+                        raise InterruptedReadError(f"{self._where}: a message after sequence {last} is missing")
                 else:
                     self._check_end(reply, last, progress)
 
@@ -159,15 +159,17 @@ class DirectGetSource:
         """Check at the end of a batch that it is complete, and whether more messages follow."""
         if end.found and end.last_sequence != last:
             raise InterruptedReadError(
-                f"{self._where}: it ends behind sequence {end.last_sequence}, and what came ends behind {last}"
+                f"{self._where}: the batch ends at sequence {end.last_sequence}, but the last message is {last}"
             )
         if not end.found and last:
-            raise InterruptedReadError(f"{self._where}: cut off behind sequence {last}")
+            raise InterruptedReadError(f"{self._where}: the batch was cut off after sequence {last}")
         if end.num_pending:
             return
         following = next_matching_sequence(self._target, progress.next_sequence)
         if following is not None and following < progress.end:
-            raise InterruptedReadError(f"{self._where}: the server that answered does not know of sequence {following}")
+            raise InterruptedReadError(
+                f"{self._where}: the server that answered does not have sequence {following} yet"
+            )
         progress.finish()
 
     def _request(self, request: DirectBatchRequest) -> Iterator[DirectMessages | DirectBatchEnd]:
@@ -183,7 +185,7 @@ def request_many(
     while True:
         table = target.connection.read(time.monotonic() + target.limits.timeout, target_bytes=TARGET_BYTES)
         if table is None:
-            raise RequestTimeoutError(f"{where}: the answer stopped")
+            raise RequestTimeoutError(f"{where}: no further reply within {target.limits.timeout:g} s")
         ours = table.lines.sid == sid
         if not ours.all():
             table = table.select(ours)

@@ -168,7 +168,9 @@ class ConsumerFetch(RecordBatchIterator):
                 f"{where}: no answer to the acknowledgement of {count} messages within {self._timeout:g} s"
             )
         if answer.header:  # 503
-            raise NoRespondersError(f"{where}: nobody takes the acknowledgement of {count} messages; is it gone?")
+            raise NoRespondersError(
+                f"{where}: no responders for the acknowledgement of {count} messages (503); check that it exists"
+            )
 
     def _send_acks(self, subjects: pa.BinaryArray) -> None:
         count = len(subjects)

@@ -199,8 +199,8 @@ def _read_by_consumer(target: ReadTarget, info: StreamInfo, schema: pa.Schema) -
                 deadline = deadline or time.monotonic() + max(target.limits.retry_timeout, target.limits.timeout)
                 if time.monotonic() > deadline:
                     raise RequestTimeoutError(
-                        f"stream {target.stream!r} is written to faster than it can be read, so there is no moment at "
-                        "which all of it was read; read fewer subjects, or raise retry_timeout"
+                        f"stream {target.stream!r} grows faster than it can be read, so no snapshot of one moment was "
+                        "possible; read fewer subjects, or raise retry_timeout"
                     )
     finally:
         if not target.connection.closed:
@@ -215,7 +215,7 @@ def _check_end(target: ReadTarget, info: StreamInfo, sequence: int, head: int) -
         following = next_matching_sequence(target, sequence)
         if following is not None and following <= head:
             raise InterruptedReadError(
-                f"stream {target.stream!r}: the server that answered does not know of sequence {following} yet"
+                f"stream {target.stream!r}: the server that answered does not have sequence {following} yet"
             )
 
 
@@ -280,7 +280,7 @@ class _DirectSnapshot:
             for reply in request_many(self._target, page, self._inbox, self._sid, self._where):
                 if isinstance(reply, DirectMessages):
                     if chain_length(reply, last) < len(reply):
-                        raise InterruptedReadError(f"{self._where}: a message behind sequence {last} is missing")
+                        raise InterruptedReadError(f"{self._where}: a message after sequence {last} is missing")
                     last = int(reply.sequence[-1])
                     yield reply.to_record_batch(self._schema)
                 else:
@@ -289,7 +289,7 @@ class _DirectSnapshot:
 
     def _check_end(self, end: DirectBatchEnd, last: int) -> None:
         if (end.found and end.last_sequence != last) or (not end.found and last):
-            raise InterruptedReadError(f"{self._where}: cut off behind sequence {last}")
+            raise InterruptedReadError(f"{self._where}: the batch was cut off after sequence {last}")
 
     def _check_missing(self, missing: set[str], up_to: int) -> None:
         """Check subjects without a message up to the sequence: a new message may have removed their last one."""
@@ -299,6 +299,6 @@ class _DirectSnapshot:
             return
         for batch in self._last(DirectMultiLastRequest(self._target.stream, tuple(missing))):
             raise InterruptedReadError(
-                f"{self._where}: {batch.column('subject')[0].as_py()} was written to after sequence {up_to}, and its "
-                "message before that is gone"
+                f"{self._where}: a message after sequence {up_to} has replaced the last message of subject "
+                f"{batch.column('subject')[0].as_py()}"
             )

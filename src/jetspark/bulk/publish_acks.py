@@ -98,7 +98,7 @@ class PubAckReader:
         slots = values.view(np.int64)
         good &= values < window.slots
         if not good.all():
-            raise ProtocolError("a message on a reply subject that was not given to anybody")
+            raise ProtocolError("a message arrived on an unknown reply subject")
         data = np.frombuffer(buffer_bytes(table.buffer), np.uint8)
         open_ones = table.header_size == 0
         for prefix, acks in list(self._patterns.items()):

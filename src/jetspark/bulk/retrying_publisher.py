@@ -198,6 +198,6 @@ def _with_context(error: Error, left: list[int]) -> Error:
     if not (error.outcome_unknown and left):
         return error
     return type(error)(
-        f"{error}; all rows before row {left[0]} are answered, and of {len(left)} that were sent it is not known "
-        "whether they are stored"
+        f"{error}; all rows before row {left[0]} are answered, and it is unknown whether {len(left)} rows that were "
+        "sent are stored"
     )

@@ -40,11 +40,11 @@ def check_schema(schema: pa.Schema, subject: str | None) -> None:
     has = ", ".join(f"{field.name} {field.type}" for field in schema) or "no column"
     for name in ("data",) if subject is not None else ("subject", "data"):
         if name not in schema.names:
-            hint = ", or give one subject for all rows" if name == "subject" else ""
-            raise ConfigError(f"publishing needs a column {name!r}{hint}; there is: {has}")
+            hint = ", or one subject for all rows" if name == "subject" else ""
+            raise ConfigError(f"publishing needs a column {name!r}{hint}; the columns are: {has}")
     for name, fits in wanted.items():
         if schema.names.count(name) > 1:
-            raise ConfigError(f"there are several columns {name!r}")
+            raise ConfigError(f"there is more than one column {name!r}; keep one of them")
         if name in schema.names and not fits(schema.field(name).type):
             raise ConfigError(f"column {name!r} has the type {schema.field(name).type}, which cannot be published")
 
@@ -140,7 +140,7 @@ class Rows:
         if len(self) and (largest := pc.max(sizes).as_py()) > limit:
             row = int(np.argmax(np.asarray(sizes)))
             raise MaxPayloadError(
-                f"row {self.first + row} ({describe(batch, row)}): {largest} bytes of headers and payload are over "
+                f"row {self.first + row} ({describe(batch, row)}): {largest} bytes of headers and payload exceed "
                 f"the server's max_payload of {limit}",
                 size=largest,
                 limit=limit,

@@ -298,7 +298,7 @@ class Scan(RecordBatchIterator):
 
     def _check_open(self) -> None:
         if self._connection.closed:
-            raise ConnectionClosedError("the connection is closed")
+            raise ConnectionClosedError(f"the connection to {self._connection.address} is closed; open another one")
 
     def _plan_range(self) -> RangeProgress:
         """Limit the range to the messages of the stream."""
@@ -336,8 +336,8 @@ class Scan(RecordBatchIterator):
         created = self._stream_info().created
         if created != self.report.created:
             raise DataLossError(
-                f"stream {self._stream!r} was deleted and made again while it was read: it was created at "
-                f"{self.report.created}, now it says {created}",
+                f"stream {self._stream!r} was deleted and created again during the read: the first one was created at "
+                f"{self.report.created}, the present one at {created}",
                 stream=self._stream,
             )
 
@@ -354,7 +354,7 @@ class Scan(RecordBatchIterator):
         following = next_matching_sequence(self._target, progress.next_sequence)
         if following is not None and following < progress.end:
             raise InterruptedReadError(
-                f"consumer of stream {self._stream!r}: the server that has it does not know of sequence {following}"
+                f"stream {self._stream!r}: the server of the consumer does not have sequence {following} yet"
             )
         progress.finish()
 

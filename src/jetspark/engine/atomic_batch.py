@@ -82,9 +82,9 @@ class AtomicBatch:
         """
         self.check_open()
         if self.count and fields.get("expected_last_sequence") is not None:
-            raise ConfigError("expected_last_sequence may stand in the first message of an atomic batch only")
+            raise ConfigError("expected_last_sequence is allowed only in the first message of an atomic batch")
         if fields.get("expected_last_msg_id") is not None:
-            raise ConfigError("expected_last_msg_id cannot be used in an atomic batch")
+            raise ConfigError("expected_last_msg_id is not allowed in an atomic batch")
         ours = batch_headers(self.id, self.count + 1, commit)
         if headers is None and not fields:
             return ours
@@ -110,7 +110,7 @@ class AtomicBatch:
         """
         self.check_open()
         if not self.count:
-            raise ConfigError("an atomic batch without messages cannot be committed")
+            raise ConfigError("an atomic batch without messages cannot be committed; add a message, or discard it")
         return self._subject, batch_headers(self.id, self.count + 1, "eob")
 
     def discard(self) -> tuple[str, HeadersLike] | None:
@@ -129,7 +129,9 @@ class AtomicBatch:
         if answer.payload or answer.raw_header:
             self._read(answer)
             raise self.fail(
-                InvalidAckError(f"{self._subject}: not the answer to a message of a batch: {answer.payload[:200]!r}")
+                InvalidAckError(
+                    f"{self._subject}: unexpected reply to a message of an atomic batch: {answer.payload[:200]!r}"
+                )
             )
 
     def read_commit_ack(self, answer: Message) -> PubAck:

@@ -62,7 +62,8 @@ class DirectRead:
             self._end(self.request, reply)
             return None
         if reply.last_sequence is not None and reply.last_sequence != self._last_in_request:
-            self.interrupted(InvalidReplyError(f"{self._where}: a message behind {self._last_in_request} is missing"))
+            error = InvalidReplyError(f"{self._where}: a message after sequence {self._last_in_request} is missing")
+            self.interrupted(error)
             return None
         self._last_in_request = self._last_sequence = reply.sequence
         self._progress = True
@@ -71,7 +72,9 @@ class DirectRead:
         if self._left == 0:
             self.request = None
         elif reply.last_sequence is None:  # an old server, which answers every request with one message
-            self._resume(InvalidReplyError(f"{self._where}: the server does not know this kind of direct get"))
+            self._resume(
+                InvalidReplyError(f"{self._where}: the server does not support batched direct gets; use 2.11 or newer")
+            )
         return reply
 
     def interrupted(self, error: Error) -> None:
@@ -98,10 +101,11 @@ class DirectRead:
 
     def _end(self, request: DirectReadRequest, end: DirectBatchEnd) -> None:
         if end.found and end.last_sequence != self._last_in_request:
-            text = f"the batch ends behind {end.last_sequence}, and what came ends behind {self._last_in_request}"
+            text = f"the batch ends at sequence {end.last_sequence}, but the last message is {self._last_in_request}"
             self.interrupted(InvalidReplyError(f"{self._where}: {text}"))
         elif not end.found and self._last_in_request:
-            self.interrupted(InvalidReplyError(f"{self._where}: the batch was cut off behind {self._last_in_request}"))
+            text = f"the batch was cut off after sequence {self._last_in_request}"
+            self.interrupted(InvalidReplyError(f"{self._where}: {text}"))
         else:
             self._go_on(request.next_request(end))
 

@@ -101,7 +101,7 @@ def ordered_config(fields: Mapping[str, object]) -> ConsumerConfig:
     """
     for name in fields.keys() - OrderedFields.__annotations__.keys():
         raise ConfigError(
-            f"{name} cannot be set on an ordered consumer; these can: {', '.join(OrderedFields.__annotations__)}"
+            f"{name} cannot be set on an ordered consumer; allowed are: {', '.join(OrderedFields.__annotations__)}"
         )
     return make_config(ConsumerConfig, None, fields)
 

@@ -320,7 +320,8 @@ class PublishWindow(Generic[P]):
 
     def _timeout_error(self, publish: P) -> Error:
         return PublishTimeoutError(
-            f"{publish.subject}: no acknowledgement within {self._ack_timeout:g} s; whether it is stored is not known"
+            f"{publish.subject}: no acknowledgement within {self._ack_timeout:g} s; it is unknown whether "
+            "the message is stored; with a message id, it can be published again without a duplicate"
         )
 
     def _fail_and_get_frame(self, publish: P, error: Error) -> bytes:

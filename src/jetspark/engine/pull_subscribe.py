@@ -114,7 +114,7 @@ class FetchOptions:
     def __post_init__(self) -> None:
         """Check all options before anything is sent (PUL-01, PUL-11)."""
         if self.timeout is not None and self.timeout <= 0:
-            raise ConfigError(f"the time-out of a fetch must be positive, not {self.timeout:g} s")
+            raise ConfigError(f"the timeout of a fetch must be positive, not {self.timeout:g} s")
         self.waiting_pull(self.batch, self.timeout)
 
     def waiting_pull(self, batch: int, left: float | None) -> PullRequest:
@@ -178,16 +178,16 @@ def fetch(options: FetchOptions, received: list[Message], clock: Callable[[], fl
     return None
 
 
-_PULL_ENDED: Final = Error("the pull is over")
+_PULL_ENDED: Final = Error("the pull has ended")
 """The end of a pull without an error."""
 
-_PULL_IDLE: Final = Error("nothing more came")
+_PULL_IDLE: Final = Error("no more messages arrived")
 """Messages came, and then nothing for a while."""
 
 
 def _drain_pull(received: list[Message], deadline: float | None) -> Generator[Action, Event | None, None]:
     more = yield DrainPull(deadline)
-    assert isinstance(more, Messages), f"gathering brings messages, not {more}"
+    assert isinstance(more, Messages), f"the answer to DrainPull must be messages, not {more}"
     received += more.messages
 
 

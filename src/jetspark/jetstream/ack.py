@@ -83,7 +83,7 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
     tokens = subject.split(".")
     count = len(tokens)
     if tokens[0] != "$JS" or count < _V1_TOKENS or tokens[1] != "ACK":
-        raise InvalidAckError(f"not an ack subject: {subject!r}")
+        raise InvalidAckError(f"the reply subject is not an ack subject: {subject!r}")
     if count == _V1_TOKENS:
         first, domain, account_hash = 2, None, None
     elif count >= _V2_TOKENS:
@@ -91,12 +91,12 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
         if domain == "_":
             domain = None
     else:
-        raise InvalidAckError(f"ack subject with {count} tokens, which neither form has: {subject!r}")
+        raise InvalidAckError(f"the ack subject has {count} tokens, which is not a known form: {subject!r}")
     numbers = tokens[first + 2 : first + 7]
     joined = "".join(numbers)
     # int() alone would also accept signs, blanks, underscores and digits of other scripts.
     if "" in numbers or not (joined.isascii() and joined.isdigit()):
-        raise InvalidAckError(f"ack subject with something else where a number belongs: {subject!r}")
+        raise InvalidAckError(f"a token of the ack subject is not a number: {subject!r}")
     delivered, stream_sequence, consumer_sequence, timestamp_ns, num_pending = map(int, numbers)
     return AckMetadata(
         tokens[first],

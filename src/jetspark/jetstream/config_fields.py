@@ -27,12 +27,14 @@ def make_config(cls: type[C], config: C | None, fields: Mapping[str, object]) ->
     Raises ConfigError if a field does not exist, a required one is missing, or a value has the wrong type.
     """
     if config is not None and not isinstance(config, cls):
-        raise ConfigError(f"a {cls.__name__} is wanted, not {type(config).__name__}: {config!r}")
+        raise ConfigError(f"the configuration must be of type {cls.__name__}, not {type(config).__name__}: {config!r}")
     known = _kinds(cls)
     for name in fields:
         if name not in known:
             close = get_close_matches(name, known, 1)
-            raise ConfigError(f"{cls.__name__} has no field {name!r}" + (f"; {close[0]!r}?" if close else ""))
+            raise ConfigError(
+                f"{cls.__name__} has no field {name!r}" + (f"; did you mean {close[0]!r}?" if close else "")
+            )
     try:
         made = cls(**cast("dict[str, Any]", fields)) if config is None else config.replace(**fields)
     except TypeError as error:

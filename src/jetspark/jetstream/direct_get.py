@@ -274,7 +274,7 @@ def _message(headers: Headers, payload: bytes, where: str) -> StoredMessage:
     own = headers.copy()
     stream, subject, sequence, stamp, pending, before = [own.pop_last(name) for name in _ADDED]
     if stream is None or subject is None or sequence is None or stamp is None:
-        raise InvalidReplyError(f"{where}: the answer to a direct get does not say which message it is")
+        raise InvalidReplyError(f"{where}: the reply to a direct get lacks stream, subject, sequence or time")
     try:
         timestamp_ns = parse_rfc3339(stamp)
     except ValueError as problem:
@@ -293,7 +293,7 @@ def _message(headers: Headers, payload: bytes, where: str) -> StoredMessage:
 
 def _number(text: str, name: str, where: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise InvalidReplyError(f"{where}: header {name} is no number: {text!r}")
+        raise InvalidReplyError(f"{where}: header {name} is not a number: {text!r}")
     return int(text)
 
 
@@ -304,6 +304,6 @@ def _last_number(headers: Headers, name: str, where: str) -> int | None:
 
 def _check_sizes(batch: int | None, max_bytes: int | None) -> None:
     if batch is not None and batch < 1:
-        raise ConfigError(f"a batch asks for at least one message, not {batch}")
+        raise ConfigError(f"batch must be at least 1, not {batch}")
     if max_bytes is not None and max_bytes < 1:
-        raise ConfigError(f"max_bytes of a batch must be positive, not {max_bytes}")
+        raise ConfigError(f"max_bytes must be positive, not {max_bytes}")

@@ -57,7 +57,9 @@ def api_prefix(domain: str | None = None, prefix: str | None = None) -> str:
         raise BadSubjectError("give a JetStream domain or an API prefix, not both")
     if domain is not None:
         if not domain or _BAD_IN_NAME.search(domain):
-            raise BadSubjectError(f"JetStream domain {domain!r} must be one subject token without blanks or wildcards")
+            raise BadSubjectError(
+                f"JetStream domain {domain!r} must be one subject token without whitespace or wildcards"
+            )
         return f"$JS.{domain}.API."
     if prefix is None:
         return API_PREFIX
@@ -69,7 +71,7 @@ def _check_name(kind: str, name: str) -> str:
         raise BadNameError(f"{kind} name is empty")
     bad = _BAD_IN_NAME.search(name)
     if bad:
-        raise BadNameError(f"{kind} name {name!r} has {bad[0]!r}; names are free of blanks and of . * > / \\")
+        raise BadNameError(f"{kind} name {name!r} has {bad[0]!r}; a name must not contain whitespace or . * > / \\")
     if len(name) > _MAX_NAME:
-        raise BadNameError(f"{kind} name has {len(name)} characters; the server takes {_MAX_NAME}")
+        raise BadNameError(f"{kind} name has {len(name)} characters; the server allows at most {_MAX_NAME}")
     return name

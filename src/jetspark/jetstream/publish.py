@@ -72,7 +72,9 @@ def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
         raise_error(payload, where)
         ack = decode(PubAck, payload)
     except (msgspec.DecodeError, InvalidReplyError) as problem:
-        raise InvalidAckError(f"{where}: the answer is no acknowledgement ({problem}): {payload[:200]!r}") from None
+        raise InvalidAckError(
+            f"{where}: the reply is not a publish acknowledgement ({problem}): {payload[:200]!r}"
+        ) from None
     if not ack.stream:
         raise InvalidAckError(f"{where}: the acknowledgement names no stream: {payload[:200]!r}")
     return ack
@@ -94,9 +96,9 @@ def no_stream_error(subject: str = "", tries: int = 0) -> NoStreamResponseError:
     `subject` may be left out if the caller adds it.
     """
     where = f"{subject}: " if subject else ""
-    again = f", also not after {tries} {'retry' if tries == 1 else 'retries'}" if tries else ""
+    again = f" after {tries} {'retry' if tries == 1 else 'retries'}" if tries else ""
     return NoStreamResponseError(
-        f"{where}no stream takes the subject (503){again}; create one, or check the subject and the domain"
+        f"{where}no stream captures the subject (503){again}; create one, or check the subject and the domain"
     )
 
 
@@ -149,7 +151,7 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             check_filter_subject(self.expected_last_subject_sequence_subject)
             if self.expected_last_subject_sequence is None:
                 raise ConfigError(
-                    "expected_last_subject_sequence_subject needs expected_last_subject_sequence beside it"
+                    "expected_last_subject_sequence_subject needs expected_last_subject_sequence; give both"
                 )
         if self.schedule is None and not (
             self.schedule_target
@@ -159,7 +161,7 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             is self.schedule_rollup
             is None
         ):
-            raise ConfigError("schedule_target, _source, _ttl, _time_zone and _rollup need schedule beside them")
+            raise ConfigError("schedule_target, _source, _ttl, _time_zone and _rollup need schedule; give it, too")
 
     def to_headers(self) -> list[tuple[str, str]]:
         """Return the headers as pairs of key and value."""
@@ -239,7 +241,7 @@ def batch_headers(batch_id: str, sequence: int, commit: Literal["1", "eob"] | No
     Raises ConfigError for an id that the server would refuse, or if the batch has too many messages.
     """
     if not 0 < len(batch_id) <= MAX_BATCH_ID_LENGTH:
-        raise ConfigError(f"the id of a batch has 1 to {MAX_BATCH_ID_LENGTH} characters, not {len(batch_id)}")
+        raise ConfigError(f"the batch id must have 1 to {MAX_BATCH_ID_LENGTH} characters, not {len(batch_id)}")
     if not 0 < sequence <= MAX_ATOMIC_BATCH + (commit == "eob"):
         raise ConfigError(f"an atomic batch has 1 to {MAX_ATOMIC_BATCH} messages; this would be number {sequence}")
     pairs = [(names.BATCH_ID, batch_id), (names.BATCH_SEQUENCE, str(sequence))]
@@ -255,8 +257,8 @@ def check_commit(ack: PubAck, batch_id: str, count: int, where: str) -> PubAck:
     """
     if ack.batch != batch_id or ack.count != count or ack.seq < count:
         raise InvalidAckError(
-            f"{where}: batch {batch_id!r} of {count} messages was answered as {ack.batch!r} of {ack.count} up to "
-            f"sequence {ack.seq}"
+            f"{where}: the acknowledgement does not match batch {batch_id!r} of {count} messages: it is for "
+            f"{ack.batch!r} of {ack.count} messages, up to sequence {ack.seq}"
         )
     return ack
 
@@ -272,7 +274,7 @@ def schedule_every(interval: timedelta) -> str:
     Raises ConfigError for a shorter one.
     """
     if duration_ns(interval) < _SECOND:
-        raise ConfigError(f"a schedule repeats after a second or more, not after {format_go_duration(interval)}")
+        raise ConfigError(f"the interval of a schedule must be at least 1s, not {format_go_duration(interval)}")
     return f"@every {format_go_duration(interval)}"
 
 

@@ -219,7 +219,7 @@ def duration_ns(duration: timedelta) -> int:
     """
     ns = _timedelta_ns(duration) + _duration_below(duration)
     if not -_INT64_MAX <= ns <= _INT64_MAX:
-        raise ValueError(f"duration {timedelta.__repr__(duration)} is beyond the 292 years that the server can hold")
+        raise ValueError(f"duration {timedelta.__repr__(duration)} exceeds 292 years, the maximum of the server")
     return ns
 
 

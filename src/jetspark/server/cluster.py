@@ -274,7 +274,7 @@ class NatsCluster:
         """Return the reasons why the running nodes are not ready; empty if they are."""
         serving = self._running_nodes()
         if not serving:
-            return ["no node runs"]
+            return ["no node is running"]
         missing = [f"{node.name}: {complaint}" for node in serving if (complaint := node.health_error())]
         missing = missing or self._missing_routes(serving)
         if missing or not self._jetstream:
@@ -283,9 +283,9 @@ class NatsCluster:
         claims = {name: text_at(state, "meta_cluster", "leader") for name, state in states.items()}
         leader = self._choose_leader(claims)
         if leader is None or set(claims.values()) != {leader.name} or len(claims) != len(serving):
-            return [f"there is no meta leader that all running nodes agree on, they say {claims}"]
+            return [f"the running nodes do not agree on a meta leader: {claims}"]
         if not self._leader_answers(leader):
-            return [f"the meta leader {leader.name} was elected and does not answer yet"]
+            return [f"the meta leader {leader.name} was elected, but does not answer yet"]
         peers = items_at(states[leader.name], "meta_cluster", "replicas")
         current = {text_at(peer, "name") for peer in peers if isinstance(peer, dict) and peer.get("current") is True}
         return [
@@ -307,7 +307,7 @@ class NatsCluster:
             return []
         settings, routes = self._monitor_nodes("/varz"), self._monitor_nodes("/routez")
         if not len(settings) == len(routes) == len(serving):
-            return ["not every node tells of its routes"]
+            return ["not every node reports its routes"]
         ids = {name: text_at(answer, "server_id") for name, answer in routes.items()}  # a restart changes them
         missing = []
         for name, answer in routes.items():

@@ -331,7 +331,7 @@ class NatsServer:
         """
         exit_code = self._require_process(or_ended=True).wait(timeout)
         if exit_code is None:
-            raise ServerTimeoutError(f"{self!r}: still there after {timeout:g} s")
+            raise ServerTimeoutError(f"{self!r}: the process still runs after {timeout:g} s")
         return exit_code
 
     def wait_log(self, pattern: str, timeout: float = 10.0, start: int = 0) -> str:
@@ -399,7 +399,7 @@ class NatsServer:
             return found
         if process.exit_code is not None:
             raise self.process_error()
-        raise ServerTimeoutError(f"{self!r}: {self.monitor_url}/varz did not tell of the configuration in time")
+        raise ServerTimeoutError(f"{self!r}: {self.monitor_url}/varz did not report the configuration in time")
 
     def _create_dirs_and_ports(self) -> Path:
         """Create the directories and choose the ports, if not done before; return the temporary directory."""
@@ -432,7 +432,7 @@ class NatsServer:
     def _require_process(self, or_ended: bool = False) -> ServerProcess:
         process = self._resources.process
         if process is None or (process.exit_code is not None and not or_ended):
-            raise ServerError(f"{self!r}: there is no process; start() or restart() makes one")
+            raise ServerError(f"{self!r}: there is no process; call start() or restart()")
         return process
 
 

@@ -7,12 +7,13 @@
 
 Spark finds the format by itself once this distribution is installed (`pyspark_jetstream`).
 
-- `source`: what Spark asks first. `registration`, `conf`, `interpreter`: what a session needs, and which Python runs
-  the source. `filter_pushdown`: whether Spark may hand over filters. `listener`: the progress of a query.
+- `source`: the class that Spark loads. `registration`, `conf`, `interpreter`: the registration in a session, its
+  settings, and the Python that runs the source. `filter_pushdown`: whether Spark may push filters down. `listener`: the
+  progress of a query.
 - `options`: one table of all options, how their texts are read, and the checked options of each read and write.
 - `connections`: one connection for each worker process. `schema`: the columns of reads and writes.
 - `streams`: sequences and offsets, and the state of the streams.
-- `commit`: what a stream releases after Spark's commit.
+- `commit`: the release of messages after Spark's commit.
 - `read`: batch and streaming reads. `write`: batch and streaming writes.
 """
 

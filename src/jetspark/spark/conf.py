@@ -1,4 +1,4 @@
-"""Settings of Spark that find the source, make it fast, and keep its secrets."""
+"""Settings of a Spark session: they choose the interpreter, make the source faster, and hide its secret options."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     Applies `recommended_conf()`, and makes the running interpreter the Python of a local Spark. Spark otherwise runs
     `python3` from the path. That can be a Python without jetspark: an editor, cron or a notebook often calls the
     environment's `python` by its full path. The function sets the environment variable `PYSPARK_PYTHON` of this
-    process. What you have set stays: `PYSPARK_PYTHON`, `PYSPARK_DRIVER_PYTHON`, `spark.pyspark.python`. With a master
-    that is not `local` it sets no interpreter, since executors have their own. With Spark Connect it changes nothing:
-    the settings belong to the server.
+    process. It does not change `PYSPARK_PYTHON`, `PYSPARK_DRIVER_PYTHON` or `spark.pyspark.python` if they are set.
+    With a master that is not `local` it sets no interpreter, since executors have their own. With Spark Connect it
+    changes nothing: the settings belong to the server.
 
     Parameters
     ----------
     builder
-        The builder of the session. Settings that are made on it later replace ours.
+        The builder of the session. Settings that are set on it later replace these.
 
     Raises
     ------
     ConfigError
-        Spark runs already in this process, with a Python that may not have jetspark.
+        Spark already runs in this process, with a Python that may not have jetspark.
     """
     if is_spark_connect(builder):
         return builder
@@ -42,8 +42,9 @@ def recommended_conf() -> dict[str, str]:
     """Return the settings that we recommend for a session that reads or writes JetStream.
 
     - Unix domain sockets between the JVM and Python take about 35 ms off the fixed cost of every Python task.
-    - Redaction hides our secret options, and addresses with a login, where Spark prints options: in the plan of a
-      streaming query and in the description of a table. By itself Spark hides those whose name says so (`password`).
+    - Redaction hides the secret options, and addresses with a login, where Spark prints options: in the plan of a
+      streaming query and in the description of a table. By default, Spark hides only options with a name such as
+      `password`.
     """
     return {
         "spark.python.unix.domain.socket.enabled": "true",
@@ -52,5 +53,5 @@ def recommended_conf() -> dict[str, str]:
 
 
 def _redaction_regex() -> str:
-    """What Spark looks for in names of options and in values: `url` is its own default, `@` follows a login."""
+    """Return the pattern that Spark searches in names and values of options: `url` is its default, `@` ends a login."""
     return "(?i)url|@|" + "|".join(f"^{option.name}$" for option in OPTIONS if option.secret)

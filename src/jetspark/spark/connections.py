@@ -2,9 +2,8 @@
 
 Spark uses a Python worker for many tasks, one after the other, and connecting costs more than a small task. A
 connection is borrowed by one user at a time. A second user at the same time gets another connection. A connection that
-was in use when an error occurred is not kept. An idle connection is checked before it is borrowed again: the server's
-PINGs are answered. It is replaced if the server has closed it, or if it was idle for so long that a PING may have gone
-unanswered.
+was in use when an error occurred is not kept. Before an idle connection is borrowed again, the server's PINGs are
+answered. It is replaced if the server has closed it, or if it was idle so long that a PING may be unanswered.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ __all__ = ["borrow_connection", "call_with_connection", "close_idle"]
 T = TypeVar("T")
 
 MAX_IDLE: Final = 60.0
-"""Seconds that a connection may lie idle."""
+"""Longest time in seconds for which a connection may be idle."""
 
-# By the options, of which a worker has seldom more than one kind; with the time at which it was given back.
+# By options, with the time at which the connection was returned. Most workers have only one set of options.
 _idle: dict[ConnectOptions, tuple[Connection, float]] = {}
-_lock: Final = threading.Lock()  # in the driver a listener's thread comes beside the program's
+_lock: Final = threading.Lock()  # in the driver, a listener's thread runs beside the program's
 
 
 @contextmanager
@@ -44,7 +43,7 @@ def borrow_connection(options: ConnectOptions, retry_timeout: float = 0.0) -> It
     options
         How to connect.
     retry_timeout
-        Seconds to go on trying while no server can be reached; 0 tries once.
+        Seconds to keep trying while no server can be reached; 0 tries once.
 
     Raises
     ------
@@ -88,7 +87,7 @@ def _take_idle(options: ConnectOptions) -> Connection | None:
     if not connection.closed and time.monotonic() - since < MAX_IDLE:
         try:
             while connection.read(time.monotonic()) is not None:
-                pass  # what the last task did not wait for
+                pass  # messages that the last task did not wait for
         except Error:
             connection.close()
         else:
@@ -99,7 +98,7 @@ def _take_idle(options: ConnectOptions) -> Connection | None:
 
 @atexit.register
 def close_idle(options: ConnectOptions | None = None) -> None:
-    """Close the connection with these options if nobody uses it at the moment; without options, all such."""
+    """Close the idle connection with these options; without options, close all idle connections."""
     with _lock:
         found = [_idle.pop(each) for each in list(_idle) if options in {None, each}]
     for connection, _ in found:

@@ -1,7 +1,7 @@
-"""Which Python runs the source in Spark's processes.
+"""The Python that runs the source in Spark's processes.
 
 The JVM of the driver looks for data sources with the Python that its environment names (`PYSPARK_DRIVER_PYTHON`,
-`PYSPARK_PYTHON`), else with the `python3` of its path. Its environment is fixed when it starts.
+`PYSPARK_PYTHON`), else with `python3` from its `PATH`. Its environment is fixed when it starts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def configure_interpreter(builder: SparkSession.Builder) -> None:
     Raises
     ------
     ConfigError
-        Spark runs already, with the `python3` of the path, which is not the running interpreter.
+        Spark already runs with `python3` from the `PATH`, and that is not the running interpreter.
     """
     options = _settings(builder)
     local = str(options.get("spark.master", "local")).startswith("local")
@@ -45,7 +45,7 @@ def configure_interpreter(builder: SparkSession.Builder) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     elif not any(jvm.java.lang.System.getenv(name) for name in _INTERPRETER_VARIABLES):
         raise ConfigError(
-            "Spark runs already in this process, with the python3 of the path instead of "
+            "Spark already runs in this process, with python3 from the PATH instead of "
             f"{sys.executable}: call configure() before the first session, or jetspark.spark.register(spark) now"
         )
 
@@ -65,6 +65,6 @@ def _settings(builder: SparkSession.Builder) -> dict[str, Any]:
 
 
 def _is_on_the_path() -> bool:
-    """Whether `python3` is the running interpreter; of a virtual environment both stand in the same folder."""
+    """Whether `python3` is the running interpreter. In a virtual environment, both are in the same folder."""
     found = shutil.which("python3")
     return found is not None and Path(found).parent == Path(sys.executable).parent

@@ -1,7 +1,7 @@
 """Progress of a streaming query: lag, rate and time of each micro-batch, as log lines, to a callable, or to a subject.
 
-Spark has no metrics for Python sources. But its progress shows the offsets at which a micro-batch began and ended, and
-the latest offsets of the streams. The lag of a query follows from them.
+Spark has no metrics for Python sources. But its progress contains the offsets at which a micro-batch began and ended,
+and the latest offsets of the streams. The lag of a query follows from them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class StreamProgress:
     latest
         End of the stream (excluded) when the batch was planned: one above its last sequence.
     lag
-        Sequences that were left.
+        Sequences that are not read yet.
     """
 
     start: int | None
@@ -62,7 +62,7 @@ class QueryProgress:
     Attributes
     ----------
     query_id
-        Id of the query, which stays over restarts.
+        Id of the query, the same after a restart.
     run_id
         Id of this run.
     name
@@ -72,13 +72,13 @@ class QueryProgress:
     rows
         Rows that it read from JetStream.
     seconds
-        How long it took.
+        Duration of the micro-batch.
     rows_per_second
-        Rows by time that it took.
+        Rows divided by `seconds`.
     lag
-        Sequences that were left, of all streams.
+        Sequences that are not read yet, of all streams.
     streams
-        By name.
+        Progress of each stream, by its name.
     """
 
     query_id: str
@@ -137,9 +137,9 @@ class JetStreamListener(StreamingQueryListener):
     log
         Write a line for every micro-batch, at level INFO, to the logger `jetspark.spark.listener`.
     subject
-        Publish every progress there as JSON, without an acknowledgement; None publishes nothing.
+        Subject to which every progress is published as JSON, without an acknowledgement; None publishes nothing.
     options
-        Where to publish it: options of the data source that say how to reach a server.
+        Options of the data source for the connection that publishes: servers, login, TLS.
 
     Raises
     ------
@@ -175,11 +175,11 @@ class JetStreamListener(StreamingQueryListener):
                 self._publish(self._subject, progress)
             if self._on_progress is not None:
                 self._on_progress(progress)
-        except Exception as error:  # noqa: BLE001 - whatever the callable raises
-            _log.warning("progress of query %s was not reported: %s", progress.name or progress.query_id, error)
+        except Exception as error:  # noqa: BLE001 - the callable may raise anything
+            _log.warning("cannot report the progress of query %s: %s", progress.name or progress.query_id, error)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802, ARG002
-        """Close the connection: while the query is idle, nobody answers the server's PINGs."""
+        """Close the connection, because nothing answers the server's PINGs while the query is idle."""
         self.close()
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
@@ -200,7 +200,7 @@ class JetStreamListener(StreamingQueryListener):
 
 
 def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
-    """The streams of a source, none when it is no JetStream."""
+    """Return the streams of a source; empty if it does not read JetStream."""
     start, end, latest = (_next_sequences(text) for text in (source.startOffset, source.endOffset, source.latestOffset))
     return {
         stream: StreamProgress(
@@ -215,4 +215,4 @@ def _next_sequences(offset: str | None) -> dict[str, int]:
         document = json.loads(offset or "")
         return {stream: int(each["next"]) for stream, each in document["streams"].items()}
     except (ValueError, TypeError, KeyError, AttributeError):
-        return {}  # another source's
+        return {}  # the offset of another source

@@ -1,4 +1,4 @@
-"""The format `jetstream`, registered in one session."""
+"""Registration of the format `jetstream` in one session."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ _LOGGER: Final = "org.apache.spark.sql.execution.datasources.DataSourceManager"
 def register(spark: SparkSession) -> None:
     """Register the format `jetstream` in a session again, for the next `load()`.
 
-    Spark finds the format by itself. There are two reasons to register it all the same:
+    Spark finds the format by itself. There are two reasons to register it explicitly:
 
-    - Spark runs with another Python, which has no jetspark, and says `DATA_SOURCE_NOT_FOUND`. On a local Spark the
+    - Spark runs with another Python, which has no jetspark, and reports `DATA_SOURCE_NOT_FOUND`. On a local Spark, the
       source then runs with the interpreter that calls this function. `jetspark.spark.configure` does the same before
       Spark starts.
-    - Several streaming queries of a session start at the same time. Spark 4.3 lets all reads of a format share one map
-      of environment variables, and every starting query writes into it without a lock; two at once can spoil it, after
-      which each job of theirs ends with `Illegal size 5 of collection, expected 6`. What is loaded after a registration
-      has a map of its own. So call this before each `load()`, or start the next query when the one before it has begun.
+    - Several streaming queries of a session start at the same time. In Spark 4.3, all reads of a format share one map
+      of environment variables, and every starting query writes into it without a lock. Two writes at once can damage
+      it; then each job of these queries ends with `Illegal size 5 of collection, expected 6`. A read that is loaded
+      after a registration has a map of its own. So call this before each `load()`, or start a query only when the one
+      before it has begun.
 
     Parameters
     ----------
     spark
-        The session. What it loaded before keeps what it has.
+        The session. DataFrames that it loaded before are not changed.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:  # Spark Connect: the server has the JVM and a Python of its own
@@ -45,7 +46,7 @@ def register(spark: SparkSession) -> None:
 
 @contextmanager
 def _with_current_interpreter(spark: SparkSession) -> Iterator[None]:
-    """Let a local Spark run what is registered with this interpreter, unless the user has chosen one."""
+    """Make a local Spark use this interpreter for the registered source, unless the user has chosen one."""
     context = spark.sparkContext
     before = context.pythonExec
     if str(context.master).startswith("local") and not is_interpreter_configured():
@@ -58,7 +59,7 @@ def _with_current_interpreter(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _without_replacement_warning(jvm: Any) -> Iterator[None]:
-    """Keep Spark from warning that the format takes the place of itself."""
+    """Suppress Spark's warning that the format replaces a registered one: it replaces itself."""
     log4j = jvm.org.apache.logging.log4j
     before = log4j.LogManager.getLogger(_LOGGER).getLevel()
     log4j.core.config.Configurator.setLevel(_LOGGER, log4j.Level.ERROR)

@@ -1,8 +1,8 @@
-"""The columns of a read and of a write: what Spark may ask for, and record batches exactly as it wants them.
+"""The columns of a read and of a write: allowed schemas, and the conversion of record batches to them.
 
-Spark takes a record batch only when its Arrow schema is the declared one to the letter: order, types, nullability. A
-Python source is told of no column pruning, so a schema of the user's own is the way to read less; what it does not name
-is not even decoded.
+Spark accepts a record batch only if its Arrow schema equals the declared one exactly: order, types, nullability. Spark
+does not push column pruning down to a Python source. To read fewer columns, the user gives a schema; columns that it
+does not name are not decoded.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ _WRITABLE: Final[dict[str, tuple[DataType, ...]]] = {
     "msg_id": (_TEXT,),
 }
 _READ_ONLY_COLUMNS: Final = frozenset(_READABLE) - frozenset(_WRITABLE)
-"""Columns of a read that say where a message was; a write of what was read leaves them out."""
+"""Columns of a read that describe the place of a message. A write ignores them."""
 
 
 def read_schema(include_headers: bool) -> StructType:
-    """Return the schema of a read: every column in its own type; `headers` only when asked for."""
+    """Return the schema of a read: every column in its native type, `headers` only if requested."""
     names = [name for name in _READABLE if include_headers or name != HEADERS]
     return StructType([StructField(name, _READABLE[name][0]) for name in names])
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What a read's schema asks for, and how a scan's batch becomes that.
+    """The conversion of a scan's record batches to the schema of a read.
 
     Attributes
     ----------
     columns
         The scan's columns, in the order of the schema.
     schema
-        Exact Arrow schema that Spark wants.
+        Exact Arrow schema that Spark expects.
     native_columns
-        Names in the schema, in lower case, of columns in their own type: filters on them can go to the server.
+        Names of the columns with their native type, in lower case. Filters on these columns can be pushed down.
     """
 
     columns: tuple[str, ...]
@@ -96,12 +96,12 @@ class Projection:
 
 
 def plan_projection(schema: StructType) -> Projection:
-    """Check the schema of a read, Spark's or the user's own: any columns, in any order, nullable or not.
+    """Check the schema of a read, the default or the user's own: any columns, in any order, nullable or not.
 
     Raises
     ------
     ConfigError
-        A column that messages do not have, the same one twice, or a type that it cannot be read as.
+        A column does not exist or is there twice, or cannot be read as the given type.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -110,20 +110,20 @@ def plan_projection(schema: StructType) -> Projection:
     for field in schema:
         name = _column_name(field.name, _READABLE, "read")
         if name in columns:
-            raise ConfigError(f"the schema names column {name} twice")
+            raise ConfigError(f"the schema has the column {name} twice")
         if not _is_one_of(field.dataType, _READABLE[name]):
             raise _wrong_type(field, _READABLE[name], "be read as")
         columns.append(name)
         if _same_type(field.dataType, _READABLE[name][0]):
             natural.append(name)
     if not columns:
-        raise ConfigError(f"the schema names no column; messages have {', '.join(_READABLE)}")
+        raise ConfigError(f"the schema has no column; messages have {', '.join(_READABLE)}")
     return Projection(tuple(columns), to_arrow_schema(schema, timezone="UTC"), frozenset(natural))
 
 
 @dataclass(frozen=True, slots=True)
 class WriteColumns:
-    """Which columns of a write hold what: our name -> position in Spark's batches."""
+    """The columns of a write: name -> position in Spark's record batches."""
 
     positions: dict[str, int]
 
@@ -139,12 +139,12 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
     schema
         The rows' schema.
     subject
-        The option `subject`, which goes before the column of that name.
+        The option `subject`, which takes precedence over the column of that name.
 
     Raises
     ------
     ConfigError
-        A needed column is missing (with those that are there), one has the wrong type, or one would not be written.
+        A required column is missing, a column has the wrong type, or a column would not be written.
     """
     positions: dict[str, int] = {}
     there = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema) or "no columns"
@@ -153,17 +153,17 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
             continue
         name = _column_name(field.name, _WRITABLE, "write")
         if name in positions:
-            raise ConfigError(f"the rows have column {name} twice")
+            raise ConfigError(f"the rows have the column {name} twice")
         if not _is_one_of(field.dataType, _WRITABLE[name]):
             raise _wrong_type(field, _WRITABLE[name], "be written from")
         positions[name] = at
     if "data" not in positions:
-        raise ConfigError(f"the rows have no column data (binary or string), the payload; they have {there}")
+        raise ConfigError(f"the rows have no column data (the payload, binary or string); they have {there}")
     if subject is not None:
         positions.pop("subject", None)
     elif "subject" not in positions:
         raise ConfigError(
-            f"the rows have no column subject (string) and option subject is not given; they have {there}"
+            f"the rows have no column subject (string), and option subject is not given; they have {there}"
         )
     return WriteColumns(positions)
 
@@ -183,7 +183,7 @@ def _is_one_of(have: DataType, types: tuple[DataType, ...]) -> bool:
 
 
 def _same_type(have: DataType, wanted: DataType) -> bool:
-    """Whether two types are the same but for the nullability inside of them."""
+    """Whether two types are equal, apart from the nullability of their parts."""
     if isinstance(have, MapType) and isinstance(wanted, MapType):
         return _same_type(have.keyType, wanted.keyType) and _same_type(have.valueType, wanted.valueType)
     if isinstance(have, ArrayType) and isinstance(wanted, ArrayType):
@@ -193,7 +193,7 @@ def _same_type(have: DataType, wanted: DataType) -> bool:
 
 def _wrong_type(field: StructField, types: tuple[DataType, ...], verb: str) -> ConfigError:
     wanted = " or ".join(wanted.simpleString() for wanted in types)
-    return ConfigError(f"column {field.name} can {verb} {wanted}, not {field.dataType.simpleString()}")
+    return ConfigError(f"column {field.name} can only {verb} {wanted}, not {field.dataType.simpleString()}")
 
 
 def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
@@ -204,7 +204,7 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
     if array.type.equals(field.type):
         return array
     if pa.types.is_binary(array.type):
-        return array.view(field.type)  # the bytes as they are, as Spark's own cast does
+        return array.view(field.type)  # the same bytes, as in Spark's own cast
     if pa.types.is_timestamp(field.type):
         return array.view(pa.int64()).view(field.type)
     try:
@@ -217,6 +217,6 @@ def _cast_map(array: pa.MapArray, field: pa.Field) -> pa.MapArray:
     import pyarrow as pa
 
     if not field.nullable and array.null_count:
-        # A message without headers has none; where the schema allows no null, that is an empty map.
+        # Messages without headers are null. If the schema allows no null, they get an empty map.
         array = pa.array([entries or [] for entries in array.to_pylist()], array.type)
     return array if array.type.equals(field.type) else array.cast(field.type)

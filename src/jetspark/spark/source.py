@@ -1,4 +1,4 @@
-"""`format("jetstream")`: what Spark asks first. Nothing here connects; importing it needs neither numpy nor pyarrow."""
+"""The data source of `format("jetstream")`. It opens no connection, and its import needs neither numpy nor pyarrow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JetStreamDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of a read; checks the options as well. Raises ConfigError."""
-        # Spark asks for the schema before it says whether the read is to be a batch or a stream.
+        # Spark asks for the schema before it says whether the read is a batch or a stream.
         return read_schema(common_read_options(RedactedOptions(self.options)).include_headers)
 
     def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader:

@@ -1,8 +1,8 @@
 """The counts of a task in its log.
 
-Spark collects what its Python workers log (`spark.sql.pyspark.worker.logging.enabled`), and leaves the level at
-WARNING, which nobody can change from outside of the worker. So the loggers of this room take INFO within tasks, unless
-somebody has chosen a level for them.
+Spark collects the log records of its Python workers (`spark.sql.pyspark.worker.logging.enabled`). It leaves the level
+at WARNING, and the level cannot be changed from outside of the worker. So the loggers of this package use INFO within
+tasks, unless the user has chosen a level for them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _package_logger: Final = logging.getLogger("jetspark.spark")
 
 
 def log_counts(logger: logging.Logger, text: str, *values: object) -> None:
-    """Write a line about what a task did."""
+    """Log the counts of a task at level INFO."""
     if TaskContext.get() is not None and _package_logger.level == logging.NOTSET:
         _package_logger.setLevel(logging.INFO)
     logger.info(text, *values)

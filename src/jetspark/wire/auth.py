@@ -37,8 +37,10 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
         sections = dict(_SECTION.findall(text))
         jwt, seed = sections.get("NATS USER JWT"), sections.get("USER NKEY SEED")
         if jwt is None or seed is None:
-            where = options.credentials_file or "the text given"
-            raise ConfigError(f"the credentials in {where} hold no user JWT with its nkey seed")
+            where = options.credentials_file or "the given text"
+            raise ConfigError(
+                f"the credentials in {where} lack a user JWT or its nkey seed; give a complete .creds file"
+            )
         return {"jwt": jwt, "sig": _sign(seed, nonce)[1]}
     seed = resolve_secret(options.nkey_seed)
     if seed is not None:
@@ -52,13 +54,15 @@ def _sign(seed: str, nonce: str | None) -> tuple[str, str]:
     try:
         import nkeys
     except ImportError:
-        raise ConfigError("nkeys and .creds files need the extra: pip install 'jetspark[nkeys]'") from None
+        raise ConfigError("nkeys and .creds files need the package nkeys: pip install 'jetspark[nkeys]'") from None
     if nonce is None:
-        raise AuthenticationError("the server sent no nonce: it is not set up for nkeys or JWTs")
+        raise AuthenticationError("the server sent no nonce, so it accepts neither nkeys nor JWTs; use another login")
     try:
         pair = nkeys.from_seed(bytearray(seed.encode()))
     except (nkeys.NkeysError, ValueError):  # ValueError: nkeys' own libraries raise it for a wrong length
-        raise ConfigError("the nkey seed cannot be read") from None  # the seed stays out of the message
+        raise ConfigError(
+            "the nkey seed is not valid; the seed of a user begins with SU"
+        ) from None  # the seed stays out of the message
     try:
         signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()
         return pair.public_key.decode(), signature

@@ -91,7 +91,7 @@ def load_context(name: str | None = None, environ: Mapping[str, str] | None = No
     file = _read_context_file(chosen, folder) if chosen else _ContextFile()
     for key in _UNSUPPORTED:
         if getattr(file, key):
-            raise ConfigError(f"context {chosen!r} has {key!r}, which is not supported")
+            raise ConfigError(f"context {chosen!r}: {key!r} is not supported; remove it from the context")
     _apply_environment(file, environ)
     return CLIContext(
         Path(chosen).stem if chosen else "",
@@ -124,19 +124,21 @@ def _read_selected_name(folder: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read which context is selected: {error}") from error
+        raise ConfigError(f"cannot read the selected context in {folder / 'context.txt'}: {error}") from error
 
 
 def _read_context_file(name: str, folder: Path) -> _ContextFile:
     path = Path(name)
     if not path.is_absolute():
         if path.name != name or name in {".", ".."}:
-            raise ConfigError(f"context {name!r}: give a name, or an absolute path")
+            raise ConfigError(f"context {name!r} is not valid; give a name, or an absolute path")
         path = folder / "context" / f"{name}.json"
     try:
         return msgspec.json.decode(path.read_bytes(), type=_ContextFile)
     except FileNotFoundError:
-        raise ConfigError(f"there is no context {name!r}: {path} does not exist") from None
+        raise ConfigError(
+            f"there is no context {name!r}: {path} does not exist; run `nats context ls` for the names"
+        ) from None
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"cannot read the context {name!r} in {path}: {error}") from error
 
@@ -193,8 +195,8 @@ def _read_nkey_seed(path: str) -> str:
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the nkey in {path}: {error}") from error
+        raise ConfigError(f"cannot read the nkey file {path}: {error}") from error
     for line in lines:
         if line.strip().startswith("SU"):
             return line.strip()
-    raise ConfigError(f"the file {path} holds no user's nkey seed")
+    raise ConfigError(f"the nkey file {path} has no seed of a user (a line that begins with SU)")

@@ -267,11 +267,11 @@ class ConnectionState:
         """
         self.check_open()
         if self.status is ConnectionStatus.DRAINING:
-            raise ConnectionClosedError("the connection drains; it takes no more subscriptions")
+            raise ConnectionClosedError("the connection is draining and accepts no new subscriptions")
         try:
             words = check_filter_subject(subject).encode(), check_queue(queue).encode() if queue else b""
         except UnicodeEncodeError as error:
-            raise BadSubjectError(f"subject {subject!r}: half of a surrogate pair cannot be sent") from error
+            raise BadSubjectError(f"subject {subject!r}: a lone surrogate cannot be encoded as UTF-8") from error
         sub = SubscriptionState(
             self.subscriptions.next_sid(),
             *words,
@@ -406,7 +406,7 @@ class ConnectionState:
             subject = subscription.subject.decode(errors="replace")
             error = SlowConsumerError(
                 f"subscription to {subject!r} is full: {len(subscription.pending)} messages, "
-                f"{subscription.pending_bytes} bytes; new messages are dropped",
+                f"{subscription.pending_bytes} bytes; new messages are dropped until the program reads some",
                 dropped=subscription.dropped + 1,
             )
             self._emit(SlowConsumer(subject, error))

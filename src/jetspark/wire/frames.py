@@ -113,7 +113,7 @@ def _parse_number(token: bytes, line: bytes) -> int:
     # Check the length first: Python raises its own error for numbers of thousands of digits.
     if token.isdigit() and len(token) <= 20 and (number := int(token)) <= _MAX_NUMBER:
         return number
-    raise ProtocolError(f"not a 64-bit number in the control line {_quote_line(line)}")
+    raise ProtocolError(f"a value is not a 64-bit number in the control line {_quote_line(line)}")
 
 
 def _quote_line(line: bytes) -> str:
@@ -242,7 +242,7 @@ class Parser(FrameBuffer):
                     self._frame_size = end + 2 - at
                     break
                 if not buffer.startswith(CRLF, end):
-                    raise ProtocolError(f"no line end behind the payload of {_quote_line(line)}")
+                    raise ProtocolError(f"no CR LF after the payload of {_quote_line(line)}")
                 middle = begin + header_size
                 self._at = at = end + 2
                 yield MsgFrame(subject, sid, reply, buffer[begin:middle], buffer[middle:end])
@@ -260,7 +260,7 @@ class Parser(FrameBuffer):
         """Return the control line between its start and its line feed."""
         line = buffer[at : feed - 1]
         if feed == at or buffer[feed - 1] != _CR:
-            raise ProtocolError(f"a line feed without a carriage return behind {_quote_line(buffer[at:feed])}")
+            raise ProtocolError(f"a line ends with LF instead of CR LF: {_quote_line(buffer[at:feed])}")
         if len(line) > self._limits.line:
             raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
         return line

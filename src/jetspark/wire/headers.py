@@ -175,7 +175,9 @@ def encode_header_block(headers: HeadersLike) -> bytes:
         try:
             parts += (name, value.encode("utf-8", "surrogateescape"))
         except UnicodeEncodeError as error:
-            raise BadHeadersError(f"header {key!r}: half of a surrogate pair is not allowed in a value") from error
+            raise BadHeadersError(
+                f"header {key!r}: the value contains a lone surrogate, which UTF-8 cannot encode"
+            ) from error
     parts.append(b"\r\n\r\n")
     return b"".join(parts)
 

@@ -133,7 +133,7 @@ class Inbound(FrameBuffer):
                 self._frame_size = end + 2 - at
                 break
             if not data.startswith(b"\r\n", end):
-                raise ProtocolError(f"no line end behind the payload of {data[at : min(feed, at + 120)]!r}")
+                raise ProtocolError(f"no CR LF after the payload of {data[at : min(feed, at + 120)]!r}")
             at = end + 2
             if sub is not None:
                 middle = begin + header_size
@@ -230,4 +230,4 @@ class Inbound(FrameBuffer):
 def _line_error(line: bytes, limit: int) -> str:
     if len(line) > limit:
         return f"a control line is longer than {limit} bytes"
-    return f"a line feed without a carriage return behind {line[:120]!r}"
+    return f"a line ends with LF instead of CR LF: {line[:120]!r}"

@@ -72,15 +72,15 @@ def parse_address(url: str) -> ServerAddress:
     try:
         parts = urlsplit(text if "://" in text else f"nats://{text}")
     except ValueError:
-        raise ConfigError(f"server {shown!r}: not a URL; an IPv6 address stands in brackets") from None
+        raise ConfigError(f"server {shown!r} is not a URL; put an IPv6 address in brackets") from None
     if parts.scheme not in _SCHEMES:
         raise ConfigError(f"server {shown!r}: the scheme must be nats:// or tls://, not {parts.scheme}://")
     try:
         port = parts.port
     except ValueError:
-        raise ConfigError(f"server {shown!r}: the port is not a number between 0 and 65535") from None
+        raise ConfigError(f"server {shown!r}: the port must be a number from 0 to 65535") from None
     if not parts.hostname:
-        raise ConfigError(f"server {shown!r}: no host name")
+        raise ConfigError(f"server {shown!r}: the host name is missing")
     user = unquote(parts.username) if parts.username else None
     password = unquote(parts.password) if parts.password is not None else None
     token = None
@@ -126,7 +126,7 @@ class TLSOptions:
         try:
             context = ssl.create_default_context(cafile=self.ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise TLSError(f"cannot read the authorities in {self.ca_file}: {error}") from error
+            raise TLSError(f"cannot read the CA certificates in {self.ca_file}: {error}") from error
         if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -224,7 +224,7 @@ class ConnectOptions:
 
     def __post_init__(self) -> None:
         if not self.servers:
-            raise ConfigError("no servers given")
+            raise ConfigError("servers is empty; give at least one server URL")
         self._check_numbers()
         ways = {
             "user": self.user,
@@ -237,7 +237,7 @@ class ConnectOptions:
         if len(given) > 1:
             raise ConfigError(f"give one kind of credentials, not {' and '.join(given)}")
         if self.password is not None and self.user is None:
-            raise ConfigError("password needs user beside it")
+            raise ConfigError("password needs user; give both")
         self.addresses()
 
     def _check_numbers(self) -> None:
@@ -252,7 +252,7 @@ class ConnectOptions:
                 raise ConfigError(f"{name} must be positive, not {getattr(self, name)}")
         for name in ("reconnect_wait", "reconnect_wait_max", "reconnect_buffer_size", "drain_timeout"):
             if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must not be negative, as {getattr(self, name)} is")
+                raise ConfigError(f"{name} must not be negative; it is {getattr(self, name)}")
         check_publish_subject(self.inbox_prefix)
 
     @classmethod
@@ -284,4 +284,4 @@ class ConnectOptions:
         try:
             return Path(self.credentials_file).expanduser().read_text()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read the credentials in {self.credentials_file}: {error}") from error
+            raise ConfigError(f"cannot read the credentials file {self.credentials_file}: {error}") from error

@@ -154,7 +154,8 @@ class Outbound:
         size = self.size + len(frame)
         if not self.online and size > self.limit:
             raise OutboundBufferLimitError(
-                f"not connected, and {self.size} bytes wait already: reconnect_buffer_size is {self.limit}"
+                f"not connected, and {self.size} bytes wait to be sent (reconnect_buffer_size is {self.limit}); "
+                "publish again after the reconnect, or raise reconnect_buffer_size"
             )
         self.chunks.append(frame)
         self.size = size
@@ -229,7 +230,8 @@ class Outbound:
 
     def _too_large(self, size: int) -> MaxPayloadError:
         return MaxPayloadError(
-            f"a message of {size} bytes (headers and payload) is over the server's max_payload of {self.max_payload}",
+            f"a message of {size} bytes (headers and payload) exceeds the server's max_payload of {self.max_payload}; "
+            "send smaller messages, or raise max_payload",
             size=size,
             limit=self.max_payload,
         )
@@ -238,11 +240,11 @@ class Outbound:
 def _to_bytes(payload: object) -> bytes:
     if isinstance(payload, bytearray | memoryview):
         return bytes(payload)
-    raise TypeError(f"a payload is bytes, bytearray or memoryview, not {type(payload).__name__}")
+    raise TypeError(f"a payload must be bytes, bytearray or memoryview, not {type(payload).__name__}")
 
 
 def _encode_subject(subject: str, check: Callable[[str], str] = check_publish_subject) -> bytes:
     try:
         return check(subject).encode()
     except UnicodeEncodeError as error:
-        raise BadSubjectError(f"subject {subject!r}: half of a surrogate pair cannot be sent") from error
+        raise BadSubjectError(f"subject {subject!r}: a lone surrogate cannot be encoded as UTF-8") from error

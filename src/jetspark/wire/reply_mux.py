@@ -60,7 +60,11 @@ class ReplyMux:
         if waiting is None:
             return
         subject, settle = waiting
-        settle(NoRespondersError(f"nobody listens on {subject!r}") if is_no_responders(message) else message)
+        settle(
+            NoRespondersError(f"nobody listens on {subject!r} (503, no responders)")
+            if is_no_responders(message)
+            else message
+        )
 
     def fail(self, error: Error, subject: str | None = None) -> None:
         """Let all requests, or only those to `subject`, fail with an error."""

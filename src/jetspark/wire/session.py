@@ -137,14 +137,14 @@ def open_session(options: ConnectOptions, address: ServerAddress) -> Generator[S
     if isinstance(frame, Err):
         raise parse_err(frame.text, str(address))
     if not isinstance(frame, Info):
-        raise ProtocolError(f"{address}: the server did not begin with INFO; is this a NATS server?")
+        raise ProtocolError(f"{address}: the first line is not INFO; check that a NATS server listens there")
     info = parse_info(frame)
     if wanted and not (info.tls_required or info.tls_available):
-        raise TLSError(f"{address}: TLS is wanted, but the server offers none")
+        raise TLSError(f"{address}: TLS is requested, but the server does not offer it; enable TLS on the server")
     if not first and (wanted or info.tls_required):
         yield StartTLS()
     if not info.headers:
-        raise ConnectError(f"{address}: the server {info.version} knows no headers; JetStream needs 2.2 or newer")
+        raise ConnectError(f"{address}: server version {info.version} has no headers; JetStream needs 2.2 or newer")
     yield Write(connect_command(options, address, info) + PING)
     while True:
         frame = yield ReadLine()
@@ -178,16 +178,16 @@ def connect_command(options: ConnectOptions, address: ServerAddress, info: Serve
 
 _PERMISSION: Final = re.compile(r"permissions violation for (publish|subscription)[^\"]*\"([^\"]*)\"", re.IGNORECASE)
 _ERRORS_BY_TEXT: Final[tuple[tuple[str, type[Error], str], ...]] = (
-    ("authentication expired", AuthenticationExpiredError, "the credentials have run out"),
-    ("authentication revoked", AuthenticationExpiredError, "the credentials were revoked"),
+    ("authentication expired", AuthenticationExpiredError, "the credentials have expired; get new ones"),
+    ("authentication revoked", AuthenticationExpiredError, "the credentials were revoked; get new ones"),
     ("authorization violation", AuthenticationError, "check user, password, token or credentials"),
-    ("authentication timeout", AuthenticationError, "the server waited for credentials in vain"),
-    ("maximum payload", MaxPayloadError, "a message is larger than the server takes"),
-    ("stale connection", StaleConnectionError, "our PONGs did not reach the server in time"),
-    ("slow consumer", SlowConsumerError, "messages were not read fast enough"),
+    ("authentication timeout", AuthenticationError, "the credentials did not arrive in time"),
+    ("maximum payload", MaxPayloadError, "send smaller messages, or raise max_payload of the server"),
+    ("stale connection", StaleConnectionError, "the client did not answer PINGs in time"),
+    ("slow consumer", SlowConsumerError, "the client did not read its messages fast enough"),
     ("secure connection - tls required", TLSError, "use tls://, or TLS options"),
-    ("maximum connections exceeded", ConnectError, "the server takes no more connections"),
-    ("maximum account active connections", ConnectError, "the account takes no more connections"),
+    ("maximum connections exceeded", ConnectError, "close connections, or raise max_connections of the server"),
+    ("maximum account active connections", ConnectError, "close connections, or raise the limit of the account"),
 )
 
 
@@ -218,7 +218,7 @@ def to_connect_error(address: ServerAddress, error: Exception) -> Error:
     elif isinstance(error, ssl.SSLError):
         failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
     elif isinstance(error, TimeoutError):
-        failure = ConnectError(f"{address}: no answer within the connect time-out")
+        failure = ConnectError(f"{address}: no answer in time; check the address, or raise connect_timeout")
     elif isinstance(error, OSError):
         failure = ConnectError(f"{address}: cannot connect: {error}")
     else:  # a credentials function that raised, for instance

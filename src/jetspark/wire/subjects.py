@@ -29,14 +29,14 @@ def check_filter_subject(subject: str) -> str:
     """Check a subject used as a filter: no blanks, no empty token, `>` only as the last token."""
     tokens = _tokens(subject)
     if ">" in tokens[:-1]:
-        raise BadSubjectError(f"subject {subject!r} has '>' before its end; it can only be the last token")
+        raise BadSubjectError(f"subject {subject!r} has '>' before its end; '>' can only be the last token")
     return subject
 
 
 def check_queue(queue: str) -> str:
     """Check the name of a queue group: one word without blanks."""
     if not queue or _BAD_IN_SUBJECT.search(queue):
-        raise BadSubjectError(f"queue group {queue!r} must be one word without blanks")
+        raise BadSubjectError(f"queue group {queue!r} must be one word without whitespace")
     return queue
 
 
@@ -58,8 +58,10 @@ def _tokens(subject: str) -> list[str]:
         raise BadSubjectError("subject is empty")
     bad = _BAD_IN_SUBJECT.search(subject)
     if bad:
-        raise BadSubjectError(f"subject {subject!r} has {bad[0]!r}; subjects are free of blanks and line ends")
+        raise BadSubjectError(f"subject {subject!r} has {bad[0]!r}; a subject must not contain whitespace or NUL")
     tokens = subject.split(".")
     if "" in tokens:
-        raise BadSubjectError(f"subject {subject!r} has an empty token: a dot at its start, its end or next to another")
+        raise BadSubjectError(
+            f"subject {subject!r} has an empty token: a dot at its start, at its end or next to a dot"
+        )
     return tokens

@@ -66,7 +66,7 @@ async def test_a_consumer_is_made_from_a_configuration_or_its_fields(side: Side)
     assert other.cached_info.config.ack_policy is AckPolicy.ALL
     with pytest.raises(ConfigError, match="filter_subject"):
         await side.create_consumer(filter_subjects="a")
-    with pytest.raises(ConfigError, match="have to be equal"):
+    with pytest.raises(ConfigError, match="must be equal"):
         await side.create_consumer(name="a", durable_name="b")
 
 

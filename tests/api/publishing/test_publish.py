@@ -174,7 +174,7 @@ async def test_no_stream_after_two_retries_is_an_error(ground: Ground, publish: 
     loop = asyncio.get_running_loop()
     subject = ground.name("nobody")
     begin = loop.time()
-    with pytest.raises(NoStreamResponseError, match=rf"{subject}: .*not after 2 retries") as caught:
+    with pytest.raises(NoStreamResponseError, match=rf"{subject}: .*after 2 retries") as caught:
         await publish(ground, subject)
     assert loop.time() - begin >= 0.5
     assert isinstance(caught.value, NoRespondersError)
@@ -184,14 +184,14 @@ async def test_no_stream_after_two_retries_is_an_error(ground: Ground, publish: 
 async def test_retries_stay_within_the_time_out(ground: Ground) -> None:
     loop = asyncio.get_running_loop()
     begin = loop.time()
-    with pytest.raises(NoStreamResponseError, match="not after 1 retry"):
+    with pytest.raises(NoStreamResponseError, match="after 1 retry"):
         await ground.js.publish(ground.name("nobody"), timeout=5, retry_wait=2.6)
     assert loop.time() - begin < 5
     begin = loop.time()
     with pytest.raises(NoStreamResponseError):
         await ground.js.publish(ground.name("nobody"), retry_attempts=0, retry_wait=8, timeout=20)
     assert loop.time() - begin < 8
-    with pytest.raises(NoStreamResponseError, match="not after 5 retries"):
+    with pytest.raises(NoStreamResponseError, match="after 5 retries"):
         await ground.js.publish(ground.name("nobody"), retry_attempts=5, retry_wait=0.01)
 
 

@@ -71,7 +71,7 @@ def test_a_fetch_needs_a_limit_and_time() -> None:
         fetch_options()
     with pytest.raises(ConfigError, match="expires"):
         fetch_options(1, expires=0)
-    with pytest.raises(ConfigError, match="at least one"):
+    with pytest.raises(ConfigError, match="at least 1"):
         fetch_options(0).template("S", "C")
     with pytest.raises(ConfigError, match="heartbeat"):
         fetch_options(1, expires=1, idle_heartbeat=0.6).template("S", "C")

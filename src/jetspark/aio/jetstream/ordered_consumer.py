@@ -48,7 +48,7 @@ class OrderedConsumer:
         self._deletions: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
-        return f"<OrderedConsumer of stream {self._stream!r} behind {self._cursor.last_sequence or 0}>"
+        return f"<OrderedConsumer of stream {self._stream!r} after sequence {self._cursor.last_sequence or 0}>"
 
     @property
     def stream_name(self) -> str:

@@ -320,7 +320,7 @@ class PullEngine:
     def _missed(self, now: float) -> None:
         assert self.options.idle_heartbeat is not None
         silence = 2 * self.options.idle_heartbeat
-        error = MissedHeartbeatError(f"{self._where}: neither a message nor a heartbeat for {silence:g} s")
+        error = MissedHeartbeatError(f"{self._where}: no message and no heartbeat for {silence:g} s")
         if self.options.is_consume:
             self._actions.append(Warn(error))
             self._reset(now)
@@ -331,7 +331,7 @@ class PullEngine:
     def _timeout_error(self) -> Error | None:
         """Return the error of a fetch that timed out before the server ended the pull, None for no error."""
         if not self._token:
-            return DisconnectedError(f"{self._where}: there was no connection in time to send the pull")
+            return DisconnectedError(f"{self._where}: the pull was not sent, because there was no connection in time")
         if self.options.expires is None and not self.received:
             return RequestTimeoutError(f"{self._where}: no answer within {NO_WAIT_TIMEOUT:g} s")
         return None

@@ -170,7 +170,9 @@ def fetch_options(
     endless = expires is None and not no_wait
     seconds = DEFAULT_EXPIRES if expires is None else expires
     if seconds <= 0:
-        raise ConfigError(f"expires of a fetch must be positive, not {seconds:g} s; fetch_no_wait does not wait")
+        raise ConfigError(
+            f"expires of a fetch must be positive, not {seconds:g} s; use fetch_no_wait to fetch without waiting"
+        )
     if idle_heartbeat is None and (endless or seconds > DEFAULT_EXPIRES):
         idle_heartbeat = FETCH_HEARTBEAT
     return PullOptions(
@@ -238,14 +240,14 @@ def consume_options(
     if not SHORTEST_HEARTBEAT <= heartbeat <= min(LONGEST_HEARTBEAT, expires / 2):
         raise ConfigError(
             f"idle_heartbeat of consume must be {SHORTEST_HEARTBEAT:g} to {LONGEST_HEARTBEAT:g} s and at most half of "
-            f"expires, {expires:g} s; it is {heartbeat:g} s"
+            f"expires ({expires:g} s); it is {heartbeat:g} s"
         )
     limit = DEFAULT_MAX_MESSAGES if max_messages is None else max_messages
     most = limit if max_bytes is None else BYTES_PULL_BATCH
     if threshold_bytes is not None and max_bytes is None:
         raise ConfigError("threshold_bytes needs max_bytes")
     if threshold_messages is not None and max_bytes is not None:
-        raise ConfigError("threshold_messages does not go with max_bytes; give threshold_bytes")
+        raise ConfigError("threshold_messages cannot be combined with max_bytes; use threshold_bytes")
     return PullOptions(
         max_messages=most,
         max_bytes=max_bytes,
@@ -272,7 +274,7 @@ def check_group(config: ConsumerConfig | None, priority: Priority) -> None:
         return
     groups = config.priority_groups or []
     if priority.group is None and groups:
-        raise ConfigError(f"the consumer has priority groups; name one of them as `group`: {', '.join(groups)}")
+        raise ConfigError(f"the consumer has priority groups; set `group` to one of them: {', '.join(groups)}")
     if priority.group is not None and priority.group not in groups:
         known = f"it has {', '.join(groups)}" if groups else "it has none"
         raise ConfigError(f"the consumer has no priority group {priority.group!r}; {known}")
@@ -301,5 +303,5 @@ def _threshold(what: str, threshold: int | None, limit: int) -> int:
     if threshold is None:
         return -(-limit // 2)
     if not 1 <= threshold <= limit:
-        raise ConfigError(f"threshold_{what} must be 1 to {limit}, which is max_{what}; it is {threshold}")
+        raise ConfigError(f"threshold_{what} must be from 1 to max_{what} ({limit}); it is {threshold}")
     return threshold

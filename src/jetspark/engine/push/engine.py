@@ -132,7 +132,7 @@ class PushEngine:
 
     def _deliver(self, messages: list[Message]) -> list[Action]:
         """Pass on messages that are in order; report the others, or reset an ordered subscription."""
-        assert self._gaps is not None, "without a watch on the numbering everything is in order"
+        assert self._gaps is not None, "called only if consumer sequences are checked"
         actions: list[Action] = []
         good = self._gaps.scan(messages)
         while good < len(messages):
@@ -156,22 +156,22 @@ class PushEngine:
 
     def _order_error(self, odd: Message) -> Error:
         """Return the error of a message that is not in order; after a gap, expect the numbers that follow it."""
-        assert self._gaps is not None, "without a watch on the numbering nothing is odd"
+        assert self._gaps is not None, "called only if consumer sequences are checked"
         try:
             got = parse_ack_subject(odd.reply).consumer_sequence
         except InvalidAckError as problem:
-            return InvalidAckError(f"{self._name}: {problem}; the message is no delivery of a consumer and was dropped")
+            return InvalidAckError(f"{self._name}: a message was dropped, because no consumer delivered it: {problem}")
         gap = self._gap(got)
         self._gaps.last = got - 1
         return gap
 
     def _gap(self, got: int) -> ConsumerSequenceMismatchError:
-        assert self._gaps is not None, "without a watch on the numbering there is no gap"
+        assert self._gaps is not None, "called only if consumer sequences are checked"
         expected = (self._gaps.last or 0) + 1
         sequence = self.last_sequence
         return ConsumerSequenceMismatchError(
-            f"{self._name}: deliveries are missing: expected number {expected}, got {got}; "
-            f"the last message before had stream sequence {sequence}",
+            f"{self._name}: messages are missing: expected consumer sequence {expected}, got {got}; "
+            f"the last message before the gap has stream sequence {sequence}",
             expected=expected,
             got=got,
             stream_sequence=sequence,

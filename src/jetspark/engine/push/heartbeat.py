@@ -27,7 +27,7 @@ class HeartbeatMonitor:
 
     def __init__(self, interval: float, factor: float = ALARM_FACTOR) -> None:
         if factor < 1:
-            raise ConfigError(f"the alarm factor of heartbeats is at least 1, not {factor:g}")
+            raise ConfigError(f"the alarm factor of heartbeats must be at least 1, not {factor:g}")
         self.period = interval * factor
         self._since: float | None = None
 

@@ -58,29 +58,41 @@ def check_existing_consumer(wanted: ResolvedSubscribeOptions, info: ConsumerInfo
 def _check_pull(info: ConsumerInfo) -> None:
     if info.config.deliver_subject:
         raise NotPullConsumerError(
-            f"{_name(info)} pushes to {info.config.deliver_subject!r}; subscribe to it, do not pull", **_where(info)
+            f"{_name(info)} is a push consumer (to {info.config.deliver_subject!r}); use a push subscription",
+            **_where(info),
         )
 
 
 def _check_push(wanted: ResolvedSubscribeOptions, info: ConsumerInfo) -> None:
     config, queue = info.config, wanted.queue
     if not config.deliver_subject:
-        raise NotPushConsumerError(f"{_name(info)} is pulled from; use a pull subscription", **_where(info))
+        raise NotPushConsumerError(f"{_name(info)} is a pull consumer; use a pull subscription", **_where(info))
     group = config.deliver_group or ""
     if group and not queue:
-        raise DeliverGroupRequiredError(f"{_name(info)} is for the queue {group!r}; subscribe with it", **_where(info))
+        raise DeliverGroupRequiredError(
+            f"{_name(info)} has the deliver group {group!r}; subscribe with queue={group!r}", **_where(info)
+        )
     if queue and not group:
         raise DeliverGroupMissingError(
-            f"{_name(info)} is for no queue; subscribe without {queue!r}, or choose another name", **_where(info)
+            f"{_name(info)} has no deliver group; subscribe without queue={queue!r}, or choose another consumer",
+            **_where(info),
         )
     if queue != group:
-        raise DeliverGroupMismatchError(f"{_name(info)} is for the queue {group!r}, not {queue!r}", **_where(info))
+        raise DeliverGroupMismatchError(
+            f"{_name(info)} has the deliver group {group!r}, not {queue!r}; subscribe with queue={group!r}",
+            **_where(info),
+        )
     if queue and (config.idle_heartbeat or config.flow_control):
         raise QueueFeatureError(
-            f"{_name(info)} sends heartbeats or flow control, which do not go with the queue {queue!r}", **_where(info)
+            f"{_name(info)} sends heartbeats or flow control, which reach only one member of the queue {queue!r}; "
+            "turn them off",
+            **_where(info),
         )
     if info.push_bound and not queue:
-        raise ConsumerAlreadyBoundError(f"{_name(info)} is already bound to a subscription", **_where(info))
+        raise ConsumerAlreadyBoundError(
+            f"{_name(info)} is already bound to a subscription; end that one, or choose another consumer",
+            **_where(info),
+        )
 
 
 def _check_subject(wanted: ResolvedSubscribeOptions, info: ConsumerInfo) -> None:
@@ -89,10 +101,14 @@ def _check_subject(wanted: ResolvedSubscribeOptions, info: ConsumerInfo) -> None
     have = info.config.filter_subjects or ([info.config.filter_subject] if info.config.filter_subject else [])
     if asked:
         if sorted(asked) != sorted(have):
-            raise SubjectMismatchError(f"{_name(info)} filters for {have}, not for {asked}", **_where(info))
+            raise SubjectMismatchError(
+                f"{_name(info)} filters for {have}, not for {asked}; choose another consumer", **_where(info)
+            )
     elif wanted.subject and have and wanted.subject not in have:
         raise SubjectMismatchError(
-            f"{_name(info)} filters for {' and '.join(map(repr, have))}, not for {wanted.subject!r}", **_where(info)
+            f"{_name(info)} filters for {' and '.join(map(repr, have))}, not for {wanted.subject!r}; "
+            "choose another consumer",
+            **_where(info),
         )
 
 
@@ -111,7 +127,7 @@ def _check_config(asked: ConsumerConfig, info: ConsumerInfo) -> None:
     if differences:
         told = ", ".join(f"{name} is {_shown(fact)}, not {_shown(wish)}" for name, (wish, fact) in differences.items())
         raise ConsumerConfigMismatchError(
-            f"{_name(info)} is configured otherwise, and is not changed by subscribing: {told}",
+            f"{_name(info)} has another configuration, and a subscription does not change it: {told}",
             stream=info.stream_name,
             consumer=info.name,
             differences=differences,

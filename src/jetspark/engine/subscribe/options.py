@@ -89,9 +89,9 @@ def resolve_options(options: SubscribeOptions) -> ResolvedSubscribeOptions:
     queue = _one("queue and deliver_group", options.queue, config.deliver_group) or ""
     bind = options.consumer is not None
     if bind and not options.stream:
-        raise ConfigError(f"binding to the consumer {options.consumer!r} needs the name of its stream")
+        raise ConfigError(f"binding to the consumer {options.consumer!r} needs the name of its stream; give it, too")
     if not subject and not options.stream:
-        raise ConfigError("give a subject or a stream: without both the stream cannot be found")
+        raise ConfigError("neither subject nor stream is given; give one of them to find the stream")
     if subject:
         check_filter_subject(subject)
     if options.stream is not None:
@@ -124,23 +124,23 @@ def resolve_options(options: SubscribeOptions) -> ResolvedSubscribeOptions:
 def _one(what: str, first: str | None, second: str | None) -> str | None:
     """Return the one of two equivalent options that was given."""
     if first and second and first != second:
-        raise ConfigError(f"{what} differ: {first!r} and {second!r}")
+        raise ConfigError(f"{what} differ: {first!r} and {second!r}; give only one of them")
     return first or second or (second if first is None else first)
 
 
 def _check_queue(config: ConsumerConfig) -> None:
     for name in ("idle_heartbeat", "flow_control"):
         if getattr(config, name):
-            raise ConfigError(f"{name} does not go with a queue: the server would send it to a random member")
+            raise ConfigError(f"{name} cannot be used with a queue, because only one random member would receive it")
 
 
 def _check_pull(config: ConsumerConfig, queue: str) -> None:
     if config.ack_policy not in _PULL_POLICIES:
         raise ConfigError(f"a pull subscription needs ack policy explicit, not {config.ack_policy}")
     if config.deliver_subject:
-        raise ConfigError("a pull subscription has no deliver_subject: it asks for its messages")
+        raise ConfigError("a pull subscription cannot have a deliver_subject; leave it out")
     if queue:
-        raise ConfigError("a pull subscription has no queue: any number of them may pull from one consumer")
+        raise ConfigError("a pull subscription cannot have a queue; several of them can share one consumer without it")
 
 
 def _check_ordered(options: SubscribeOptions, name: str | None, queue: str) -> None:
@@ -159,4 +159,4 @@ def _check_ordered(options: SubscribeOptions, name: str | None, queue: str) -> N
     }
     for what, given in refused.items():
         if given:
-            raise ConfigError(f"an ordered subscription does not go with {what}")
+            raise ConfigError(f"an ordered subscription cannot have {what}; leave it out")

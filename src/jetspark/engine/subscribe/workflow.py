@@ -224,10 +224,12 @@ def _find_stream(subject: str) -> Generator[Step, Any, str]:
         case [name]:
             return name
         case []:
-            raise NoMatchingStreamError(f"no stream matches subject {subject!r}; create one", subject=subject)
+            raise NoMatchingStreamError(
+                f"no stream matches subject {subject!r}; create one, or check the subject", subject=subject
+            )
         case names:
             raise NoMatchingStreamError(
-                f"no stream matches subject {subject!r} alone, but {', '.join(names)}; name the stream",
+                f"several streams match subject {subject!r}: {', '.join(names)}; give the name of one",
                 subject=subject,
                 streams=tuple(names),
             )
@@ -255,7 +257,7 @@ def _bind_without_lookup(wanted: ResolvedSubscribeOptions, stream: str) -> Gener
     if not wanted.pull:
         if not wanted.config.deliver_subject:
             raise ConfigError(
-                f"without a look-up, the configuration of {wanted.name!r} has to give its deliver_subject"
+                f"consumer {wanted.name!r}: skip_consumer_lookup needs deliver_subject in the configuration"
             )
         yield Subscribe(wanted.config.deliver_subject, wanted.queue)
     config = wanted.config

@@ -79,7 +79,8 @@ class Request(ABC, Generic[R_co]):
     def status_error(self, code: int, description: str = "") -> Error:
         """Return the error for a reply that is a status message; 503 means that no server answers this API."""
         if code == _NO_RESPONDERS:
-            return JetStreamNotEnabledError(code, 0, "nobody answers the JetStream API", where=self.endpoint)
+            text = "no server answers the JetStream API; check that JetStream is enabled, the domain and the account"
+            return JetStreamNotEnabledError(code, 0, text, where=self.endpoint)
         return StatusError(code, description, where=self.endpoint)
 
 
@@ -134,7 +135,7 @@ def read_reply(cls: type[S], payload: bytes, where: str) -> S:
 def check_success(payload: bytes, where: str) -> None:
     """Read a reply that only says whether the request succeeded. Raises APIError or InvalidReplyError."""
     if not read_reply(Done, payload, where).success:
-        raise InvalidReplyError(f"{where}: the server neither did it nor reported an error: {_shown(payload)}")
+        raise InvalidReplyError(f"{where}: the server reported neither success nor an error: {_shown(payload)}")
 
 
 def to_base_struct(reply: JsonStruct, cls: type[S]) -> S:

@@ -94,7 +94,7 @@ class ConsumerCreateRequest(Request[ConsumerInfo]):
             if given is not None:
                 check_consumer_name(given)
         if name is not None and durable is not None and name != durable:
-            raise ConfigError(f"consumer name {name!r} and durable name {durable!r} have to be equal")
+            raise ConfigError(f"consumer name {name!r} and durable name {durable!r} must be equal; give one of them")
         for subject in (self.config.filter_subject, *(self.config.filter_subjects or ())):
             if subject:
                 check_filter_subject(subject)

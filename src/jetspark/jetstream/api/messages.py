@@ -138,6 +138,6 @@ def check_selector(
     if len(chosen) != 1:
         given = " and ".join(chosen) or "none"
         raise ConfigError(
-            "a message is chosen by one of seq, last_by_subj, start_time or next_by_subj (which may have seq or "
-            f"start_time beside it); given: {given}"
+            "choose a message by one of seq, last_by_subj, start_time or next_by_subj (which may be combined with seq "
+            f"or start_time); given: {given}"
         )

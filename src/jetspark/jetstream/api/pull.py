@@ -58,7 +58,7 @@ class PullRequest:
         check_stream_name(self.stream)
         check_consumer_name(self.consumer)
         if self.batch < 1:
-            raise ConfigError(f"a pull asks for at least one message, not {self.batch}")
+            raise ConfigError(f"batch of a pull must be at least 1, not {self.batch}")
         if self.max_bytes is not None and self.max_bytes < 1:
             raise ConfigError(f"max_bytes of a pull must be positive, not {self.max_bytes}")
         if self.priority is not None and not 0 <= self.priority <= _MAX_PRIORITY:
@@ -67,7 +67,7 @@ class PullRequest:
             expires = "no expires" if self.expires is None else f"expires {format_go_duration(self.expires)}"
             raise ConfigError(
                 f"idle_heartbeat {format_go_duration(self.idle_heartbeat)} of a pull must be at most half of its "
-                f"expires; there is {expires}"
+                f"expires; the pull has {expires}"
             )
 
     @property

@@ -335,7 +335,7 @@ class StreamPurgeRequest(Request[int]):
         if self.seq is not None and self.keep is not None:
             raise ConfigError("purge takes seq or keep, not both")
         if min(self.seq or 0, self.keep or 0) < 0:
-            raise ConfigError("purge takes no negative seq or keep")
+            raise ConfigError("seq and keep of a purge must not be negative")
 
     @property
     def endpoint(self) -> str:

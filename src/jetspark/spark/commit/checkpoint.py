@@ -1,8 +1,8 @@
-"""Release what a query that has ended had committed.
+"""Release the messages of the last commit of a query that has ended.
 
-Spark tells a source of a commit when it makes the next micro-batch, so of the last one it tells only in the next run.
-The checkpoint knows: its newest file under `commits` names the batch, and the file of that number under `offsets` says
-where it ended. They are read by Spark itself, from wherever it keeps checkpoints.
+Spark reports a commit to the source when it creates the next micro-batch. So it reports the last commit only in the
+next run. The checkpoint contains it: the newest file under `commits` names the batch, and the file of that number under
+`offsets` contains its end. Spark itself reads these files, so the checkpoint may be on any file system.
 """
 
 from __future__ import annotations
@@ -45,20 +45,19 @@ def release_committed(
     Returns
     -------
     dict[str, int] | None
-        By the stream's name, the first sequence that is kept; None when the query has committed nothing yet. Nothing is
-        released of a stream that does not hold what was committed, because it was made again or an older state was
-        restored.
+        By the stream's name, the first sequence that is kept; None if the query has committed nothing yet. A stream
+        that was created again, or of which an older state was restored, releases nothing.
 
     Raises
     ------
     ConfigError
-        `commitMode` is `none` or does not go with a stream, or the checkpoint is not of these streams.
+        `commitMode` is `none` or does not fit a stream, or the checkpoint is not of these streams.
     Error
         The server cannot be reached or refuses.
     """
     read = stream_read_options(RedactedOptions(options))
     if read.release.mode is CommitMode.NONE:
-        raise ConfigError("option commitMode = none: there is nothing to release; say consumer or purge")
+        raise ConfigError("option commitMode = none: there is nothing to release; set it to consumer or purge")
     session = spark or SparkSession.active()
     batch = _last_committed_batch(session, checkpoint_location)
     if batch is None:
@@ -73,12 +72,12 @@ def release_committed(
         mismatched = releaser.release(offsets, strict=True)
     finally:
         close_idle(read.read.server.connect)
-    first = {stream: max(states.infos[stream].state.first_seq, 1) for stream in mismatched}  # 0 where nothing ever came
+    first = {stream: max(states.infos[stream].state.first_seq, 1) for stream in mismatched}  # 0: no message ever
     return {stream: first.get(stream, offset.next) for stream, offset in offsets.items()}
 
 
 def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -> dict[str, StreamOffset]:
-    """Find the offset of these streams among those of all sources of a query.
+    """Find the offset of these streams among the offsets of all sources of a query.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -
     Raises
     ------
     ConfigError
-        None of the sources reads these streams, and no others.
+        No source reads exactly these streams.
     """
     names = sorted(streams)
     found = []
@@ -103,26 +102,29 @@ def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -
             if sorted(entries) == names:
                 return decode_offsets(document, names)
     there = "; ".join(found) or "no jetstream source"
-    raise ConfigError(f"the checkpoint {where} is of {there}, and option stream says {', '.join(names)}")
+    raise ConfigError(
+        f"the checkpoint {where} is of {there}, but option stream names {', '.join(names)}; "
+        "give the options of its query"
+    )
 
 
 def _documents(lines: Iterable[str]) -> Iterator[Mapping[str, object]]:
-    """The JSON objects in a file of offsets: one line for each source, with its name before it where it has one."""
+    """Yield the JSON objects of a file of offsets: a line for each source, which may begin with the source's name."""
     for line in lines:
         try:
             document = json.loads(line[max(line.find("{"), 0) :])
         except ValueError:
-            continue  # the version of the file, or a source that has no offset yet
+            continue  # the version of the file, or a source without an offset
         if isinstance(document, dict):
             yield document
 
 
 def _last_committed_batch(spark: SparkSession, checkpoint_location: str) -> int | None:
-    """Number of the last micro-batch that was committed."""
+    """Return the number of the last committed micro-batch; None if there is none."""
     try:
         files = spark.read.format("binaryFile").load(f"{checkpoint_location}/{_COMMITS}").select("path").collect()
     except AnalysisException:
-        return None  # no such folder: it never ran
+        return None  # no such folder: the query never ran
     names = [row.path.rpartition("/")[2] for row in files]
     return max((int(name) for name in names if name.isdecimal()), default=None)
 

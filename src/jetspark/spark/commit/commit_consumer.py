@@ -1,9 +1,9 @@
-"""The commit consumer: a durable consumer of a query whose ack floor is what Spark has committed.
+"""The commit consumer: a durable consumer of a query. Its ack floor is the last sequence that Spark has committed.
 
-Nobody pulls messages from it. As long as it exists, an interest stream retains everything that the query has still to
-read. The metadata of the consumer name the sequence from which that is true. Somebody may delete the consumer, also
-while the query is stopped. The next run then creates a new one, which retains messages only from there on, and knows
-from the metadata which messages may be missing.
+It delivers no messages. As long as it exists, an interest stream retains all messages that the query has not read yet.
+The metadata of the consumer contain the sequence from which that is true. The consumer may be deleted, also while the
+query is stopped. The next run then creates a new one, which retains messages only from then on. The metadata show which
+messages may be missing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _MIN_RESET_VERSION: Final = (2, 14)
 
 
 def commit_consumer_config(name: str, subjects: tuple[str, ...], first_retained: int | None = None) -> ConsumerConfig:
-    """Return the configuration of a commit consumer that retains everything from `since`; None leaves that open."""
+    """Return the configuration of a commit consumer that retains all messages from `first_retained`; None: unknown."""
     return ConsumerConfig(
         durable_name=name,
-        description="follows a Spark query: its ack floor is what Spark has committed",
+        description="commit consumer of a Spark query: its ack floor is the last sequence that Spark has committed",
         metadata={
             _COMMIT_CONSUMER_KEY: "ack floor",
             **({} if first_retained is None else {_RETAINED_FROM_KEY: str(first_retained)}),
@@ -51,12 +51,12 @@ def check_commit_consumer(found: ConsumerConfig, wanted: ConsumerConfig, stream:
     where = f"option commitConsumer: consumer {wanted.durable_name} of stream {stream}"
     if _COMMIT_CONSUMER_KEY not in (found.metadata or {}):
         raise ConfigError(
-            f"{where} was not made for a Spark query, and moving it would skip what others have to read from it; "
+            f"{where} was not created for a Spark query, so moving it would skip messages that others read from it; "
             "choose another name"
         )
     if _filters(found) != _filters(wanted):
         raise ConfigError(
-            f"{where} follows the subjects {', '.join(_filters(found)) or '>'}, and option subject says "
+            f"{where} has the filter {', '.join(_filters(found)) or '>'}, but option subject is "
             f"{', '.join(_filters(wanted)) or '>'}; choose another name, or delete that consumer"
         )
 
@@ -70,35 +70,35 @@ def check_reset_version(version: str, name: str) -> None:
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdecimal())
     if numbers < _MIN_RESET_VERSION:
         raise ConfigError(
-            f"option commitMode = consumer: consumer {name} cannot be moved by a server of version {version}; that "
-            f"needs {'.'.join(map(str, _MIN_RESET_VERSION))} or newer"
+            f"option commitMode = consumer: server version {version} cannot move consumer {name}; use "
+            f"{'.'.join(map(str, _MIN_RESET_VERSION))} or newer"
         )
 
 
 def retained_from(config: ConsumerConfig) -> int | None:
-    """Return the sequence from which a commit consumer retains everything; None when that was never written down."""
+    """Return the sequence from which a commit consumer retains all messages; None if its metadata do not have it."""
     text = (config.metadata or {}).get(_RETAINED_FROM_KEY, "")
     return int(text) if text.isdecimal() else None
 
 
 def complete_from(state: StreamState) -> int:
-    """Return the sequence from which a stream is complete: its first one, or its end when messages were deleted."""
+    """Return the sequence from which a stream is complete: its first one, or its end if messages were deleted."""
     return max(state.first_seq if not state.num_deleted else state.last_seq + 1, 1)
 
 
 def possible_losses(stream: str, name: str, at: int, first_retained: int) -> list[Loss]:
-    """Return what an interest stream may lack from `at` on, if its commit consumer retains messages from `since` on."""
+    """Return the possible losses of an interest stream from `at`, if its consumer retains from `first_retained`."""
     if first_retained <= at:
         return []
     reason = (
-        f"consumer {name}, for which the stream keeps its messages, was deleted and made again; of sequences {at} to "
-        f"{first_retained - 1} the stream has dropped what no other consumer had to read"
+        f"consumer {name}, for which the stream keeps its messages, was deleted and created again; of sequences {at} "
+        f"to {first_retained - 1} the stream has dropped all messages that no other consumer had to read"
     )
     return [Loss(stream, None, None, reason)]
 
 
 def losses_if_deleted(stream: str, name: str, first: int, last: int, found: ConsumerConfig | None) -> list[Loss]:
-    """Return what the stream may have dropped of a range before it was read. The consumer found afterwards tells it.
+    """Return the possible losses of a range that was read. They follow from the consumer that was found afterwards.
 
     Parameters
     ----------
@@ -107,13 +107,13 @@ def losses_if_deleted(stream: str, name: str, first: int, last: int, found: Cons
     first, last
         First and last sequence of the range.
     found
-        Configuration of that consumer; None when it does not exist.
+        Configuration of that consumer; None if it does not exist.
     """
     since = None if found is None else retained_from(found)
     if since is not None and since <= first:
         return []
     reason = (
         f"consumer {name}, for which the stream keeps its messages, was deleted while sequences {first} to {last} were "
-        "read; of them the stream may have dropped before what no other consumer had to read"
+        "read; before that, the stream may have dropped those that no other consumer had to read"
     )
     return [Loss(stream, None, None, reason)]

@@ -1,8 +1,8 @@
 """Releases messages after Spark's commit: not at all, by the ack floor of a durable consumer, or by a purge.
 
-This happens after Spark's commit and never before. So a crash in between only delays it: the next commit releases the
-same messages and more. Each request names a sequence and not a number of messages, so it can be repeated without harm.
-Positions are stored in Spark's checkpoint only. The consumer's position is set from it and never read.
+This happens after Spark's commit and never before. So a crash in between only delays the release: the next commit
+releases the same messages and more. Each request contains a sequence and not a number of messages, so it can be safely
+repeated. Positions are stored only in Spark's checkpoint. The consumer's position is set from it and never read.
 """
 
 from __future__ import annotations
@@ -55,17 +55,20 @@ def check_commit_mode(info: StreamInfo, options: ReleaseOptions) -> None:
     Raises
     ------
     ConfigError
-        A purge of a stream that is no work queue, unless `allowPurge` is set; a commit consumer on a work queue.
+        The mode is `purge`, the stream is not a work queue, and `allowPurge` is not set. Or the mode is `consumer`, and
+        the stream is a work queue.
     """
     name, retention = info.config.name, info.config.retention or RetentionPolicy.LIMITS
     work_queue = retention is RetentionPolicy.WORK_QUEUE
     if options.mode is CommitMode.PURGE and not work_queue and not options.allow_purge:
         raise ConfigError(
-            f"option commitMode = purge: stream {name} has retention {retention.value}; a purge would delete messages "
-            "that others may want to read. Leave the option out, or set option allowPurge = true if that is meant"
+            f"option commitMode = purge: stream {name} has retention {retention.value}, so a purge would delete "
+            "messages that others may read; leave the option out, or set option allowPurge = true to purge them"
         )
     if options.mode is CommitMode.PURGE and info.config.deny_purge:
-        raise ConfigError(f"option commitMode = purge: stream {name} does not allow it (deny_purge)")
+        raise ConfigError(
+            f"option commitMode = purge: stream {name} does not allow purges (deny_purge); choose another commitMode"
+        )
     if options.mode is CommitMode.CONSUMER and work_queue:
         raise ConfigError(
             f"option commitMode = consumer: stream {name} is a work queue, which releases messages only when they "
@@ -76,26 +79,26 @@ def check_commit_mode(info: StreamInfo, options: ReleaseOptions) -> None:
 def purge_requests(stream: str, subjects: tuple[str, ...], committed: StreamOffset) -> list[StreamPurgeRequest]:
     """Return the purge requests for everything before a committed offset: one for each filter."""
     if committed.next <= 1:
-        return []  # the server takes sequence 0 for "all"
+        return []  # for the server, sequence 0 means all messages
     return [StreamPurgeRequest(stream, filter=subject, seq=committed.next) for subject in subjects or (None,)]
 
 
 class Releaser:
-    """Lets the streams of a query release what Spark has committed. Does nothing with `commitMode` = `none`."""
+    """Releases the messages that Spark has committed. Does nothing with `commitMode` = `none`."""
 
     def __init__(self, options: StreamReadOptions, states: StreamStates) -> None:
         self._options = options
         self._server = options.read.server
         self._states = states
         self._release = options.release
-        # By stream: the last offset that is settled, so that the server is not asked again for it.
+        # By stream: the last offset that is done, so that no request is sent for it again.
         self._released: dict[str, StreamOffset] = {}
-        # By stream: the offset for which nothing is released, because the stream does not hold what was read.
+        # By stream: the offset for which nothing is released, because the stream lacks messages that were read.
         self._withheld: dict[str, StreamOffset] = {}
-        # By stream: the sequence from which its commit consumer retains everything; None while that is not known.
+        # By stream: the sequence from which its commit consumer retains all messages; None if unknown.
         self._retained_from: dict[str, int | None] = {}
         self._interest_streams: frozenset[str] = frozenset()
-        # Of a new query: where its commit consumers are to begin. Empty after they have begun.
+        # For a new query: the offsets at which its commit consumers begin. Empty after they have begun.
         self._starts: dict[str, StreamOffset] = {}
 
     def prepare(self, infos: Mapping[str, StreamInfo]) -> None:
@@ -114,22 +117,22 @@ class Releaser:
                 self._call_with_connection(partial(self._commit_consumer, stream))
 
     def set_start(self, start: Mapping[str, StreamOffset]) -> None:
-        """Remember where a query begins.
+        """Remember the offsets at which a query begins.
 
-        Spark also asks for the start before it repeats a first micro-batch. The commit consumers have begun then. If
-        they were deleted, nobody knows what they would still retain. So they begin later, when a batch is planned.
+        Spark also asks for them before it repeats a first micro-batch. The commit consumers have begun then. If they
+        were deleted, it is unknown which messages are lost. So they begin later, when a batch is planned.
         """
         if self._release.mode is CommitMode.CONSUMER:
             self._starts = dict(start)
 
     def start_consumers(self) -> None:
-        """Let the commit consumers of a new query begin where it begins, before its first micro-batch is planned."""
+        """Move the commit consumers of a new query to its start, before its first micro-batch is planned."""
         for stream, offset in self._starts.items():
             self._call_with_connection(partial(self._start_consumer, stream, offset))
         self._starts = {}
 
     def possible_losses(self, stream: str, at: StreamOffset) -> list[Loss]:
-        """Return what an interest stream may have dropped because the commit consumer did not exist."""
+        """Return the messages that an interest stream may have dropped while the commit consumer did not exist."""
         if self._release.mode is not CommitMode.CONSUMER or stream not in self._interest_streams:
             return []
         if self._retained_from[stream] is None:  # the query began in an earlier run, and its consumer was deleted
@@ -137,8 +140,8 @@ class Releaser:
         return possible_losses(stream, self._release.consumer, at.next, self._retained_from[stream] or 0)
 
     def retaining_consumer(self, stream: str, sequence: int) -> str | None:
-        """Return the consumer that makes an interest stream retain everything from a sequence on; None without one."""
-        since = self._retained_from.get(stream)  # None where there are no commit consumers
+        """Return the consumer that makes an interest stream retain all messages from a sequence; None without one."""
+        since = self._retained_from.get(stream)  # None without commit consumers
         return (
             self._release.consumer
             if stream in self._interest_streams and since is not None and since <= sequence
@@ -146,19 +149,19 @@ class Releaser:
         )
 
     def release(self, committed: Mapping[str, StreamOffset], strict: bool = False) -> set[str]:
-        """Let the streams release what lies before these offsets.
+        """Release the messages before these offsets.
 
-        A failure that may pass is only logged, unless `strict`: the next commit releases the same and more.
+        A transient failure is only logged, unless `strict`: the next commit releases the same messages and more.
 
         Returns
         -------
         set[str]
-            Streams that do not hold what was committed. Nothing of them is released.
+            Streams that lack committed messages. They release nothing.
 
         Raises
         ------
         PermissionsViolationError, APIError, ...
-            The server refuses.
+            The server refuses a request.
         """
         mismatched: set[str] = set()
         if self._release.mode is CommitMode.NONE:
@@ -171,26 +174,31 @@ class Releaser:
                 except Error as error:
                     if strict or not can_resume(error):
                         raise
-                    _log.warning("stream %s: not released up to %d yet: %s", stream, offset.next - 1, error)
+                    _log.warning(
+                        "stream %s: cannot release up to sequence %d now; the next commit tries again: %s",
+                        stream,
+                        offset.next - 1,
+                        error,
+                    )
             if self._withheld.get(stream) == place:
                 mismatched.add(stream)
         return mismatched
 
     def _release_stream(self, stream: str, committed: StreamOffset) -> None:
-        """Release what was committed, if the stream still holds it."""
+        """Release the committed messages, if the stream still has them."""
         info = self._call_with_connection(partial(self._info, stream))
         check_commit_mode(info, self._release)
         if time_ns(info.created) != committed.created_ns:
-            self._withhold(stream, committed, "was deleted and made again; nothing of the new one is released")
+            self._withhold(stream, committed, "was deleted and created again; nothing of the new stream is released")
             self._released[stream] = committed  # not checked again before the next offset
             return
         if self._states.truncation(StreamExtent.of(info, self._options.read.subjects), committed) is not None:
-            # Spark may commit the last end after the planning went back to the messages that replaced the lost ones.
+            # Spark may commit the last end after the next batch was planned from the replaced messages.
             # The next commit checks again: a leader that was just elected may have caught up by then.
             self._withhold(
                 stream,
                 committed,
-                f"does not hold what was read up to {committed.next - 1} (an older state was restored, or its leader "
+                f"lacks messages that were read up to {committed.next - 1} (an older state was restored, or its leader "
                 "was just elected); nothing is released before the next commit",
             )
             return
@@ -201,7 +209,7 @@ class Releaser:
         self._released[stream] = committed
 
     def _withhold(self, stream: str, committed: StreamOffset, why: str) -> None:
-        """Release nothing of a stream, and log it once for each offset."""
+        """Record that a stream releases nothing, and log that once for each offset."""
         if self._withheld.get(stream) != committed:
             self._withheld[stream] = committed
             _log.warning("stream %s %s", stream, why)
@@ -209,10 +217,10 @@ class Releaser:
     def _purge(self, stream: str, committed: StreamOffset, connection: Connection) -> None:
         for request in purge_requests(stream, self._options.read.subjects, committed):
             gone = self._server.request(connection, request)
-            _log.info("stream %s: purged %d messages before %d", stream, gone, committed.next)
+            _log.info("stream %s: purged %d messages before sequence %d", stream, gone, committed.next)
 
     def _start_consumer(self, stream: str, start: StreamOffset, connection: Connection) -> None:
-        """Let a new commit consumer begin at an offset. One that has begun already stays where it is."""
+        """Move a new commit consumer to an offset. One that has already begun is not moved."""
         info = self._commit_consumer(stream, connection)
         if self._retained_from[stream] is None:
             self._set_ack_floor(stream, info, start, connection)
@@ -230,7 +238,7 @@ class Releaser:
         if info.ack_floor.stream_seq + 1 < to.next:
             name = self._release.consumer
             self._server.request(connection, ConsumerResetRequest(stream, name, seq=to.next))
-            _log.info("stream %s: consumer %s follows up to %d", stream, name, to.next - 1)
+            _log.info("stream %s: consumer %s: ack floor moved to sequence %d", stream, name, to.next - 1)
 
     def _commit_consumer(self, stream: str, connection: Connection) -> ConsumerInfo:
         name = self._release.consumer
@@ -240,7 +248,7 @@ class Releaser:
             info = self._server.request(connection, ConsumerInfoRequest(stream, name))
         except ConsumerNotFoundError:
             if stream in self._retained_from:
-                _log.warning("stream %s: consumer %s was deleted and is made again", stream, name)
+                _log.warning("stream %s: consumer %s was deleted and is created again", stream, name)
             info = self._server.request(connection, ConsumerCreateRequest(stream, config))
         else:
             check_commit_consumer(info.config, config, stream)
@@ -248,7 +256,7 @@ class Releaser:
         return info
 
     def _record_complete_from(self, stream: str, connection: Connection) -> None:
-        """Write down from where the stream is complete, now that the consumer exists and nothing more is dropped."""
+        """Record from which sequence the stream is complete. The consumer exists, so no more messages are dropped."""
         self._record_retained_from(stream, complete_from(self._info(stream, connection).state), connection)
 
     def _info(self, stream: str, connection: Connection) -> StreamInfo:

@@ -1,7 +1,7 @@
-"""The checked options of batch reads and batch writes, and what streaming reads and writes share with them.
+"""The checked options of batch reads and batch writes, and the part that streaming reads and writes share with them.
 
-Errors are raised before anything is done, and name the option: a wrong value, or two options that contradict each
-other.
+Errors are raised before anything is read or written. They name the option with a wrong value, or the two options that
+contradict each other.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _RANGE_OPTIONS: Final = (*START_OPTIONS, *END_OPTIONS, table.MIN_PARTITIONS, tab
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a read was asked for.
+    """The checked options of a read.
 
     Attributes
     ----------
@@ -60,23 +60,23 @@ class ReadOptions:
     streams
         Names of the streams.
     subjects
-        Subject filters, none of which contains another; none for everything.
+        Subject filters, none of which covers another; empty for all subjects.
     starts, ends
-        For each stream where to begin (included) and where to end (excluded; a streaming query has no end).
+        For each stream, the start (included) and the end (excluded; a streaming query has no end).
     min_partitions, max_records_per_partition
-        How to split; None leaves it to the planning.
+        Limits for the partitions; None leaves them to the planning.
     push_down_predicate
-        Whether the server applies conditions; None where it is not said.
+        Whether the server applies conditions; None if not given.
     include_headers
-        The schema has the column `headers`.
+        Whether the schema has the column `headers`.
     fail_on_data_loss
-        Whether missing messages are an error or a warning.
+        Whether missing messages are an error; otherwise they are a warning.
     batch_rows, batch_bytes, bytes_in_flight
-        Bounds of the record batches and of what is under way.
+        Limits of the record batches, and of the bytes that the server may send ahead.
     retry_timeout
-        Seconds that a task goes on trying when the server is away.
+        Seconds for which a task keeps trying while the server cannot be reached.
     last_per_subject
-        Only the last message of every subject.
+        Whether to read only the last message of every subject.
     """
 
     server: ServerOptions
@@ -98,7 +98,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a batch write was asked for.
+    """The checked options of a batch write.
 
     Attributes
     ----------
@@ -107,17 +107,17 @@ class WriteOptions:
     subject
         Subject of all rows; None takes the column.
     dedup
-        Give rows without a `msg_id` a message id.
+        Whether rows without a `msg_id` get a message id.
     max_pending
-        Most messages without acknowledgement.
+        Maximum number of messages without acknowledgement.
     ack_timeout
         Seconds to wait for an acknowledgement.
     retry_timeout
-        Seconds that a task goes on trying when the server is away.
+        Seconds for which a task keeps trying while the server cannot be reached.
     expected_stream
-        Stream that all rows are meant for; None takes any.
+        Stream that must store all rows; None allows any stream.
     atomic
-        Publish in atomic batches.
+        Whether to publish in atomic batches.
     """
 
     server: ServerOptions
@@ -136,15 +136,17 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def common_read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Check what holds for the options of a batch read and of a streaming one. Raises ConfigError."""
+    """Check the options that batch and streaming reads have in common. Raises ConfigError."""
     return make_read_options(ParsedOptions(options, Use.READ_STREAM), EARLIEST)
 
 
 def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
-    """Check the options of a read, which begins at `start` unless they say otherwise. Raises ConfigError."""
+    """Check the options of a read. It begins at `start`, unless an option gives another start. Raises ConfigError."""
     streams = parsed[table.STREAM]
     if not streams:
-        raise ConfigError("option stream must be given: the name of the stream to read, or several with commas between")
+        raise ConfigError(
+            "option stream must be given: the name of a stream, or several names with commas between them"
+        )
     subjects = reduce_filters(parsed[table.SUBJECT])
     starts = _positions(
         parsed, streams, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
@@ -173,7 +175,7 @@ def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
 
 
 def _is_last_per_subject(parsed: ParsedOptions) -> bool:
-    """Whether a read is a snapshot, for which there is neither a range nor a way to split it."""
+    """Whether a read is a snapshot, which has no range and cannot be split."""
     if parsed[table.READ_MODE] == "all":
         return False
     for option in _RANGE_OPTIONS:
@@ -191,7 +193,7 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
     """Check the options of a write. Raises ConfigError."""
     subjects = parsed[table.SUBJECT]
     if len(subjects) > 1:
-        raise ConfigError(f"option subject names {len(subjects)} subjects; all rows can be published to one only")
+        raise ConfigError(f"option subject names {len(subjects)} subjects; a write needs exactly one")
     with option_errors(table.SUBJECT):
         subject = check_publish_subject(subjects[0]) if subjects else None
     return WriteOptions(
@@ -214,7 +216,7 @@ def _positions(
     by_timestamp: Option[dict[str, int] | None],
     offsets: Option[Position | dict[str, Position]],
 ) -> dict[str, tuple[Option[object], Position]]:
-    """For each stream the option that decides and the position; a time goes before a sequence, as in Kafka's source."""
+    """Return for each stream the option that applies, and its position. Times come before offsets, as in Kafka."""
     time, times, position = parsed[timestamp], parsed[by_timestamp], parsed[offsets]
     if offsets not in parsed:
         position = default
@@ -232,10 +234,12 @@ def _positions(
 def _check_streams(option: Option[object], named: Mapping[str, object], streams: tuple[str, ...]) -> None:
     for name in named:
         if name not in streams:
-            raise ConfigError(f"option {option.name} names stream {name}, option stream does not: {', '.join(streams)}")
+            raise ConfigError(
+                f"option {option.name} names stream {name}, which is not in option stream: {', '.join(streams)}"
+            )
     for name in streams:
         if name not in named:
-            raise ConfigError(f"option {option.name} says nothing of stream {name}; give a position for every stream")
+            raise ConfigError(f"option {option.name} has no position for stream {name}; give one for every stream")
 
 
 def _check_order(

@@ -1,8 +1,7 @@
-"""Parses the options that Spark hands over, each by its row of the table. An error names the option.
+"""Parses the options that Spark passes, each by its row of the table. An error names the option.
 
-For an option that does not exist, the error names the nearest one that does. Options for another use are allowed, so
-that a table that is read and written has one set of options. No message and no `repr` shows the value of a secret
-option.
+For an unknown option, the error suggests the most similar one. Options for another use are allowed, so that a table
+that is read and written has one set of options. No message and no `repr` shows the value of a secret option.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ _SPARK_OPTIONS: Final = frozenset(
         "_asyncprogresstrackingoverridesinksupportcheck",
     }
 )
-"""What Spark reads of the options of `writeStream`, and hands over with ours."""
+"""Options of `writeStream` that Spark reads itself, and also passes to the source."""
 
 
 class RedactedOptions(Mapping[str, str]):
-    """Options that show neither names nor values, wherever they are printed."""
+    """Options whose `repr` shows neither names nor values."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options
@@ -78,15 +77,15 @@ class ParsedOptions:
     Parameters
     ----------
     options
-        As Spark hands them over.
+        As Spark passes them.
     use
-        What for. Options for something else are read all the same.
+        Kind of read or write. Options for other kinds are parsed, too.
     """
 
     def __init__(self, options: Mapping[str, str], use: Use) -> None:
         self.use = use
         self._values: dict[str, object] = {}
-        for name in options:  # no value in a local variable: Spark can print those with a traceback
+        for name in options:  # no value in a local variable: Spark can print these with a traceback
             if use is Use.WRITE_STREAM and name.lower() in _SPARK_OPTIONS:
                 continue
             option = _BY_NAME.get(name.lower())
@@ -106,7 +105,7 @@ def _value(option: Option[T], text: str) -> T:
         return option.parse(text)
     except ValueError as error:
         if option.secret:
-            raise ConfigError(f"option {option.name} cannot be read (its value is not shown)") from None
+            raise ConfigError(f"option {option.name} cannot be read (the value is secret and not shown)") from None
         raise ConfigError(f"option {option.name} is {_shown(text)}: {error}") from None
 
 
@@ -125,5 +124,5 @@ def _unknown(name: str, use: Use) -> str:
 
 
 def conflicting_options(one: Option[object], other: Option[object], value: str = "") -> ConfigError:
-    """Return the error that names two options of which only one can be given."""
+    """Return the error for two options of which only one can be given."""
     return ConfigError(f"options {one.name} and {other.name}{value} contradict each other; give one of them")

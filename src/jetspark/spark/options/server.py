@@ -1,4 +1,4 @@
-"""How to reach JetStream, from the options: addresses, login, TLS, domain."""
+"""The options of the connection: addresses, login, TLS, domain."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _TLS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How to reach JetStream: part of the options for reading and for writing.
+    """The options of the connection to JetStream: a part of the options of each read and write.
 
     Attributes
     ----------
     connect
-        How to open a connection.
+        Options of the connection.
     api_prefix
         Prefix of the JetStream API, with its final dot.
     request_timeout
@@ -56,23 +56,23 @@ class ServerOptions:
     request_timeout: float
 
     def request(self, connection: Connection, request: Request[T]) -> T:
-        """Send a request of the API and return what the answer means. Raises APIError, TimeoutError, ..."""
+        """Send a request of the API and return its parsed reply. Raises APIError, TimeoutError, ..."""
         return connection.request(request, timeout=self.request_timeout, prefix=self.api_prefix)
 
     def first_sequence_at(self, connection: Connection, stream: str, ns: int) -> int:
-        """Return the first sequence stored at or after a time, one above the last if there is none. Raises as above."""
+        """Return the first sequence stored at or after a time, one above the last if there is none."""
         from jetspark.bulk import first_sequence_at
 
         return first_sequence_at(connection, stream, ns, timeout=self.request_timeout, prefix=self.api_prefix)
 
 
 def server_options(options: Mapping[str, str]) -> ServerOptions:
-    """Check the options that say how to reach JetStream. Raises ConfigError."""
+    """Check the options of the connection. Raises ConfigError."""
     return make_server_options(ParsedOptions(options, Use.BOTH))
 
 
 def make_server_options(parsed: ParsedOptions) -> ServerOptions:
-    """Check them. Raises ConfigError."""
+    """Check the options of the connection among the parsed ones. Raises ConfigError."""
     _check_login(parsed)
     _check_tls(parsed)
     if table.DOMAIN in parsed and table.API_PREFIX in parsed:
@@ -89,8 +89,8 @@ def make_server_options(parsed: ParsedOptions) -> ServerOptions:
     login = next((login for login in _LOGINS if login in parsed), None)
     if login is not None and any(address.user or address.token for address in addresses):
         if table.SERVERS in parsed:
-            raise ConfigError(f"options servers and {login.name} contradict each other: both hold a login")
-        servers = tuple(str(address) for address in addresses)  # the option goes before the environment
+            raise ConfigError(f"options servers and {login.name} contradict each other: both contain a login; give one")
+        servers = tuple(str(address) for address in addresses)  # the option takes precedence over the environment
     connect = ConnectOptions(
         servers=servers,
         user=parsed[table.USER],
@@ -112,13 +112,13 @@ def _check_login(parsed: ParsedOptions) -> None:
     if len(logins) > 1:
         raise conflicting_options(logins[0], logins[1])
     if table.PASSWORD in parsed and table.USER not in parsed:
-        raise ConfigError("option password needs option user beside it")
+        raise ConfigError("option password needs option user; give both")
 
 
 def _check_tls(parsed: ParsedOptions) -> None:
     for option, needed in ((table.TLS_KEY, table.TLS_CERT), (table.TLS_KEY_PASSWORD, table.TLS_CERT)):
         if option in parsed and needed not in parsed:
-            raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
+            raise ConfigError(f"option {option.name} needs option {needed.name}; give both")
     if not parsed[table.TLS_VERIFY]:
         for option in (table.TLS_CA, table.TLS_HOSTNAME):
             if option in parsed:

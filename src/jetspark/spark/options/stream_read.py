@@ -1,6 +1,6 @@
 """The options of a streaming read: those of a batch read, the size of a micro-batch, and the commit mode.
 
-Where the options contradict each other, or one makes no sense without another, the error names both.
+If two options contradict each other, or one needs another, the error names both.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "TriggerLimits",
 
 
 class CommitMode(Enum):
-    """What happens to a stream after Spark has committed a micro-batch."""
+    """The release of a stream after Spark has committed a micro-batch."""
 
     NONE = "none"
-    """Nothing: the stream's own limits decide what it keeps."""
+    """No release: only the stream's limits decide which messages it keeps."""
     CONSUMER = "consumer"
-    """The ack floor of a durable consumer moves: interest streams release, and the server shows Spark's lag."""
+    """The ack floor of a durable consumer moves. So interest streams release, and the server shows Spark's lag."""
     PURGE = "purge"
-    """What was read is purged, within the filter: for work queues."""
+    """The messages that were read are purged, within the filter. For work queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOptions:
-    """How a stream releases messages after a commit.
+    """The options of the release after a commit.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class ReleaseOptions:
     consumer
         Name of the durable consumer; empty unless the mode is `CONSUMER`.
     allow_purge
-        Purge streams that are no work queues, too.
+        Whether streams that are not work queues may be purged, too.
     """
 
     mode: CommitMode
@@ -50,18 +50,18 @@ class ReleaseOptions:
 
 @dataclass(frozen=True, slots=True)
 class TriggerLimits:
-    """Size of a micro-batch.
+    """The limits of a micro-batch.
 
     Attributes
     ----------
     max_offsets
-        Most sequences.
+        Maximum number of sequences.
     max_bytes
-        About the most bytes.
+        Approximate maximum number of bytes.
     min_offsets
-        Sequences below which no micro-batch is made before `max_delay` seconds are over.
+        Minimum number of sequences. With fewer, the micro-batch waits, at most for `max_delay`.
     max_delay
-        See there.
+        Longest wait for `min_offsets`, in seconds.
     """
 
     max_offsets: int | None = None
@@ -72,18 +72,18 @@ class TriggerLimits:
 
 @dataclass(frozen=True, slots=True)
 class StreamReadOptions:
-    """What a streaming read was asked for.
+    """The checked options of a streaming read.
 
     Attributes
     ----------
     read
-        What it has in common with a batch read.
+        Options that it shares with a batch read.
     limits
-        How large a micro-batch may be, and how small.
+        Maximum and minimum size of a micro-batch.
     poll_interval
-        Seconds between two questions to the server while nothing is new.
+        Longest time in seconds between two requests while a stream has no new messages.
     release
-        What the stream releases after a commit.
+        Release after a commit.
     """
 
     read: ReadOptions
@@ -99,12 +99,12 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
         if option in parsed:
             raise ConfigError(
                 f"option {option.name} is for batch reads: a streaming query has no end; leave it out "
-                "(Trigger.AvailableNow stops at what is there when the query starts)"
+                "(Trigger.AvailableNow stops at the last message that exists when the query starts)"
             )
     if parsed[table.READ_MODE] != "all":
         raise ConfigError(
-            f"option {table.READ_MODE.name} = {parsed[table.READ_MODE]} is for batch reads; a stream is joined with a "
-            "snapshot by reading that in foreachBatch, or once before the query starts"
+            f"option {table.READ_MODE.name} = {parsed[table.READ_MODE]} is for batch reads; to join a stream with a "
+            "snapshot, read the snapshot in foreachBatch, or once before the query starts"
         )
     release = _release_options(parsed)
     purging = release.mode is CommitMode.PURGE
@@ -121,7 +121,7 @@ def _limits(parsed: ParsedOptions) -> TriggerLimits:
     if most is not None and least is not None and least > most:
         raise ConfigError(
             f"options {table.MIN_OFFSETS_PER_TRIGGER.name} ({least}) and {table.MAX_OFFSETS_PER_TRIGGER.name} ({most}) "
-            "contradict each other: the least is more than the most"
+            "contradict each other: the minimum is larger than the maximum"
         )
     _check_requires(parsed, table.MAX_TRIGGER_DELAY, table.MIN_OFFSETS_PER_TRIGGER)
     return TriggerLimits(most, parsed[table.MAX_BYTES_PER_TRIGGER], least, parsed[table.MAX_TRIGGER_DELAY])
@@ -132,8 +132,8 @@ def _release_options(parsed: ParsedOptions) -> ReleaseOptions:
     consumer = parsed[table.COMMIT_CONSUMER]
     if mode is CommitMode.CONSUMER and consumer is None:
         raise ConfigError(
-            f"option {table.COMMIT_MODE.name} = {mode.value} needs option {table.COMMIT_CONSUMER.name} beside it: the "
-            "name of a durable consumer that belongs to this query"
+            f"option {table.COMMIT_MODE.name} = {mode.value} needs option {table.COMMIT_CONSUMER.name}: the name of "
+            "a durable consumer for this query only"
         )
     if mode is not CommitMode.CONSUMER and table.COMMIT_CONSUMER in parsed:
         raise _mode_conflict(table.COMMIT_CONSUMER, mode)
@@ -145,19 +145,21 @@ def _release_options(parsed: ParsedOptions) -> ReleaseOptions:
 
 
 def _check_purge_start(parsed: ParsedOptions) -> None:
-    """A purge reaches back to the first message, so what lies before the start would go without having been read."""
+    """Check that the read begins at the first message, because a purge also deletes all messages before the start."""
     for option in START_OPTIONS:
         if option in parsed and parsed[option] != EARLIEST:
             raise ConfigError(
-                f"options {table.COMMIT_MODE.name} = purge and {option.name} contradict each other: what lies before "
-                "the start would be purged without having been read; start at the earliest message"
+                f"options {table.COMMIT_MODE.name} = purge and {option.name} contradict each other: messages before "
+                "the start would be purged unread; start at the earliest message"
             )
 
 
 def _check_requires(parsed: ParsedOptions, option: Option[object], needed: Option[object]) -> None:
     if option in parsed and needed not in parsed:
-        raise ConfigError(f"option {option.name} needs option {needed.name} beside it")
+        raise ConfigError(f"option {option.name} needs option {needed.name}; give both")
 
 
 def _mode_conflict(option: Option[object], mode: CommitMode) -> ConfigError:
-    return ConfigError(f"options {option.name} and {table.COMMIT_MODE.name} = {mode.value} contradict each other")
+    return ConfigError(
+        f"options {option.name} and {table.COMMIT_MODE.name} = {mode.value} contradict each other; change one of them"
+    )

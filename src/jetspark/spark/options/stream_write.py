@@ -1,4 +1,4 @@
-"""The options of a streaming write: those of a batch write, and what is done about micro-batches that are run again."""
+"""The options of a streaming write: those of a batch write, and the handling of repeated micro-batches."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["StreamWriteOptions", "stream_write_options"]
 
 @dataclass(frozen=True, slots=True)
 class StreamWriteOptions:
-    """What a streaming write was asked for.
+    """The checked options of a streaming write.
 
     Attributes
     ----------
     write
-        What it has in common with a batch write.
+        Options that it shares with a batch write.
     ledger_stream
-        Stream that records the progress of each task; None for none.
+        Stream that records the progress of each task; None without a ledger.
     ledger_retention
-        Seconds for which it holds that of a task that does not run again.
+        Seconds after which the record of a task expires, unless it is written again.
     max_replay_delay
-        Seconds after which a micro-batch may be run again.
+        Longest time in seconds after which a micro-batch may be run again.
     """
 
     write: WriteOptions
@@ -46,12 +46,12 @@ def stream_write_options(options: Mapping[str, str]) -> StreamWriteOptions:
     retention, delay = parsed[table.LEDGER_RETENTION], parsed[table.MAX_REPLAY_DELAY]
     if ledger is None and table.LEDGER_RETENTION in parsed:
         raise ConfigError(
-            f"option {table.LEDGER_RETENTION.name} needs option {table.LEDGER_STREAM.name} beside it: the stream "
-            "of the records"
+            f"option {table.LEDGER_RETENTION.name} needs option {table.LEDGER_STREAM.name}, the stream of the records; "
+            "give both"
         )
     if ledger is not None and retention < delay:
         raise ConfigError(
             f"options {table.LEDGER_RETENTION.name} ({retention:g} s) and {table.MAX_REPLAY_DELAY.name} ({delay:g} "
-            "s) contradict each other: a record would go while its micro-batch may still be run again"
+            "s) contradict each other: a record would expire while its micro-batch may be run again; raise the first"
         )
     return StreamWriteOptions(write, ledger, retention, delay)

@@ -1,7 +1,7 @@
-"""The options of `format("jetstream")`: one table, from which they are read, checked and documented.
+"""The options of `format("jetstream")`: one table, by which they are parsed, checked and documented.
 
 Names are in camel case, and equal to those of Spark's Kafka source where the meaning is the same. Spark ignores the
-case of option names. Rules between several options are in the modules of the single kinds of reads and writes.
+case of option names. Rules for several options together are in the modules of each kind of read and write.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Use(Enum):
-    """What an option is for."""
+    """The kinds of reads and writes that an option is for."""
 
     BOTH = "read, write"
     READ = "read"
@@ -46,35 +46,35 @@ class Use(Enum):
 
     @property
     def accepted_uses(self) -> frozenset[Use]:
-        """Uses of the options that mean something here."""
+        """Uses of the options that have an effect here."""
         wider = {Use.READ_STREAM: Use.READ, Use.WRITE_STREAM: Use.WRITE}
         return frozenset({Use.BOTH, self, wider.get(self, self)})
 
 
 @dataclass(frozen=True)
 class Option(Generic[T_co]):
-    """One option.
+    """One option of the table.
 
     Attributes
     ----------
     name
         Name in camel case.
     kind
-        What its text is, in a word or two.
+        Kind of its text, for the documentation.
     parse
-        Makes the value of the text, or raises ValueError.
+        Parser of the text: returns the value, or raises ValueError.
     default
-        Value when it is not given.
+        Value if the option is not given.
     default_text
-        How the documentation says that.
+        The default, for the documentation.
     meaning
-        What it does, for the documentation.
+        Description, for the documentation.
     use
-        Whether it is for reading, writing or both.
+        Kinds of reads and writes that it is for.
     kafka_option
-        The option of Spark's Kafka source or sink that it resembles, empty when there is none.
+        The similar option of Spark's Kafka source or sink; empty if there is none.
     secret
-        Its value never appears in an error.
+        Whether its value is secret. A secret value never appears in an error.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Option(Generic[T_co]):
 
 NONE: Final = "none"
 
-# A table: formatted by hand, so that an option takes two or three lines.
+# The table is formatted by hand, so that an option has two or three lines.
 # fmt: off
 
 SERVERS: Final = Option[tuple[str, ...] | None](
@@ -104,18 +104,18 @@ PASSWORD: Final = Option[str | None](
 TOKEN: Final = Option[str | None]("token", "text", parse_text, None, NONE, "Token.", secret=True)
 CREDENTIALS: Final = Option[str | None](
     "credentials", "path", parse_text, None, NONE,
-    "A `.creds` file. It must be there on the driver and on every executor.",
+    "Path of a `.creds` file. The file must exist on the driver and on every executor.",
 )
 CREDENTIALS_TEXT: Final = Option[str | None](
     "credentialsText", "text", parse_text, None, NONE, "The content of a `.creds` file.", secret=True
 )
 NKEY_SEED: Final = Option[str | None]("nkeySeed", "text", parse_text, None, NONE, "Seed of an nkey.", secret=True)
 TLS_CA: Final = Option[str | None](
-    "tlsCa", "path", parse_text, None, "the system's", "PEM file of the authorities to trust.",
+    "tlsCa", "path", parse_text, None, "the system's", "PEM file with the CA certificates to trust.",
     kafka_option="kafka.ssl.truststore.location",
 )
 TLS_CERT: Final = Option[str | None](
-    "tlsCert", "path", parse_text, None, NONE, "PEM file of the client's certificate.",
+    "tlsCert", "path", parse_text, None, NONE, "PEM file with the client's certificate.",
     kafka_option="kafka.ssl.keystore.location",
 )
 TLS_KEY: Final = Option[str | None](
@@ -124,7 +124,7 @@ TLS_KEY: Final = Option[str | None](
     parse_text,
     None,
     "in `tlsCert`",
-    "PEM file of the client's key.",
+    "PEM file with the client's key.",
     kafka_option="kafka.ssl.keystore.key",
 )
 TLS_KEY_PASSWORD: Final = Option[str | None](
@@ -136,7 +136,7 @@ TLS_HOSTNAME: Final = Option[str | None](
 )
 TLS_VERIFY: Final = Option[bool](
     "tlsVerify", "true or false", parse_boolean, True, "true",
-    "Check the server's certificate. Without it anybody can be the server.",
+    "Check the server's certificate. Without this check, any host can pretend to be the server.",
     kafka_option="kafka.ssl.endpoint.identification.algorithm",
 )
 TLS_FIRST: Final = Option[bool](
@@ -148,42 +148,43 @@ API_PREFIX: Final = Option[str | None](
 )
 INBOX_PREFIX: Final = Option[str](
     "inboxPrefix", "subject", lambda text: check_publish_subject(parse_text(text)), "_INBOX", "`_INBOX`",
-    "First tokens of the subjects that answers come to.",
+    "Prefix of the reply subjects.",
 )
 CONNECTION_NAME: Final = Option[str](
     "connectionName", "text", parse_text, "jetspark-spark", "`jetspark-spark`",
-    "Name of the connections in the server's monitoring.", kafka_option="kafka.client.id",
+    "Name of the connections, shown by the server's monitoring.", kafka_option="kafka.client.id",
 )
 CONNECT_TIMEOUT: Final = Option[float](
     "connectTimeout", "duration", parse_duration, 5.0, "5s", "Longest time to connect to one server.",
     kafka_option="kafka.socket.connection.setup.timeout.ms",
 )
 REQUEST_TIMEOUT: Final = Option[float](
-    "requestTimeout", "duration", parse_duration, 5.0, "5s", "Longest wait for an answer of the JetStream API.",
+    "requestTimeout", "duration", parse_duration, 5.0, "5s", "Longest wait for a reply of the JetStream API.",
     kafka_option="kafka.request.timeout.ms",
 )
 
 STREAM: Final = Option[tuple[str, ...]](
-    "stream", "list of names", parse_streams, (), "must be given", "Stream to read, or several.", Use.READ, "subscribe"
+    "stream", "list of names", parse_streams, (), "must be given",
+    "Name of the stream to read, or several names.", Use.READ, "subscribe"
 )
 SUBJECT: Final = Option[tuple[str, ...]](
     "subject", "list of subjects", parse_subjects, (), "everything",
-    "Reading: only messages whose subject matches one of these (`*` one token, `>` the rest), selected by the server. "
-    "Writing: the subject of all rows, instead of the column `subject`.", kafka_option="topic",
+    "Read: only messages whose subject matches one of these filters (`*` one token, `>` the rest). The server filters. "
+    "Write: the subject of all rows, instead of the column `subject`.", kafka_option="topic",
 )
 READ_MODE: Final = Option[str](
     "readMode", "`all` or `lastPerSubject`", one_of("all", "lastPerSubject"), "all", "`all`",
-    "`lastPerSubject`: a batch read gives the last message of every subject, at one moment, and no others.", Use.READ,
+    "`lastPerSubject`: a batch read returns only the last message of every subject, all at the same moment.", Use.READ,
 )
 STARTING_OFFSETS: Final = Option[Position | dict[str, Position]](
     "startingOffsets", "`earliest`, `latest` or JSON", parse_offsets, Position(PositionKind.EARLIEST),
     "`earliest`; streaming: `latest`",
     'First sequence to read: `earliest`, `latest` (streaming only), or one for each stream, `{"ORDERS": 17}` (-2 is '
-    "earliest, -1 latest). A streaming query goes on where its checkpoint says.", Use.READ, "startingOffsets",
+    "earliest, -1 latest). A streaming query that has a checkpoint continues from there.", Use.READ, "startingOffsets",
 )
 ENDING_OFFSETS: Final = Option[Position | dict[str, Position]](
     "endingOffsets", "`latest` or JSON", parse_offsets, Position(PositionKind.LATEST), "`latest`",
-    'Sequence to stop before: `latest`, which is the end of the stream when the read is planned, or one for each '
+    'End of the read (excluded): `latest`, the end of the stream when the read is planned, or one sequence for each '
     'stream, `{"ORDERS": 42}` (-1 is latest).', Use.READ, "endingOffsets",
 )
 STARTING_TIMESTAMP: Final = Option[int | None](
@@ -198,15 +199,15 @@ ENDING_TIMESTAMP: Final = Option[int | None](
 )
 STARTING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
     "startingOffsetsByTimestamp", "JSON", parse_times, None, NONE,
-    'A starting time for each stream: `{"ORDERS": "2026-03-01T12:00:00Z"}`.', Use.READ, "startingOffsetsByTimestamp",
+    'Start time for each stream: `{"ORDERS": "2026-03-01T12:00:00Z"}`.', Use.READ, "startingOffsetsByTimestamp",
 )
 ENDING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
-    "endingOffsetsByTimestamp", "JSON", parse_times, None, NONE, "An ending time for each stream.", Use.READ,
+    "endingOffsetsByTimestamp", "JSON", parse_times, None, NONE, "End time (excluded) for each stream.", Use.READ,
     "endingOffsetsByTimestamp",
 )
 MIN_PARTITIONS: Final = Option[int | None](
-    "minPartitions", "number", parse_count, None, "the driver's cores, each at least 50,000 sequences",
-    "Minimum number of Spark partitions, divided among the streams in proportion to what there is to read.",
+    "minPartitions", "number", parse_count, None, "number of the driver's cores, with at least 50,000 sequences each",
+    "Minimum number of Spark partitions, divided among the streams in proportion to their sequences to read.",
     Use.READ, "minPartitions",
 )
 MAX_RECORDS_PER_PARTITION: Final = Option[int | None](
@@ -215,26 +216,27 @@ MAX_RECORDS_PER_PARTITION: Final = Option[int | None](
 )
 PUSH_DOWN_PREDICATE: Final = Option[bool | None](
     "pushDownPredicate", "true or false", parse_boolean, None, "`false` up to Spark 4.3, `true` on later versions",
-    "Let the server apply the conditions of a batch read that it can apply. Spark does so only with "
-    "`spark.sql.python.filterPushdown.enabled`. Up to Spark 4.3 the rows are then wrong where a DataFrame is used more "
-    "than once.", Use.READ,
+    "Let the server apply the conditions of a batch read, where it can. Spark needs the setting "
+    "`spark.sql.python.filterPushdown.enabled` for that. Up to Spark 4.3, the rows are then wrong if a DataFrame is "
+    "used more than once.", Use.READ,
 )
 INCLUDE_HEADERS: Final = Option[bool](
     "includeHeaders", "true or false", parse_boolean, False, "false",
-    "Add the column `headers`. A schema of your own that has it needs no option.", Use.READ, "includeHeaders",
+    "Add the column `headers`. If your own schema has the column, the option is not needed.", Use.READ,
+    "includeHeaders",
 )
 FAIL_ON_DATA_LOSS: Final = Option[bool](
     "failOnDataLoss", "true or false", parse_boolean, True, "true",
     "Fail when requested messages are lost: they expired or were purged, or the stream was deleted and created again. "
-    "With `false` a warning names what is lost, and the rest is read.", Use.READ, "failOnDataLoss",
+    "With `false`, a warning names the lost sequences, and the rest is read.", Use.READ, "failOnDataLoss",
 )
 ARROW_BATCH_ROWS: Final = Option[int](
-    "arrowBatchRows", "number", parse_count, 16_384, "16384", "Maximum rows of a record batch for Spark.",
+    "arrowBatchRows", "number", parse_count, 16_384, "16384", "Maximum number of rows of a record batch for Spark.",
     Use.READ, "kafka.max.poll.records",
 )
 ARROW_BATCH_BYTES: Final = Option[int](
     "arrowBatchBytes", "size", with_minimum(4096, parse_size), 8 << 20, "8m",
-    "Size above which a record batch is not filled further.", Use.READ,
+    "Size from which no more rows are added to a record batch.", Use.READ,
 )
 MAX_BYTES_IN_FLIGHT: Final = Option[int](
     "maxBytesInFlight", "size", with_minimum(4096, parse_size), 8 << 20, "8m",
@@ -242,14 +244,14 @@ MAX_BYTES_IN_FLIGHT: Final = Option[int](
 )
 RETRY_TIMEOUT: Final = Option[float](
     "retryTimeout", "duration", parse_duration, 30.0, "30s",
-    "How long a task, or the planning, keeps trying when the server is away. A write does so only if its rows have "
-    "message ids.", kafka_option="fetchOffset.numRetries",
+    "How long a task or the planning keeps trying while the server cannot be reached. A write does so only if its rows "
+    "have message ids.", kafka_option="fetchOffset.numRetries",
 )
 
 MAX_OFFSETS_PER_TRIGGER: Final = Option[int | None](
     "maxOffsetsPerTrigger", "number", parse_count, None, NONE,
-    "Maximum sequences of a micro-batch, deleted and filtered ones included. Several streams share it in proportion to "
-    "what there is to read, and each gets at least one.", Use.READ_STREAM, "maxOffsetsPerTrigger",
+    "Maximum number of sequences of a micro-batch, including deleted and filtered messages. Several streams share it "
+    "in proportion to their sequences to read, and each gets at least one.", Use.READ_STREAM, "maxOffsetsPerTrigger",
 )
 MAX_BYTES_PER_TRIGGER: Final = Option[int | None](
     "maxBytesPerTrigger", "size", parse_size, None, NONE,
@@ -258,43 +260,44 @@ MAX_BYTES_PER_TRIGGER: Final = Option[int | None](
 )
 MIN_OFFSETS_PER_TRIGGER: Final = Option[int | None](
     "minOffsetsPerTrigger", "number", parse_count, None, NONE,
-    "Wait until there are so many sequences to read, or `maxTriggerDelay` is over. `Trigger.AvailableNow` does not "
-    "wait.", Use.READ_STREAM, "minOffsetsPerTrigger",
+    "Minimum number of sequences of a micro-batch. With fewer, the query waits, at most for `maxTriggerDelay`. "
+    "`Trigger.AvailableNow` does not wait.", Use.READ_STREAM, "minOffsetsPerTrigger",
 )
 MAX_TRIGGER_DELAY: Final = Option[float](
     "maxTriggerDelay", "duration", parse_duration, 900.0, "15m",
-    "Longest time from one micro-batch to the next while there is less than `minOffsetsPerTrigger`.", Use.READ_STREAM,
-    "maxTriggerDelay",
+    "Longest time between two micro-batches while there are fewer sequences than `minOffsetsPerTrigger`.",
+    Use.READ_STREAM, "maxTriggerDelay",
 )
 POLL_INTERVAL: Final = Option[float](
     "pollInterval", "duration", parse_duration, 1.0, "1s",
-    "Longest time between two requests to the server whether an idle stream has new messages. The time between them is "
-    "a fifth of the time since the last message, up to this limit.", Use.READ_STREAM,
+    "Longest time between two checks of an idle stream for new messages. The time between two checks is a fifth of the "
+    "time since the last message, up to this limit.", Use.READ_STREAM,
     "fetchOffset.retryIntervalMs",
 )
 COMMIT_MODE: Final = Option[str](
     "commitMode", "`none`, `consumer` or `purge`", one_of("none", "consumer", "purge"), "none", "`none`",
-    "Effect on the stream after Spark has committed a micro-batch: none; the ack floor of a durable consumer "
-    "(`commitConsumer`) moves; the messages that were read are purged.", Use.READ_STREAM, "kafka.enable.auto.commit",
+    "Release of messages after Spark has committed a micro-batch. `none`: nothing is released. `consumer`: the ack "
+    "floor of a durable consumer (`commitConsumer`) moves. `purge`: the messages that were read are purged.",
+    Use.READ_STREAM, "kafka.enable.auto.commit",
 )
 COMMIT_CONSUMER: Final = Option[str | None](
     "commitConsumer", "name", lambda text: check_consumer_name(parse_text(text)), None, NONE,
-    "Name of the durable consumer of `commitMode` = `consumer`, one for each query. It is created if needed.",
+    "Name of the durable consumer for `commitMode` = `consumer`. Each query needs its own. It is created if needed.",
     Use.READ_STREAM, "kafka.group.id",
 )
 ALLOW_PURGE: Final = Option[bool](
     "allowPurge", "true or false", parse_boolean, False, "false",
-    "Let `commitMode` = `purge` delete messages of a stream that is no work queue.", Use.READ_STREAM,
+    "Allow `commitMode` = `purge` to delete messages of a stream that is not a work queue.", Use.READ_STREAM,
 )
 
 DEDUP: Final = Option[str](
     "dedup", "`auto` or `off`", one_of("auto", "off"), "auto", "`auto`",
-    "Without a column `msg_id`: give every row a message id that a repeated task gives again, so that the server drops "
-    "repeats within the stream's duplicate window.", Use.WRITE, "kafka.enable.idempotence",
+    "`auto`: every row without a `msg_id` gets a message id. A repeated task gives the same ids, so that the server "
+    "drops duplicates within the stream's duplicate window.", Use.WRITE, "kafka.enable.idempotence",
 )
 MAX_PENDING_ACKS: Final = Option[int](
     "maxPendingAcks", "number", parse_count, 768, "768",
-    "Maximum messages that a task has sent and the stream has not acknowledged yet.", Use.WRITE,
+    "Maximum number of messages of a task that the stream has not acknowledged yet.", Use.WRITE,
     "kafka.max.in.flight.requests.per.connection",
 )
 ACK_TIMEOUT: Final = Option[float](
@@ -303,27 +306,27 @@ ACK_TIMEOUT: Final = Option[float](
 )
 EXPECTED_STREAM: Final = Option[str | None](
     "expectedStream", "name", check_stream_name, None, NONE,
-    "The stream that all rows are meant for. A row whose subject belongs to another stream is refused.", Use.WRITE,
+    "Name of the stream that must store all rows. A row whose subject belongs to another stream is refused.", Use.WRITE,
 )
 ATOMIC: Final = Option[bool](
     "atomic", "true or false", parse_boolean, False, "false",
-    "Publish the rows of a task in atomic batches of 1,000, each of which is stored as a whole or not at all. The "
-    "stream must allow them.", Use.WRITE, "kafka.transactional.id",
+    "Publish the rows of a task in atomic batches of 1,000. Each batch is stored as a whole or not at all. The stream "
+    "must set `allow_atomic`.", Use.WRITE, "kafka.transactional.id",
 )
 LEDGER_STREAM: Final = Option[str | None](
     "ledgerStream", "name", check_stream_name, None, NONE,
-    "Stream that records the progress of each task. It is created if needed. With it a micro-batch that is run "
-    "again stores no row twice, also after the stream's duplicate window.", Use.WRITE_STREAM,
+    "Name of a stream that records the progress of each task. It is created if needed. With it, a repeated micro-batch "
+    "stores no row twice, also after the stream's duplicate window.", Use.WRITE_STREAM,
 )
 LEDGER_RETENTION: Final = Option[float](
     "ledgerRetention", "duration", with_minimum(1.0, parse_duration), 90 * 86400.0, "90d",
-    "How long a record in `ledgerStream` stays after it was written last: longer than a query is ever down. The "
-    "records of queries that are over expire by themselves.", Use.WRITE_STREAM,
+    "How long `ledgerStream` keeps a record after it was last written. It must be longer than a query is ever down. "
+    "The records of ended queries expire by themselves.", Use.WRITE_STREAM,
 )
 MAX_REPLAY_DELAY: Final = Option[float](
     "maxReplayDelay", "duration", parse_duration, 3600.0, "1h",
-    "How late a micro-batch may be run again: the longest time that the query is down. A stream that recognises "
-    "repeats for less gets a warning, unless there is a `ledgerStream`.", Use.WRITE_STREAM,
+    "Longest time after which a micro-batch may be run again: the longest time that the query is down. A warning is "
+    "logged if the duplicate window of a stream is shorter, unless there is a `ledgerStream`.", Use.WRITE_STREAM,
 )
 
 OPTIONS: Final[tuple[Option[object], ...]] = (
@@ -344,7 +347,7 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
 
 
 def markdown_table() -> str:
-    """Return the table of `docs/spark.md`: name, value, default, meaning, and the Kafka option that it resembles."""
+    """Return the table of `docs/spark.md`: name, value, default, meaning, and the similar option of Kafka."""
     lines = ["| Option | For | Value | Default | Meaning | Like Kafka's |", "|---|---|---|---|---|---|"]
     for option in OPTIONS:
         kafka = f"`{option.kafka_option}`" if option.kafka_option else ""

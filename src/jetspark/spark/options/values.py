@@ -1,8 +1,7 @@
-"""How the text of an option becomes a value: durations, sizes, switches, lists, positions in a stream.
+"""Parsers for the texts of options: durations, sizes, booleans, lists, positions in a stream.
 
-Spark hands every option over as text. Each reader here takes the text and returns a value or raises ValueError with a
-text that says what would have been right; the option's name, and whether the value may be shown, is the caller's
-business (`jetspark.spark.options.parsed`).
+Spark passes every option as text. Each parser returns the value, or raises a ValueError that describes the valid texts.
+The caller (`jetspark.spark.options.parsed`) adds the option's name, and decides whether the value may be shown.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _EARLIEST: Final = -2
 
 
 class PositionKind(Enum):
-    """What a position counts in."""
+    """The kind of a position."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -71,7 +70,7 @@ class PositionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where reading a stream begins (included) or ends (excluded).
+    """The start (included) or the end (excluded) of a read of a stream.
 
     Attributes
     ----------
@@ -86,14 +85,14 @@ class Position:
 
 
 def parse_text(text: str) -> str:
-    """Take any text that is not empty."""
+    """Read a text that is not empty."""
     if not text.strip():
         raise ValueError("it is empty")
     return text.strip()
 
 
 def parse_text_list(text: str) -> tuple[str, ...]:
-    """Read a list with commas; repeats are dropped."""
+    """Read a list with commas between its items; repeated items are dropped."""
     items = tuple(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
     if not items:
         raise ValueError("it is empty")
@@ -119,9 +118,9 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_count(text: str) -> int:
-    """Read a whole number from 1 up."""
+    """Read a whole number, 1 or more."""
     if not text.strip().isdecimal() or int(text) < 1:
-        raise ValueError("it must be a whole number from 1 up")
+        raise ValueError("it must be a whole number, 1 or more")
     return int(text)
 
 
@@ -130,7 +129,7 @@ def parse_duration(text: str) -> float:
     match = _DURATION.fullmatch(text.strip().lower())
     seconds = float(match[1]) * _DURATION_UNITS[match[2] or "ms"] if match else 0.0
     if seconds <= 0:
-        raise ValueError("it must be a duration above 0, such as 500ms, 30s or 2m; a plain number counts milliseconds")
+        raise ValueError("it must be a duration above 0, such as 500ms, 30s or 2m; a plain number is in milliseconds")
     return seconds
 
 
@@ -165,7 +164,7 @@ def parse_time(text: str) -> int:
 def parse_times(text: str) -> dict[str, int]:
     """Read JSON that gives a time for each stream; returns nanoseconds since 1970."""
     times = {}
-    for stream, value in _parse_object(text, "{'ORDERS': 1767225600000}").items():
+    for stream, value in _parse_object(text, '{"ORDERS": 1767225600000}').items():
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise ValueError(f"the time of stream {stream} must be milliseconds since 1970 or ISO 8601 text")  # noqa: TRY004 - a bad value
         try:
@@ -184,7 +183,7 @@ def parse_offsets(text: str) -> Position | dict[str, Position]:
 
 
 def with_minimum(least: N, parse: Callable[[str], N]) -> Callable[[str], N]:
-    """Make a reader that takes no number below `least`."""
+    """Return a parser that refuses numbers below `least`."""
 
     def bounded(text: str) -> N:
         value = parse(text)
@@ -196,7 +195,7 @@ def with_minimum(least: N, parse: Callable[[str], N]) -> Callable[[str], N]:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Make a reader of one of some words, whatever their case."""
+    """Return a parser for one of the given words; case does not matter."""
     known = {word.lower(): word for word in words}
 
     def choice(text: str) -> str:

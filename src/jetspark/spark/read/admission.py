@@ -1,7 +1,7 @@
-"""How much of a stream goes into a micro-batch. Nothing here asks a server or a clock.
+"""The size of a micro-batch, and the time between micro-batches. No code here calls a server or reads a clock.
 
-Spark passes one limit at a time to a Python source. What it cannot express (two limits at once, a delay) is done here.
-A limit that Spark leaves out, as `Trigger.Once` does, has no effect.
+Spark passes one limit at a time to a Python source. This module applies the other ones: two limits at once, a delay. A
+limit that Spark leaves out, as for `Trigger.Once`, has no effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Backlog", "IdlePoll", "TriggerPacer", "allocate", "default_read_limi
 _MIN_WAIT: Final = 0.01
 _WAIT_FRACTION: Final = 0.2
 _SPARK_POLL_PAUSE: Final = 0.1
-"""Longest time in seconds until Spark asks again, when it has nothing else to do."""
+"""Longest time in seconds after which Spark asks again if it has nothing else to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Backlog:
     Attributes
     ----------
     size
-        Sequences.
+        Number of sequences.
     message_bytes
-        Bytes of a message, on average.
+        Average size of a message.
     """
 
     size: int
@@ -51,7 +51,7 @@ def default_read_limit(limits: TriggerLimits) -> ReadLimit:
 
 
 def effective_limits(limits: TriggerLimits, limit: ReadLimit) -> TriggerLimits:
-    """Return the limits that apply when Spark asks with this one: its number replaces ours, the others stay."""
+    """Return the limits that apply if Spark asks with this limit: it replaces ours of the same kind."""
     if isinstance(limit, ReadAllAvailable):
         return TriggerLimits()
     if isinstance(limit, ReadMaxRows):
@@ -67,7 +67,7 @@ def allocate(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
     """Return how many sequences of each stream go into the next micro-batch.
 
     The shares are in proportion to the backlogs, so that all streams are read at the same time. Each stream with a
-    backlog gets at least one sequence, also where that exceeds the limit.
+    backlog gets at least one sequence, even if that exceeds the limit.
     """
     sizes = [each.size for each in backlogs]
     wanted = sum(sizes)
@@ -87,14 +87,14 @@ def allocate(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
 class TriggerPacer:
     """Decides whether a micro-batch is due, by `min_offsets` and `max_delay`. The time is a parameter.
 
-    The first one is due as soon as there is anything, as in Spark's Kafka source.
+    The first micro-batch is due as soon as there is a message, as in Spark's Kafka source.
     """
 
     def __init__(self) -> None:
         self._last: float | None = None
 
     def is_due(self, size: int, limits: TriggerLimits, now: float) -> bool:
-        """Whether so many sequences are enough now, or have waited for long enough."""
+        """Whether there are enough sequences, or they have waited long enough."""
         if not size:
             return False
         if limits.min_offsets is None or size >= limits.min_offsets or self._last is None:
@@ -102,26 +102,26 @@ class TriggerPacer:
         return now - self._last >= limits.max_delay
 
     def mark_batch(self, now: float) -> None:
-        """A micro-batch is made."""
+        """Record that a micro-batch is created."""
         self._last = now
 
 
 class IdlePoll:
-    """How long to wait before the server is asked again. Spark asks every few milliseconds while nothing is new.
+    """Decides how long to wait before the next request to the server. Spark asks every few milliseconds.
 
-    The first question after something new is not delayed. From then on the wait is a fifth of the time for which
-    nothing came, 10 ms at first and up to the interval: a message after a long silence can wait, one of many cannot.
-    Where Spark comes back late, it had something else to do (a trigger with a time, a micro-batch of another source);
-    it is not held up then. What comes from another source of the query counts as well, for Spark asks them one after
-    the other, and that one waits while this one does.
+    The first request after new messages is not delayed. After that, the wait is a fifth of the time without messages:
+    10 ms at first, and at most the interval. So a message after a long pause may wait, but one of many does not. If
+    Spark asks late, it had other work (a trigger with a time, a micro-batch of another source), and the request is not
+    delayed. Messages of other sources of the query count, too: Spark asks the sources one after the other, so a wait
+    here delays the other sources.
 
-    Spark's question is held up and never answered without asking: with an old answer `processAllAvailable` would end
-    before what was published is read.
+    Spark's question is delayed, but never answered without a request to the server. With an old answer,
+    `processAllAvailable` would end before published messages are read.
 
     Parameters
     ----------
     interval
-        Seconds between two questions at most.
+        Longest time in seconds between two requests.
     """
 
     def __init__(self, interval: float) -> None:
@@ -131,18 +131,18 @@ class IdlePoll:
         self._silent_since: float | None = None
 
     def delay(self, now: float) -> float:
-        """Seconds until the server is to be asked."""
+        """Return the seconds until the next request."""
         if self._asked is None or now - self._asked > _SPARK_POLL_PAUSE:
             return 0.0
         return max(self._asked + self._wait - now, 0.0)
 
     def mark_batch(self) -> None:
-        """A micro-batch is made, of what came from this source or from another one of the query."""
-        self._silent_since = None  # silence begins with the first question after it: while it runs, nobody asks
+        """Record that a micro-batch is created, from this source or another source of the query."""
+        self._silent_since = None  # the pause begins with the first request after it: Spark does not ask during a batch
         self._wait = min(self._wait, _MIN_WAIT)
 
     def mark_poll(self, now: float, found: bool) -> None:
-        """The server was asked, and there was something for a micro-batch, or not."""
+        """Record a request, and whether it found messages for a micro-batch."""
         self._asked = now
         if found:
             self._wait, self._silent_since = 0.0, None

@@ -1,7 +1,7 @@
-"""Batch reads: planned on the driver as ranges of sequences, read by each task for itself.
+"""Batch reads: the driver plans ranges of sequences, and each task reads its own range.
 
-A task reads its range and nothing else, as record batches that are already what Spark wants, and proves at the end that
-nothing was missing in it. A repeated task reads the same.
+A task reads its range as record batches with the schema that Spark expects. At the end it checks that no message was
+missing. A repeated task reads the same messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["FilteringReader", "JetStreamReader"]
 
 
 class JetStreamReader(DataSourceReader):
-    """Reads ranges of streams. Made on the driver, used there for planning, and sent to every task."""
+    """Reads ranges of streams. Created on the driver, used there for planning, and sent to every task."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self._options = options
@@ -39,14 +39,14 @@ class JetStreamReader(DataSourceReader):
         self._push = PushedFilters(options.subjects)
 
     def partitions(self) -> list[InputPartition]:
-        """Look at the streams and split what there is to read.
+        """Request the state of the streams, and split the range to read.
 
         Raises
         ------
         DataLossError
-            Sequences that the options ask for are gone, and `failOnDataLoss` is true.
+            Sequences that the options request are lost, and `failOnDataLoss` is true.
         StreamNotFoundError, JetStreamNotEnabledError, ConnectError, ...
-            The server cannot be reached or refuses.
+            The server cannot be reached, or refuses a request.
         """
         if self._push.empty:
             return []
@@ -65,9 +65,9 @@ class JetStreamReader(DataSourceReader):
         Raises
         ------
         DataLossError
-            Messages of the partition are gone, or the stream is another one, and `failOnDataLoss` is true.
+            Messages of the partition are lost, or the stream is another one, and `failOnDataLoss` is true.
         """
-        if isinstance(partition, StreamPartition):  # Spark makes an empty one of its own when there is none
+        if isinstance(partition, StreamPartition):  # without partitions, Spark creates an empty one of its own class
             yield from self._ranges.read(partition)
 
     def _plan_stream(self, connection: Connection, stream: str) -> tuple[StreamRange, StreamExtent]:
@@ -98,10 +98,10 @@ class JetStreamReader(DataSourceReader):
 
 
 class FilteringReader(JetStreamReader):
-    """A reader that Spark may hand filters to. Where its switch for that is off, it refuses a reader that can."""
+    """A reader that accepts filters of Spark. If Spark's switch for them is off, Spark refuses such a reader."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take the filters that the server can apply; return those that Spark has to evaluate."""
+        """Keep the filters that the server can apply; return those that Spark must evaluate."""
         self._push, rest = push_filters(filters, self._options.subjects, self._ranges.projection.native_columns)
         self._ranges.subjects = self._push.subjects
         return rest

@@ -1,11 +1,11 @@
 """Spark's filters as subject filters and bounds that the server applies.
 
-Spark passes those parts of a condition that compare a column with a literal, and ANDs them. Three things go to the
-server: subjects (`=`, `IN`, `LIKE 'a.%'`), streams, and bounds of `sequence`, `timestamp` and `timestamp_ns`. What the
-server does exactly is not evaluated again; what it does in part, or what a clock that was set back could spoil (times
-are turned into sequences), is returned, so that Spark evaluates it as well. Everything else is Spark's alone.
+Spark passes those parts of a condition that compare a column with a literal; all of them must hold. Three kinds go to
+the server: subjects (`=`, `IN`, `LIKE 'a.%'`), streams, and bounds of `sequence`, `timestamp` and `timestamp_ns`. Spark
+does not evaluate a filter again if the server applies it exactly. A filter is returned to Spark if the server applies
+it only in part. The same is true for times: they become sequences, and that is wrong if a clock was set back.
 
-A literal is never taken for a pattern: `subject = 'a.*'` stays with Spark, because to the server it would be a filter.
+A literal is never used as a pattern: `subject = 'a.*'` stays with Spark, because it would be a filter for the server.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from jetspark.spark.streams.ranges import Bounds
 __all__ = ["PushedFilters", "push_filters"]
 
 MAX_SUBJECTS: Final = 256
-"""Most subject filters that are sent; the server compares each with each."""
+"""Maximum number of subject filters that are sent. The server compares each of them with each other."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -46,18 +46,18 @@ _NEVER_NULL: Final = frozenset({"subject", "data", "stream", "sequence", "timest
 
 @dataclass(slots=True)
 class PushedFilters:
-    """What the server is asked for because of filters.
+    """The part of a condition that the server applies.
 
     Attributes
     ----------
     subjects
-        Subject filters, those of the options included; none for everything.
+        Subject filters, combined with those of the options; empty for all subjects.
     streams
-        Names of streams to read at most; None for all of the options.
+        Names of the streams that can match; None for all streams of the options.
     sequence, time_ns
-        Bounds.
+        Bounds of the sequence and of the time.
     empty
-        No message can pass: nothing is read.
+        Whether no message can match. Then nothing is read.
     """
 
     subjects: tuple[str, ...] = ()
@@ -72,19 +72,19 @@ def push_filters(
 ) -> tuple[PushedFilters, list[Filter]]:
     """Divide a condition between the server and Spark.
 
-    Parameters
-    ----------
-    filters
-        The parts of the condition, all of which a row has to pass.
-    subjects
-        Subject filters of the options; none for everything.
-    native_columns
-        Columns of the schema in their own type, in lower case. Filters on others stay with Spark.
-
-    Returns
-    -------
-    tuple[PushedFilters, list[Filter]]
-        What the server is asked for, and the filters (those very objects) that Spark has to evaluate.
+        Parameters
+        ----------
+        filters
+            The parts of the condition. A row must match all of them.
+        subjects
+                Subject filters of the options; empty for all subjects.
+        native_columns
+            Columns of the schema with their native type, in lower case. Filters on other columns stay with Spark.
+    
+        Returns
+        -------
+        tuple[PushedFilters, list[Filter]]
+            The part for the server, and the filters (the same objects) that Spark must evaluate.
     """
     push = PushedFilters(tuple(subjects))
     rest = [each for each in filters if not _push(each, push, native_columns)]
@@ -93,7 +93,7 @@ def push_filters(
 
 
 def _push(part: Filter, push: PushedFilters, native_columns: frozenset[str]) -> bool:
-    """Take what can be taken of one filter; whether that was all of it."""
+    """Push one filter down as far as possible. Return whether the server applies it completely."""
     column = _column(part)
     if column is None or column not in native_columns:
         return False
@@ -121,7 +121,7 @@ def _column(part: Filter) -> str | None:
 
 
 def _literals(part: Filter) -> list[object] | None:
-    """The values of `=`, `<=>` and IN, None for another filter. A null equals nothing here: no column is null."""
+    """Return the values of `=`, `<=>` and IN; None for another filter. Nulls are left out: no column is null."""
     if isinstance(part, EqualTo | EqualNullSafe):
         return [] if part.value is None else [part.value]
     if isinstance(part, In):
@@ -143,7 +143,7 @@ def _push_subject(part: Filter, push: PushedFilters) -> bool:
 
 
 def _literal_subjects(literals: Sequence[object]) -> tuple[str, ...] | None:
-    """Literals that mean themselves to the server too; None when one does not."""
+    """Return the literals as subjects; None if one of them would not be a literal subject for the server."""
     try:
         return tuple(check_publish_subject(text) if isinstance(text, str) else _refuse(text) for text in literals)
     except BadSubjectError:
@@ -155,7 +155,7 @@ def _refuse(value: object) -> str:
 
 
 def _intersect_subjects(push: PushedFilters, subjects: tuple[str, ...]) -> bool:
-    """Leave of the selected subjects those that match too; False where that would be too many filters."""
+    """Keep only selected subjects that match these, too. Return False if that would be too many filters."""
     if len(subjects) > MAX_SUBJECTS:
         return False
     common = common_filters(push.subjects or (EVERYTHING,), subjects)
@@ -186,7 +186,7 @@ def _push_number(part: Filter, bounds: Bounds) -> bool:
 
 
 def _push_timestamp(part: Filter, bounds: Bounds) -> bool:
-    """A microsecond of Spark is a thousand of the server's nanoseconds."""
+    """Narrow the bounds. A microsecond of Spark is a range of a thousand nanoseconds of the server."""
     literals = _literals(part)
     if literals is not None:
         micros = [_microseconds(value) for value in literals]
@@ -197,7 +197,7 @@ def _push_timestamp(part: Filter, bounds: Bounds) -> bool:
 
 
 def _narrow_by_comparison(part: Filter, bounds: Bounds, at: int, end: int) -> bool:
-    """Bounds for a comparison with a literal that stands for `at` to `end` (excluded)."""
+    """Narrow the bounds by a comparison with a literal that means `at` to `end` (excluded)."""
     if isinstance(part, GreaterThanOrEqual):
         bounds.narrow(low=at)
     elif isinstance(part, GreaterThan):
@@ -212,7 +212,7 @@ def _narrow_by_comparison(part: Filter, bounds: Bounds, at: int, end: int) -> bo
 
 
 def _narrow_to(bounds: Bounds, values: list[int], width: int) -> bool:
-    """Bounds around some values; exact where there are no others between them."""
+    """Narrow the bounds to these values. Return whether there are no other values between them."""
     if not values:
         bounds.narrow(low=1, high=0)
         return True

@@ -1,7 +1,8 @@
-"""How a read is split into Spark partitions: by sequence, few and large.
+"""Splits a read into Spark partitions: few large ranges of sequences.
 
-Every Spark task costs tens of milliseconds before its first row, so by default there are no more partitions than
-cores, and none below 50,000 sequences. Deleted and filtered messages count, since only reading tells where they are.
+Every Spark task needs tens of milliseconds before its first row. So by default there are no more partitions than cores,
+and none has less than 50,000 sequences. Deleted and filtered messages count, because only the read shows where they
+are.
 """
 
 from __future__ import annotations
@@ -21,29 +22,29 @@ from jetspark.spark.streams.ranges import StreamRange
 __all__ = ["StreamPartition", "plan_partitions", "proportional_shares", "split_ranges"]
 
 MIN_SEQUENCES_PER_PARTITION: Final = 50_000
-"""Sequences that a partition has at least, unless an option wants more partitions."""
+"""Minimum number of sequences of a partition, unless an option requires more partitions."""
 MAX_PARTITIONS: Final = 100_000
-"""Most partitions: Spark keeps each of them on the driver."""
+"""Maximum number of partitions: Spark keeps all of them on the driver."""
 
 
 @dataclass(frozen=True)
 class StreamPartition(InputPartition):
-    """One task's part of a read.
+    """The part of a read for one task.
 
     Attributes
     ----------
     stream
         Name of the stream.
     created_ns
-        When it was made (nanoseconds since 1970): another stream of the same name has another time.
+        When it was created, nanoseconds since 1970. Another stream of the same name has another time.
     start, end
-        First sequence, and the sequence to stop before; equal when the whole part is lost.
+        First sequence, and the end (excluded). They are equal if the whole part is lost.
     drops_single_messages
-        The stream drops single messages in normal operation, so that a gap is no loss.
+        Whether the stream drops single messages in normal operation, so that a gap is no loss.
     replicated
-        The stream has replicas, so a leader that was just elected may not know all messages yet.
+        Whether the stream has replicas. Then a leader that was just elected may not know all messages yet.
     commit_consumer
-        Consumer that makes the stream retain the range while it is read; None when none is needed.
+        Consumer that makes the stream retain the range while it is read; None if none is needed.
     """
 
     stream: str
@@ -63,24 +64,24 @@ class StreamPartition(InputPartition):
 def split_ranges(
     ranges: Sequence[StreamRange], *, min_partitions: int | None, max_records: int | None, cores: int
 ) -> list[StreamRange]:
-    """Return the ranges of the partitions, in order: together they are the given ranges, none is empty.
+    """Return the ranges of the partitions, in order. Together they are the given ranges; none is empty.
 
     Parameters
     ----------
     ranges
-        What to read of each stream.
+        Range to read of each stream.
     min_partitions
-        Least number of partitions, as long as there are as many sequences; shared out in proportion to the sizes.
-        None takes the number of cores, but no partition with less than 50,000 sequences.
+        Minimum number of partitions, if there are as many sequences; divided in proportion to the sizes. None uses the
+        number of cores, but at least 50,000 sequences for each partition.
     max_records
-        Most sequences of a partition.
+        Maximum number of sequences of a partition.
     cores
-        Cores that will read.
+        Number of cores that read.
 
     Raises
     ------
     ConfigError
-        That makes more than 100,000 partitions.
+        The result would be more than 100,000 partitions.
     """
     ranges = [each for each in ranges if each.size > 0]
     total = sum(each.size for each in ranges)
@@ -91,7 +92,7 @@ def split_ranges(
     if sum(counts) > MAX_PARTITIONS:
         raise ConfigError(
             f"options minPartitions and maxRecordsPerPartition make {sum(counts)} partitions of {total} sequences; "
-            f"{MAX_PARTITIONS} are allowed"
+            f"at most {MAX_PARTITIONS} are allowed: lower minPartitions, or raise maxRecordsPerPartition"
         )
     return [part for each, count in zip(ranges, counts, strict=True) for part in _split_evenly(each, count)]
 
@@ -104,17 +105,17 @@ def plan_partitions(
     Parameters
     ----------
     ranges
-        What to read of each stream.
+        Range to read of each stream.
     extents
-        By name, what the streams hold.
+        Extent of each stream, by its name.
     options
-        Those of the read.
+        Options of the read.
     """
     parts = split_ranges(
         ranges,
         min_partitions=options.min_partitions,
         max_records=options.max_records_per_partition,
-        cores=os.cpu_count() or 1,  # the driver's; executors cannot be asked from here
+        cores=os.cpu_count() or 1,  # cores of the driver; those of the executors are unknown here
     )
     return [_partition(each, extents[each.stream]) for each in parts]
 
@@ -129,7 +130,7 @@ def proportional_shares(sizes: list[int], wanted: int) -> list[int]:
     """Divide a number in proportion to sizes. Each share is at most its size, and at least 1 unless the size is 0."""
     total = sum(sizes)
     counts = [min(max(size * wanted // total, 1), size) for size in sizes] if total else [0] * len(sizes)
-    # The rest after rounding down goes to those with the most sequences per partition.
+    # The rest after rounding down goes to the streams with the most sequences per partition.
     while sum(counts) < min(wanted, total):
         open_to_more = [at for at, size in enumerate(sizes) if counts[at] < size]
         counts[max(open_to_more, key=lambda at: sizes[at] / counts[at])] += 1

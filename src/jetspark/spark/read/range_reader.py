@@ -1,4 +1,4 @@
-"""Reads the range of one task, and proves that nothing in it is missing.
+"""Reads the range of one task, and checks that no message in it is missing.
 
 Batch reads and streaming reads use the same code. A repeated task reads the same range.
 """
@@ -40,7 +40,7 @@ def report_loss(loss: Loss, options: ReadOptions) -> None:
     """Report a loss by a DataLossError or by a warning, as the option `failOnDataLoss` says."""
     if options.fail_on_data_loss:
         raise DataLossError(
-            f"{loss}; with option failOnDataLoss = false the rest is read",
+            f"{loss}; to read the rest, set option failOnDataLoss = false",
             stream=loss.stream,
             first=loss.first,
             last=loss.last,
@@ -49,16 +49,16 @@ def report_loss(loss: Loss, options: ReadOptions) -> None:
 
 
 class RangeReader:
-    """Reads ranges. Made on the driver and sent to every task.
+    """Reads ranges. Created on the driver, and sent to every task.
 
     Attributes
     ----------
     options
-        Those of the read.
+        Options of the read.
     projection
-        What its schema asks for.
+        Conversion to the schema of the read.
     subjects
-        Subject filters that the server applies; none for everything.
+        Subject filters that the server applies; empty for all subjects.
     """
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
@@ -72,7 +72,7 @@ class RangeReader:
         Raises
         ------
         DataLossError
-            Messages of the partition are gone, or the stream is another one, and `failOnDataLoss` is true.
+            Messages of the partition are lost, or the stream is another one, and `failOnDataLoss` is true.
         """
         if part.start == part.end:
             return
@@ -150,20 +150,20 @@ class RangeReader:
             batch = _next_batch(batches)
         if batches.report.missing and not part.drops_single_messages:
             reason = (
-                f"{batches.report.missing} messages between sequences {part.start} and {part.end - 1} went while they "
-                "were read: purged, deleted or expired"
+                f"{batches.report.missing} messages between sequences {part.start} and {part.end - 1} were purged, "
+                "deleted or expired during the read"
             )
             report_loss(Loss(part.stream, None, None, reason), self.options)
 
     def _check_planned_stream(self, part: StreamPartition, report: ScanReport) -> bool:
         """Check that the stream still holds the range. Return whether it is the stream of the plan."""
         if report.created is None or time_ns(report.created) != part.created_ns:
-            reason = "the stream was deleted and made again since the read was planned"
+            reason = "the stream was deleted and created again after the read was planned"
             report_loss(Loss(part.stream, part.start, part.end - 1, reason), self.options)
             return False
         if report.stream_first_sequence > part.start and not part.drops_single_messages:
             last = min(report.stream_first_sequence, part.end) - 1
-            reason = f"the stream starts at {report.stream_first_sequence} now; they were purged, deleted or expired"
+            reason = f"they were purged, deleted or expired; the stream starts at {report.stream_first_sequence} now"
             report_loss(Loss(part.stream, part.start, last, reason), self.options)
         elif report.stream_last_sequence < part.end - 1:
             reason = f"the stream ends at {report.stream_last_sequence} now"
@@ -179,12 +179,12 @@ class _StreamReplacedError(DataLossError):
 def _next_batch(batches: Scan) -> pa.RecordBatch | None:
     try:
         return next(batches, None)
-    except DataLossError as error:  # the scan came back to another stream
+    except DataLossError as error:  # after a reconnect, the scan found another stream
         raise _StreamReplacedError(str(error)) from error
 
 
 def _has_stale_leader(part: StreamPartition, report: ScanReport) -> bool:
-    """Whether a stream with replicas ends before the end of the range, which its last leader knew."""
+    """Whether a stream with replicas ends before the end of the range, which its former leader had."""
     if report.created is None or not part.replicated:
         return False
     end = StreamOffset(part.created_ns, part.end)
@@ -192,10 +192,10 @@ def _has_stale_leader(part: StreamPartition, report: ScanReport) -> bool:
 
 
 def _log_counts(part: StreamPartition, report: ScanReport, seconds: float) -> None:
-    """Spark counts nothing of its own for a Python source, so the task's log has the numbers."""
+    """Log the counts of the task, because Spark has no metrics for a Python source."""
     log_counts(
         _log,
-        "stream %s, sequences %d to %d: %d rows, %d bytes, %.3f s, read by %s, gone on %d times after a fault",
+        "stream %s, sequences %d to %d: %d rows, %d bytes, %.3f s, read by %s, continued %d times after a fault",
         part.stream,
         part.start,
         part.end - 1,

@@ -1,6 +1,7 @@
 """Batch reads with `readMode` = `lastPerSubject`: the newest message of every subject, at one moment of each stream.
 
-One task reads a stream, because one moment cannot be had by several, and keeps a row for each subject in memory.
+One task reads a whole stream, because several tasks could not read at the same moment. It keeps one row for each
+subject in memory.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ _PUSHED: Final = frozenset({"subject", "stream"})
 
 @dataclass(frozen=True)
 class SnapshotPartition(InputPartition):
-    """One task's part: a whole stream."""
+    """The part of a read for one task: a whole stream."""
 
     stream: str
 
 
 class SnapshotReader(DataSourceReader):
-    """Reads the last message of every subject. Raises ConfigError for a schema that cannot be served."""
+    """Reads the last message of every subject. Raises ConfigError if the schema is not possible."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self._options = options
@@ -44,7 +45,7 @@ class SnapshotReader(DataSourceReader):
         self._push = PushedFilters(options.subjects)
 
     def partitions(self) -> list[InputPartition]:
-        """One for each stream."""
+        """Return one partition for each stream."""
         streams = [] if self._push.empty else self._options.streams
         return [SnapshotPartition(each) for each in streams if self._push.streams is None or each in self._push.streams]
 
@@ -52,7 +53,7 @@ class SnapshotReader(DataSourceReader):
         """Yield the rows of a stream."""
         from jetspark.bulk import last_per_subject
 
-        if not isinstance(partition, SnapshotPartition):  # Spark makes an empty one of its own when there is none
+        if not isinstance(partition, SnapshotPartition):  # Spark's own empty partition, if there is none
             return
         options, server = self._options, self._options.server
         with borrow_connection(server.connect, options.retry_timeout) as connection:
@@ -72,9 +73,9 @@ class SnapshotReader(DataSourceReader):
 
 
 class FilteringSnapshotReader(SnapshotReader):
-    """One that Spark may hand filters to; see `jetspark.spark.read.batch_reader.FilteringReader`."""
+    """A snapshot reader that accepts filters; see `jetspark.spark.read.batch_reader.FilteringReader`."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take the filters on subject and stream. Those on sequence and time choose among the newest, so Spark does."""
+        """Keep the filters on subject and stream. Spark applies the others to the newest messages."""
         self._push, rest = push_filters(filters, self._options.subjects, self._projection.native_columns & _PUSHED)
         return rest

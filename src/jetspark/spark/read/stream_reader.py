@@ -1,4 +1,4 @@
-"""`readStream`: micro-batches as ranges of sequences, planned in one process that lives as long as the query.
+"""Streaming reads: micro-batches are ranges of sequences, planned in one process that runs as long as the query.
 
 Spark asks for the latest offset, stores it, asks for the partitions between two offsets, and runs them. A repeated
 batch has the same offsets and reads the same messages. The server does not store the position of the query. Spark asks
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 __all__ = ["JetStreamStreamReader"]
 
 _MAX_REPORTED_LOSSES: Final = 2
-"""Most losses of a stream at one place: messages before its first one, and those that its consumer did not retain."""
+"""Maximum losses of a stream at one offset: messages before its first one, and those that its consumer lost."""
 _SOURCE_PROCESS: Final = "pyspark.sql.streaming.python_streaming_source_runner"
 
 
 class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans and reads micro-batches. Made in the source process, and once more to be sent to the tasks."""
+    """Plans and reads micro-batches. Spark creates it in the source process, and again to send it to the tasks."""
 
     def __init__(self, schema: StructType, options: StreamReadOptions) -> None:
         self._options = options
@@ -70,10 +70,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._verified: dict[str, StreamOffset] = {}  # by stream, the last offset up to which it held what was read
         self._has_planned = False
 
-    # -- what Spark asks for, in its order -----------------------------------------------------------------------
+    # -- methods that Spark calls, in its order --------------------------------------------------------------------
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Store where the streams end: this run reads up to there."""
+        """Store the ends of the streams. This run reads up to there."""
         self._available_now_ends = _end_offsets(self._refresh())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -81,21 +81,21 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return default_read_limit(self._options.limits)
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802
-        """Return where a new query begins, by the options.
+        """Return the start of a new query, by the options.
 
         Raises
         ------
         DataLossError
-            Sequences that the options ask for are lost, and `failOnDataLoss` is true.
+            Sequences that the options request are lost, and `failOnDataLoss` is true.
         ConfigError
-            `commitMode` does not go with a stream.
+            `commitMode` does not fit a stream.
         """
-        if self._initial is None:  # Spark asks twice, and has to get the same
+        if self._initial is None:  # Spark asks twice, and must get the same answer
             self._initial = encode_offsets(self._initial_offsets())
         return self._initial
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
-        """Return where the next micro-batch ends; `start` itself when none is due.
+        """Return the end of the next micro-batch; `start` itself if none is due.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             The checkpoint is of another stream.
         """
         begin = decode_offsets(start, self._options.read.streams)
-        time.sleep(self._poll.delay(time.monotonic()))  # Spark asks again at once; the server is asked seldom
+        time.sleep(self._poll.delay(time.monotonic()))  # Spark asks again at once; the server is asked less often
         self._has_planned = True
         extents = self._refresh(begin)
         self._releaser.start_consumers()
@@ -114,11 +114,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return start if end == begin else encode_offsets(end)
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
-        """Return where the streams ended when they were last refreshed. The progress of the query shows it."""
+        """Return the ends of the streams at the last refresh. The progress of the query shows them."""
         return encode_offsets(_end_offsets(self._states.extents or self._refresh()))
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
-        """Split what lies between two offsets.
+        """Split the range between two offsets.
 
         The range of the offsets is split first, and lost messages are left out afterwards. So a repeated micro-batch
         has the same partitions with the same numbers, from which the sink makes its message ids.
@@ -150,21 +150,21 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             yield from self._ranges.read(partition)
 
     def commit(self, end: dict[str, object]) -> None:
-        """Let the streams release what lies before an offset that Spark has committed."""
-        self._poll.mark_batch()  # Spark tells all sources of a query, when it makes the next micro-batch
+        """Release the messages before an offset that Spark has committed."""
+        self._poll.mark_batch()  # Spark calls all sources of a query when it creates the next micro-batch
         self._releaser.release(decode_offsets(end, self._options.read.streams))
 
     def stop(self) -> None:
         """Close the connection."""
         close_idle()
 
-    # -- how -----------------------------------------------------------------------------------------------------
+    # -- internals -------------------------------------------------------------------------------------------------
 
     def _refresh(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, StreamExtent]:
         if self._states.extents is None:
             _exit_on_sigterm()
             self._states.refresh()
-            self._releaser.prepare(self._states.infos)  # before the refresh that counts: interest begins here
+            self._releaser.prepare(self._states.infos)  # before the refresh that is used: interest begins here
         return self._states.refresh(reached)
 
     def _initial_offsets(self) -> dict[str, StreamOffset]:
@@ -180,7 +180,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return begin
 
     def _available_range(self, batch: StreamOffset, end: StreamOffset, extent: StreamExtent) -> tuple[int, int]:
-        """The sequences of a micro-batch that its stream still has: the first one, and the one after the last."""
+        """Return the range of a micro-batch that its stream still has: first sequence, and end (excluded)."""
         stop = end.next
         if not self._has_planned:  # repeated after a restart: the planned messages may have been replaced
             truncation = self._states.truncation(extent, end)
@@ -190,7 +190,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 if stop <= batch.next:
                     return stop, stop
         at = self._resume(batch, extent)
-        return (at.next if _same_stream(at, batch) else stop), stop  # nothing is read of another stream
+        return (at.next if _same_stream(at, batch) else stop), stop  # another stream is not read
 
     def _resume(self, offset: StreamOffset, extent: StreamExtent) -> StreamOffset:
         at, losses = resume(offset, extent, self._truncation(offset, extent))
@@ -200,7 +200,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _truncation(self, offset: StreamOffset, extent: StreamExtent) -> Truncation | None:
         """Find out whether the stream still holds what was read. Asks the server only if something may have changed."""
         if extent.end == offset.next and self._verified.get(extent.stream) == offset:
-            return None  # nothing is new, so it still does
+            return None  # no new messages, so nothing has changed
         truncation = self._states.truncation(extent, offset)
         if truncation is None and offset.time_ns is not None:
             self._verified[extent.stream] = offset
@@ -239,14 +239,14 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return self._verified[stream]
 
     def _resume_in_run(self, begin: StreamOffset, extent: StreamExtent) -> StreamOffset:
-        """Where reading continues. A run with AvailableNow does not read a stream that was created after its start."""
+        """Return where reading continues. A run with AvailableNow reads no stream that was created after its start."""
         at = self._resume(begin, extent)
         if self._available_now_ends is not None and not _same_stream(at, self._available_now_ends[extent.stream]):
             return begin
         return at
 
     def _readable(self, at: StreamOffset, extent: StreamExtent) -> int:
-        """Number of sequences from an offset to the end of the stream or of this run."""
+        """Return the number of sequences from an offset to the end of the stream or of this run."""
         if extent.created_ns != at.created_ns:
             return 0
         end = (
@@ -284,13 +284,13 @@ def _end_offsets(extents: Mapping[str, StreamExtent]) -> dict[str, StreamOffset]
 
 
 def _exit_on_sigterm() -> None:
-    """Spark ends the source process by SIGTERM and calls nothing before; this makes it call `stop`."""
+    """Exit on SIGTERM, so that `stop` is called. Spark ends the source process by SIGTERM only."""
     runner = getattr(sys.modules.get("__main__"), "__spec__", None)
     if runner is None or runner.name != _SOURCE_PROCESS or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
 
     def leave(number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come twice
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the signal may come twice
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, leave)

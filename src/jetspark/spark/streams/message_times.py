@@ -1,7 +1,7 @@
-"""When a stream stored a message. The times show whether an older state of the stream was restored and filled again.
+"""The times at which a stream stored messages. They show whether an older state of it was restored and filled again.
 
-Not every account may ask for single messages of a stream. If requests about the stream are answered and requests for
-its messages are not, a query continues without the times, and logs one warning.
+Not every account may request single messages of a stream. If requests for the stream are answered and requests for its
+messages are not, the query continues without the times, and logs one warning.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ _log: Final = logging.getLogger(__name__)
 
 
 class _UnreachableError(Error, PermissionError):
-    """Nobody answers at a subject although the stream exists: a missing permission, export or import."""
+    """No server answers on a subject, although the stream exists: a permission, export or import is missing."""
 
 
 class MessageTimes:
-    """Asks for the times of messages."""
+    """Requests the times of messages."""
 
     def __init__(self, server: ServerOptions) -> None:
         self._server = server
         self._unavailable: set[str] = set()  # streams that do not answer requests for messages
 
     def time_of(self, stream: str, sequence: int, retry_timeout: float) -> int | None:
-        """Return the time in ns since the epoch; None when there is no such message, or it cannot be asked for.
+        """Return the time in ns since 1970; None if there is no such message, or it cannot be requested.
 
-        Parameters
-        ----------
-        stream, sequence
-            The message.
-        retry_timeout
-            Seconds to go on asking when the server is away.
-
-        Raises
-        ------
-        Error
-            The server is still away, or does not know the stream this time. To continue without the time would skip the
-            messages that replaced lost ones.
+                Parameters
+                ----------
+                stream, sequence
+                            Stream and sequence of the message.
+                retry_timeout
+                    Seconds to keep trying while the server cannot be reached.
+        
+                Raises
+                ------
+                Error
+                    The server still cannot be reached, or does not know the stream now. Without the time, the query would skip
+                    messages that replaced lost ones.
         """
         if sequence < 1 or stream in self._unavailable:
             return None
@@ -59,7 +59,7 @@ class MessageTimes:
                 raise
             self._unavailable.add(stream)
             _log.warning(
-                "stream %s: whether an older state of it was restored since it was read is not known: %s",
+                "stream %s: cannot read the times of messages, so a restored older state may go unnoticed: %s",
                 stream,
                 error,
             )
@@ -85,7 +85,7 @@ class MessageTimes:
             )
 
     def _request_time_or_give_up(self, connection: Connection, stream: str, sequence: int) -> int | None:
-        """Ask between two answers about the stream. If there is no answer even then, messages cannot be asked for."""
+        """Request the time between two requests for the stream. If only these are answered, messages cannot be read."""
         self._server.request(connection, StreamInfoRequest(stream))
         try:
             return self._request_time(connection, stream, sequence)

@@ -1,8 +1,8 @@
 """Offsets of a streaming query: for each stream its identity and the sequence to read next.
 
-Spark stores offsets in its checkpoint as JSON and compares them as text, so keys are sorted and the form never varies.
-The creation time of a stream is its identity: a stream that was deleted and created again has the same name and another
-time.
+Spark stores offsets in its checkpoint as JSON and compares them as text, so the keys are sorted and the format never
+varies. The creation time of a stream is its identity: a stream that was deleted and created again has the same name and
+another time.
 
 The end offset of a micro-batch also holds the batch's start. The offset before it is not always the start: messages may
 have been deleted in between. And the initial offset of a query is not in the checkpoint, so Spark asks for it again
@@ -11,7 +11,7 @@ when the first micro-batch is repeated. With both ends stored, a repeated micro-
 A stream may lose its end, because an older state of it was restored, and then be filled again. It has the same name,
 creation time and sequences, but other messages. So the end offset also holds when the batch's last message was stored.
 
-`resume` decides where reading continues, given what a stream holds now, and what is lost. Nothing here asks a server.
+`resume` decides where reading continues, by the extent of a stream, and what is lost. No code here calls a server.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 VERSION: Final = 1
-"""Version of the offsets' form. Only newer releases read a higher one. A new optional key needs no new version."""
+"""Version of the offsets' format. Only newer releases read a higher one. New optional keys need no new version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class StreamOffset:
     Attributes
     ----------
     created_ns
-        When the stream was made, nanoseconds since 1970.
+        When the stream was created, nanoseconds since 1970.
     next
-        First sequence that was not read yet.
+        First sequence that is not read yet.
     start
         First sequence of the micro-batch that ends here; None for the initial offset of a query.
     time_ns
-        When the message before `next` was stored, nanoseconds since 1970; None when that is not known.
+        When the message before `next` was stored, nanoseconds since 1970; None if unknown.
     """
 
     created_ns: int
@@ -64,7 +64,7 @@ class StreamOffset:
     time_ns: int | None = None
 
     def is_past_end(self, created_ns: int, last: int) -> bool:
-        """Whether this is the same stream, and it ends before this offset.
+        """Whether it is the same stream, and it ends before this offset.
 
         With replicas, that need not be a loss: a leader that was just elected may not know all messages yet.
         """
@@ -91,32 +91,32 @@ def decode_offsets(document: Mapping[str, object], streams: Sequence[str]) -> di
     Parameters
     ----------
     document
-        What `encode_offsets` made, now or in an earlier run.
+        Result of `encode_offsets`, from this run or an earlier one.
     streams
-        Names of the option `stream`.
+        Names in the option `stream`.
 
     Raises
     ------
     ConfigError
-        It is not our document, has a newer version, or names other streams than the option.
+        It is not a document of this source, has a newer version, or names other streams than the option.
     """
     version, entries = document.get("version"), document.get("streams")
     if not isinstance(version, int) or not isinstance(entries, dict):
-        raise ConfigError(f"the checkpoint holds no offset of jetstream: {str(document)[:200]}")
+        raise ConfigError(f"the checkpoint has an offset of another source than jetstream: {str(document)[:200]}")
     if version > VERSION:
         raise ConfigError(
-            f"the checkpoint was written by a newer jetspark: its offsets have version {version}, this one reads "
-            f"{VERSION}"
+            f"the checkpoint was written by a newer jetspark: its offsets have version {version}, but this one reads "
+            f"up to {VERSION}; update jetspark"
         )
     if set(entries) != set(streams):
         raise ConfigError(
-            f"the checkpoint is of stream {', '.join(sorted(entries))}, and option stream says {', '.join(streams)}; "
-            "streams of a query do not change: give it a checkpoint of its own, or the streams that it had"
+            f"the checkpoint is of stream {', '.join(sorted(entries))}, but option stream names {', '.join(streams)}; "
+            "the streams of a query cannot change: use a new checkpointLocation, or the former streams"
         )
     try:
         return {name: _offset(each) for name, each in entries.items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"the checkpoint holds an offset that cannot be read: {str(document)[:200]}") from error
+        raise ConfigError(f"the checkpoint has an offset that cannot be read: {str(document)[:200]}") from error
 
 
 def _offset(entry: Mapping[str, Any]) -> StreamOffset:
@@ -131,18 +131,18 @@ def _offset(entry: Mapping[str, Any]) -> StreamOffset:
 
 @dataclass(frozen=True, slots=True)
 class StreamExtent:
-    """What a stream holds.
+    """The extent of a stream, and the facts that a read needs about it.
 
     Attributes
     ----------
     stream
-        Its name.
+        Name of the stream.
     created_ns
-        When it was made.
+        When it was created, nanoseconds since 1970.
     first, end
         Its first sequence, and the sequence after its last one.
     message_bytes
-        Bytes of a message, on average.
+        Average size of a message.
     limits_text
         The limits by which the stream may have dropped messages, as text; empty without limits.
     drops_single_messages
@@ -150,7 +150,7 @@ class StreamExtent:
     replicated
         See `has_replicas`.
     last_ns
-        When its last message was stored, nanoseconds since 1970; None when there is none.
+        When its last message was stored, nanoseconds since 1970; None if it is empty.
     """
 
     stream: str
@@ -165,7 +165,7 @@ class StreamExtent:
 
     @classmethod
     def of(cls, info: StreamInfo, subjects: Sequence[str]) -> StreamExtent:
-        """Make it from the server's answer, for a read with these filters."""
+        """Return the extent by the server's info, for a read with these filters."""
         state = info.state
         first = max(state.first_seq, 1)
         return cls(
@@ -183,14 +183,14 @@ class StreamExtent:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """A stream that lost its end, so that it no longer holds what was read. It may have been filled again.
+    """The loss of a stream's end: messages that were read are gone. The stream may have been filled again.
 
     Attributes
     ----------
     first_lost
         First sequence that was lost, as far as the message times show it.
     time_ns
-        When the message was stored that now has the sequence of the last message read; None when the stream ends before
+        When the present message with the sequence of the last message read was stored; None if the stream ends before
         that sequence.
     """
 
@@ -198,17 +198,16 @@ class Truncation:
     time_ns: int | None
 
     def loss(self, extent: StreamExtent, reached: StreamOffset) -> Loss:
-        """Return the loss of what was read, or was to be read, before an offset."""
+        """Return the loss of the messages before an offset that were read or planned."""
         last = reached.next - 1
         if self.time_ns is None or reached.time_ns is None:
             what = f"the checkpoint is ahead of the stream, which ends at {extent.end - 1}: an older state was restored"
         else:
             what = (
-                f"an older state of the stream was restored and filled again: message {last}, which the checkpoint is "
-                f"of, was stored at {format_rfc3339(reached.time_ns)}, and the one that the stream has now at "
-                f"{format_rfc3339(self.time_ns)}"
+                f"an older state of the stream was restored and filled again: the message {last} that was read was "
+                f"stored at {format_rfc3339(reached.time_ns)}, the present one at {format_rfc3339(self.time_ns)}"
             )
-        return Loss(extent.stream, self.first_lost, last, f"{what}; others that get their sequences are read")
+        return Loss(extent.stream, self.first_lost, last, f"{what}; new messages with these sequences are read")
 
 
 def has_replicas(info: StreamInfo) -> bool:
@@ -228,16 +227,16 @@ def drops_single_messages(config: StreamConfig, subjects: Sequence[str]) -> bool
 
 
 def start_offset(extent: StreamExtent, position: Position, found: int | None = None) -> tuple[StreamOffset, list[Loss]]:
-    """Return where a new query begins in a stream, and which sequences requested by number are lost.
+    """Return where a new query begins in a stream, and which requested sequences are lost.
 
     Parameters
     ----------
     extent
-        What the stream holds.
+        Extent of the stream.
     position
-        What the options say.
+        Start by the options.
     found
-        The sequence for a position that is a time.
+        Sequence of a position that is a time.
     """
     first, end = extent.first, extent.end
     losses = []
@@ -259,22 +258,22 @@ def resume(
 ) -> tuple[StreamOffset, list[Loss]]:
     """Return where reading continues, and which of the next sequences are lost.
 
-    If the stream was created again, or lost its end, that is before the offset that was reached: the messages there
-    have not been read.
+    If the stream was created again or lost its end, reading continues before the reached offset, because the present
+    messages there are not read yet.
 
     Parameters
     ----------
     offset
         The offset that was reached.
     extent
-        What the stream holds.
+        Extent of the stream.
     truncation
-        The truncation that was found; None when the stream still holds what was read, as far as is known.
+        Truncation that was found; None if the stream still has the messages that were read, as far as is known.
     """
     if extent.created_ns != offset.created_ns:
         reason = (
-            f"it was deleted and made again: the checkpoint is of the stream that was created at "
-            f"{format_rfc3339(offset.created_ns)}, at sequence {offset.next}; the stream of that name was created at "
+            f"it was deleted and created again: the checkpoint is at sequence {offset.next} of the stream that was "
+            f"created at {format_rfc3339(offset.created_ns)}; the present stream was created at "
             f"{format_rfc3339(extent.created_ns)}, and is read from sequence {extent.first}"
         )
         return StreamOffset(extent.created_ns, extent.first), [Loss(extent.stream, None, None, reason)]

@@ -1,8 +1,8 @@
 """Resolves positions to a range of sequences of one stream, and reports which of them are lost.
 
-A batch read is fixed when it is planned: positions become sequences then, cut to what the stream holds. If the options
-name sequences by number, those before the stream's first message or after its last one are lost. `earliest`, `latest`
-and times take what is there.
+The range of a batch read is fixed when the read is planned: positions become sequences, limited to the extent of the
+stream. If the options name sequences by number, those before the stream's first message or after its last one are lost.
+With `earliest`, `latest` and times nothing is lost.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class StreamRange:
 
 @dataclass(slots=True)
 class Bounds:
-    """Whole numbers from `low` (included) to `high` (excluded); None is no bound."""
+    """Bounds of whole numbers: `low` (included) to `high` (excluded); None is no bound."""
 
     low: int | None = None
     high: int | None = None
 
     @property
     def empty(self) -> bool:
-        """Whether no number is within."""
+        """Whether no number is within the bounds."""
         return self.low is not None and self.high is not None and self.low >= self.high
 
     def narrow(self, low: int | None = None, high: int | None = None) -> None:
-        """Keep what lies within these bounds too."""
+        """Reduce the bounds to the intersection with these ones."""
         if low is not None:
             self.low = low if self.low is None else max(self.low, low)
         if high is not None:
@@ -52,16 +52,16 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Sequences that were asked for and are gone, `first` to `last`, both included.
+    """Sequences that were requested and are lost: `first` to `last`, both included.
 
     Attributes
     ----------
     stream
         Name of the stream.
     first, last
-        The sequences; None when only their number is known.
+        The sequences; None if they are not known exactly.
     reason
-        How that is known.
+        Reason of the loss, for the message.
     """
 
     stream: str
@@ -91,13 +91,14 @@ def resolve_range(
     stream
         Name of the stream.
     state
-        What it holds.
+        State of the stream.
     start, end
-        Where to begin (included) and to end (excluded).
+        Start (included) and end (excluded) of the read.
     filters
-        Bounds of sequences that a filter allows; what they leave out is not asked for.
+        Bounds of the sequences that a filter allows. Sequences outside of them are not requested, and not lost.
     sequence_at
-        Gives the first sequence that was stored at or after a time in nanoseconds, one above the last if there is none.
+        Returns the first sequence that was stored at or after a time in nanoseconds, one above the last if there is
+        none.
     """
     first = max(state.first_seq, 1)
     end_of_stream = max(state.last_seq + 1, first)
@@ -126,7 +127,7 @@ def _sequence(position: Position, sequence_at: Callable[[int], int]) -> int | No
 
 
 def _losses(stream: str, first: int, end_of_stream: int, start: int | None, end: int | None) -> list[Loss]:
-    """Return the sequences that were requested by number and lie outside of the stream."""
+    """Return the sequences that were requested by number and are outside of the stream."""
     if start is not None and end is not None and start >= end:
         return []
     losses = []

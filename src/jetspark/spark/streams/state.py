@@ -1,8 +1,8 @@
 """The state of a query's streams, as the server reported it last.
 
-The source process asks over one connection that it keeps. Once the server was reached, the process waits for the end of
-a fault that may pass (a restart, an election, a lost connection). The first request fails at once, because then the
-address is probably wrong.
+The source process keeps one connection for its requests. After the server was reached once, the process waits for the
+end of a transient fault (a restart, an election, a lost connection). The first request fails at once, because the
+address is probably wrong then.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class StreamStates:
     Attributes
     ----------
     infos
-        The server's last answers, by the stream's name; empty before the first refresh.
+        The last info of each stream, by its name; empty before the first refresh.
     extents
-        What the streams hold by these answers; None before the first refresh.
+        Extents of the streams by these infos; None before the first refresh.
     """
 
     def __init__(self, options: StreamReadOptions) -> None:
@@ -49,7 +49,7 @@ class StreamStates:
         Parameters
         ----------
         reached
-            Offsets that were reached. A leader that was just elected may not know them yet, and is asked again.
+            Offsets that were reached. A leader that was just elected may not know them yet; then it is asked again.
         """
         from jetspark.bulk.retry import RetryTimer
 
@@ -71,14 +71,14 @@ class StreamStates:
         return self._call_with_connection(lambda connection: server.first_sequence_at(connection, stream, ns))
 
     def time_before(self, stream: str, sequence: int) -> int | None:
-        """Return when the message before a sequence was stored; None when there is none, or that cannot be asked."""
+        """Return when the message before a sequence was stored; None if there is none, or it cannot be requested."""
         extent = (self.extents or {}).get(stream)
         if extent is not None and extent.end == sequence:
-            return extent.last_ns  # it came with the last refresh
+            return extent.last_ns  # known from the last refresh
         return self._times.time_of(stream, sequence - 1, self._retry_timeout)
 
     def truncation(self, extent: StreamExtent, reached: StreamOffset) -> Truncation | None:
-        """Return the truncation of a stream; None when it still holds what was read up to an offset.
+        """Return the truncation of a stream; None if it still has the messages that were read up to an offset.
 
         If the last message that was read was deleted or has expired, no truncation is assumed.
         """

@@ -1,10 +1,10 @@
-"""Batch writes: every task publishes its rows as they come, pipelined, and waits for every acknowledgement.
+"""Batch writes: each task publishes its rows in a pipeline, and waits for all acknowledgements.
 
-A stream only grows, so a write appends. The messages of a failed task stay in the stream, and Spark runs the task
-again. Every row gets a message id, and the repeated task gives the row the same id, so the stream drops what it has
-already. The id is made of the job, the partition, the row number, and a hash of the content. The hash is for plans that
-give rows in another order the second time, as shuffles do: another row under the same number is another message, never
-a duplicate. Such rows may be stored twice, and none is lost. Ids in a column `msg_id` have no such limits.
+A write can only append to a stream. The messages of a failed task stay in the stream, and Spark runs the task again.
+Every row gets a message id, and the repeated task gives the row the same id, so the stream drops duplicates. The id
+consists of the job, the partition, the row number, and a hash of the content. The hash is for plans that return rows in
+another order the second time, such as shuffles: another row with the same number is another message, and no duplicate.
+Such rows may be stored twice, but none is lost. Ids in a column `msg_id` have no such limits.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _log: Final = logging.getLogger(__name__)
 
 
 def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> JetStreamWriter:
-    """Check everything that can be checked before a task runs, the connection included.
+    """Check everything that can be checked before a task runs, including the connection.
 
     Raises
     ------
     ConfigError
-        The mode is `overwrite`, or the rows lack a column.
+        The mode is `overwrite`, or a column is missing.
     ConnectError, AuthenticationError, TLSError
         The server cannot be reached or rejects the login.
     """
     if overwrite:
         raise ConfigError(
-            "mode overwrite: a stream can only be appended to; use mode append, and purge the stream before if it is "
-            "to be replaced"
+            "mode overwrite is not supported, because rows can only be appended to a stream; use mode append, and "
+            "purge the stream before to replace its messages"
         )
     columns = write_columns(schema, options.subject)
     with borrow_connection(options.server.connect):
@@ -56,7 +56,7 @@ def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> Je
 
 
 class JetStreamWriter(DataSourceArrowWriter):
-    """Publishes rows. Made once for a job, on the driver, and sent to every task."""
+    """Publishes rows. Created once for a job on the driver, and sent to every task."""
 
     def __init__(self, options: WriteOptions, columns: WriteColumns) -> None:
         self._options = options
@@ -64,7 +64,7 @@ class JetStreamWriter(DataSourceArrowWriter):
         self._job = secrets.token_urlsafe(9)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
-        """Publish the rows of a task and return what was stored."""
+        """Publish the rows of a task, and return the counts."""
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
         rows = prepare_rows(iterator, self._columns, self._options, f"{self._job}-{partition}", stable=False)
@@ -75,14 +75,14 @@ class JetStreamWriter(DataSourceArrowWriter):
         return done
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log what the job has stored."""
+        """Log the counts of the job."""
         _log.info("write done: %s", summary(merge_messages(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log what stays in the stream after a failed job: nothing can be taken back."""
+        """Log the rows that stay in the stream after a failed job: they cannot be removed."""
         done = [message for message in messages if message is not None]
         _log.warning(
-            "write failed: %d of %d tasks were done, and their rows stay (%s); of the others it is not known",
+            "write failed: %d of %d tasks were done, and their rows stay (%s); the other tasks may have stored rows",
             len(done),
             len(messages),
             summary(merge_messages(messages)),

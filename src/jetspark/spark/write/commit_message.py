@@ -1,4 +1,4 @@
-"""The commit message of a task: what it published. The driver adds the messages up and logs a summary."""
+"""The commit message of a task: the counts of its rows. The driver adds the messages up, and logs a summary."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class StreamRowCounts:
     count
         Acknowledged rows, duplicates included.
     duplicates
-        Rows that the stream had already, by their message id.
+        Rows that the stream already had, by their message id.
     first_sequence, last_sequence
-        Lowest and highest sequence of the newly stored rows; None when there are none.
+        Lowest and highest sequence of the newly stored rows; None if there are none.
     """
 
     count: int
@@ -45,7 +45,7 @@ class StreamRowCounts:
 
 @dataclass
 class TaskCommitMessage(WriterCommitMessage):
-    """What one task published.
+    """The counts of one task.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class TaskCommitMessage(WriterCommitMessage):
     bytes
         Bytes sent.
     streams
-        By the stream's name, what it stored.
+        Counts of each stream, by its name.
     resent
         Rows that were sent again, because the connection was lost or the server did not answer in time.
     skipped
@@ -62,7 +62,7 @@ class TaskCommitMessage(WriterCommitMessage):
     run_id
         Id of the run of the query, a new one at each start; None outside of a query.
     warnings
-        By the stream's name, the warnings for the driver, which logs each once in a run.
+        Warnings for the driver, by the stream's name. It logs each warning once in a run.
     """
 
     partition: int
@@ -75,7 +75,7 @@ class TaskCommitMessage(WriterCommitMessage):
 
     @classmethod
     def of(cls, partition: int, report: PublishReport, skipped: int = 0) -> TaskCommitMessage:
-        """Make it from the report of `bulk.publish`."""
+        """Return the message for a report of `bulk.publish`."""
         streams = {
             name: StreamRowCounts(acks.count, acks.duplicates, acks.first_sequence, acks.last_sequence)
             for name, acks in report.streams.items()
@@ -83,7 +83,7 @@ class TaskCommitMessage(WriterCommitMessage):
         return cls(partition, report.bytes, streams, report.resent, skipped)
 
     def add(self, other: TaskCommitMessage) -> None:
-        """Add what another task published."""
+        """Add the counts of another task."""
         self.bytes += other.bytes
         self.resent += other.resent
         self.skipped += other.skipped
@@ -94,7 +94,7 @@ class TaskCommitMessage(WriterCommitMessage):
 
 
 def merge_messages(messages: Iterable[WriterCommitMessage | None]) -> TaskCommitMessage:
-    """Return what all tasks published together; those that failed have no message."""
+    """Return the sum of all tasks. Failed tasks have no message."""
     whole = TaskCommitMessage(0, 0)
     for message in messages:
         if isinstance(message, TaskCommitMessage):
@@ -106,7 +106,7 @@ def summary(rows: TaskCommitMessage) -> str:
     """Return a summary in one line."""
     parts = [_stream_summary(name, each) for name, each in sorted(rows.streams.items())]
     if rows.skipped:
-        parts.append(f"{rows.skipped} rows left out that an earlier run had stored")
+        parts.append(f"{rows.skipped} rows skipped, which an earlier run had stored")
     if rows.resent:
         parts.append(f"{rows.resent} rows sent again")
     if rows.bytes:
@@ -118,4 +118,4 @@ def _stream_summary(name: str, rows: StreamRowCounts) -> str:
     text = f"stream {name}: {rows.count} rows"
     if rows.first_sequence is not None:
         text += f", stored at sequences {rows.first_sequence} to {rows.last_sequence}"
-    return f"{text}, {rows.duplicates} there already" if rows.duplicates else text
+    return f"{text}, {rows.duplicates} already stored" if rows.duplicates else text

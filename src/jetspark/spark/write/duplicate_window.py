@@ -1,8 +1,8 @@
-"""Warns if a stream forgets message ids sooner than a micro-batch may be run again.
+"""Warns if a stream drops message ids before a micro-batch may be run again.
 
 The tasks know in which streams rows are stored, so they check the streams, once for each run of a query in a process.
-They send the result to the driver with their counts. The driver logs each warning once for each run, in the log that a
-user reads first, and not once for each process.
+They send the warnings to the driver with their counts. The driver logs each warning once in a run, so that it is not
+repeated by every process.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _log: Final = logging.getLogger(__name__)
 _DEFAULT_WINDOW: Final = timedelta(minutes=2)
 _MAX_REMEMBERED: Final = 10_000
 
-_checked: Final[set[tuple[str, str]]] = set()  # by a process of tasks: run and stream
-_warned: Final[set[tuple[str, str]]] = set()  # by the driver's process
+_checked: Final[set[tuple[str, str]]] = set()  # in a process of tasks: run and stream
+_warned: Final[set[tuple[str, str]]] = set()  # in the driver's process
 
 
 def window_warnings(
@@ -38,21 +38,21 @@ def window_warnings(
 ) -> dict[str, str]:
     """Compare the duplicate windows of streams with the option `maxReplayDelay`.
 
-    Parameters
-    ----------
-    connection
-        Asks for each stream that this process has not checked in this run.
-    streams
-        Where rows are stored.
-    run_id
-        Id of the run of the query.
-    options
-        Those of the write.
+        Parameters
+        ----------
+        connection
+            Connection for the requests. Each stream is checked once in a run by each process.
+        streams
+                Streams that store the rows.
+            run_id
+            Id of the run of the query.
+        options
+            Options of the write.
 
-    Returns
-    -------
-    dict[str, str]
-        The warnings, by the stream's name.
+        Returns
+        -------
+        dict[str, str]
+            The warnings, by the stream's name.
     """
     found: dict[str, str] = {}
     if not options.write.dedup or options.ledger_stream is not None:
@@ -65,9 +65,9 @@ def window_warnings(
             info = server.request(connection, StreamInfoRequest(stream))
         except Error as error:
             if can_resume(error):
-                _checked.discard((run_id, stream))  # the next micro-batch asks again
+                _checked.discard((run_id, stream))  # the next micro-batch checks again
             else:
-                found[stream] = f"for how long stream {stream} recognises repeats is not known: {error}"
+                found[stream] = f"stream {stream}: cannot read its duplicate window; rows may be stored twice: {error}"
         else:
             window = info.config.duplicate_window or _DEFAULT_WINDOW
             delay = timedelta(seconds=options.max_replay_delay)
@@ -87,7 +87,7 @@ def _is_new(remembered: set[tuple[str, str]], run: str, stream: str) -> bool:
     """Remember a stream of a run. Return whether it is new."""
     if (run, stream) in remembered:
         return False
-    if len(remembered) >= _MAX_REMEMBERED:  # a process that has seen so many queries
+    if len(remembered) >= _MAX_REMEMBERED:  # limits the memory of a process with many queries
         remembered.clear()
     remembered.add((run, stream))
     return True
@@ -95,7 +95,7 @@ def _is_new(remembered: set[tuple[str, str]], run: str, stream: str) -> bool:
 
 def _too_short(stream: str, window: timedelta, delay: timedelta) -> str:
     return (
-        f"stream {stream} recognises repeats for {format_go_duration(window)} (duplicate_window), and a micro-batch "
-        f"may be run again up to {format_go_duration(delay)} later (option maxReplayDelay): one that is run again "
-        "later than the window stores rows twice. Set option ledgerStream, or raise the stream's duplicate_window"
+        f"stream {stream} recognises duplicates for {format_go_duration(window)} (duplicate_window), but a micro-batch "
+        f"may be run again up to {format_go_duration(delay)} later (option maxReplayDelay) and then store rows twice; "
+        "set option ledgerStream, or raise the stream's duplicate_window"
     )

@@ -1,8 +1,8 @@
-"""A set of message ids that streams hold: any number of them, at sixteen bytes each.
+"""A compact set of message ids: sixteen bytes for each id.
 
-A stream may hold the ids of all its publishers, far more than the task that looks for its own there. Digests of sixteen
-bytes are enough to tell them apart. Two ids with the same digest would lose a row; among 10^9 ids, the probability of
-that is about 10^-21.
+A stream may contain the ids of many publishers, far more than the ids of one task. Digests of sixteen bytes are enough
+to distinguish them. If two ids had the same digest, a row would be lost; among 10^9 ids, the probability is about
+10^-21.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["IdSet"]
 _DIGEST_BYTES: Final = 16
 
 _Digests = NDArray[np.uint64]
-"""One row of two words for each id."""
+"""Two words for each id."""
 
 
 class IdSet:

@@ -1,17 +1,17 @@
 """The task ledger: the progress of each task of a streaming query, one record in JetStream per query and partition.
 
-A stream recognises a repeated message id only within its duplicate window. A micro-batch that is run again later than
-that, because the query was down for longer, would store its rows twice. The ledger prevents that. A task first reads
-its record and writes that it has begun. When all its rows are stored, it writes that it is done, with a digest of the
-ids of each record batch. If a task finds that an earlier run has begun, it knows from when on its rows may be stored,
-and `unstored` looks for them. If the earlier run was done, the digests show which batches are stored.
+A stream recognises a repeated message id only within its duplicate window. If a query was down for longer, a repeated
+micro-batch would store its rows twice. The ledger prevents that. A task first reads its record and writes that it has
+begun. When all its rows are stored, it writes that it is done, with a digest of the ids of each record batch. If an
+earlier run has begun, its record shows from which time its rows may be stored, and `unstored` looks for them. If the
+earlier run was done, the digests show which batches are stored.
 
-Each record is written with the sequence that it replaces, so two attempts of one task cannot overwrite one another
-unnoticed. A record of a later micro-batch means that this task's batch is over. Such an attempt, which Spark has given
-up, ends with an error before its first row.
+Each record is written with the sequence that it replaces, so that two attempts of one task cannot overwrite each other
+unnoticed. A record of a later micro-batch means that this task's batch is over. Spark has given up such an attempt. It
+ends with an error before its first row.
 
-Every record has a time to live, far longer than a query is ever down. A running query writes its records again, so only
-the records of queries that are over expire.
+Every record has a time to live, much longer than a query is ever down. A running query writes its records again, so
+only the records of ended queries expire.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TaskName:
     Attributes
     ----------
     query
-        Id of the query, which it keeps as long as its checkpoint.
+        Id of the query, the same as long as the query has its checkpoint.
     batch, partition
         Numbers of the micro-batch and the partition.
     """
@@ -71,7 +71,7 @@ class TaskName:
 
 
 class SupersededBatchError(Error, RuntimeError):
-    """A later micro-batch than that of the task has begun, so the task must store nothing.
+    """A later micro-batch than that of the task has begun, so the task must not store rows.
 
     Spark has given the task up, or the query's checkpoint was replaced by an older one.
     """
@@ -82,7 +82,7 @@ class _Record(msgspec.Struct):
     batch: int
     done: bool = False
     first_attempt_ns: int = 0
-    """When the first attempt began; 0 in the first attempt's own record, whose time says it."""
+    """When the first attempt began; 0 in the first attempt's own record, which has this time itself."""
     batch_digests: list[str] = []
 
 
@@ -92,13 +92,13 @@ class TaskLedger:
     Parameters
     ----------
     name
-        Its name.
+        Name of the stream.
     server
-        How to reach JetStream.
+        Options of the connection.
     retry_timeout
-        Seconds to go on asking when the server is away.
+        Seconds to keep trying while the server cannot be reached.
     retention
-        Seconds that a record lives; None writes records that do not expire.
+        Time to live of a record, in seconds; None for records that do not expire.
     """
 
     def __init__(self, name: str, server: ServerOptions, retry_timeout: float, retention: float | None = None) -> None:
@@ -108,11 +108,11 @@ class TaskLedger:
         self.retention = retention
 
     def subject(self, task: TaskName) -> str:
-        """Subject of a task's record."""
+        """Return the subject of a task's record."""
         return f"{_SUBJECTS}.{self.name}.{task.query}.{task.partition}"
 
     def subjects(self, query: str) -> str:
-        """Filter for the subjects of all records of a query."""
+        """Return the filter for the subjects of all records of a query."""
         return f"{_SUBJECTS}.{self.name}.{query}.>"
 
     def prepare(self, connection: Connection) -> bool:
@@ -121,7 +121,7 @@ class TaskLedger:
         Raises
         ------
         ConfigError
-            The stream exists and does not take the subjects, keeps more than one message of each, or may lose one.
+            The stream exists, but does not have the subjects, keeps more than one message of each, or may drop one.
         """
         try:
             config = self._request(connection, StreamInfoRequest(self.name)).config
@@ -130,9 +130,8 @@ class TaskLedger:
         wanted = _missing_settings(config)
         if wanted:
             raise ConfigError(
-                f"option ledgerStream: stream {self.name} is there already and does not fit: it must have "
-                f"{', '.join(wanted)}, so that the last record of each task stays. Change it, or name a stream that is "
-                "not there: it is made"
+                f"option ledgerStream: stream {self.name} exists, but must have {', '.join(wanted)} to keep the last "
+                "record of each task; change it, or name a stream that does not exist: it is then created"
             )
         return bool(config.allow_msg_ttl)
 
@@ -172,12 +171,14 @@ class TaskLedger:
         try:
             record = msgspec.json.decode(stored.payload, type=_Record)
         except msgspec.DecodeError as problem:
-            raise ConfigError(f"stream {self.name}: {subject} holds no record of a task: {problem}") from None
+            raise ConfigError(
+                f"stream {self.name}: the message on {subject} is not the record of a task: {problem}"
+            ) from None
         return record, stored.sequence, stored.timestamp_ns
 
 
 def _missing_settings(config: StreamConfig) -> list[str]:
-    """Return what the stream's configuration lacks to keep the last record of each subject."""
+    """Return the settings that the stream lacks to keep the last record of each subject."""
     subject = f"{_SUBJECTS}.{config.name}.>"
     fits = {
         f"subject {subject}": any(subject_matches(each, f"{subject[:-1]}query.0") for each in config.subjects or ()),
@@ -199,7 +200,7 @@ class TaskRecord:
     Attributes
     ----------
     first_attempt_ns
-        When an earlier run of the task began (nanoseconds since 1970); None when there was none.
+        When an earlier run of the task began, nanoseconds since 1970; None if there was none.
     batch_digests
         Digests of the record batches of an earlier run, if it was done.
     """
@@ -221,28 +222,28 @@ class TaskRecord:
             A later micro-batch of the query has begun.
         """
         record = self._read(connection)
-        if record is None or not record.done:  # the record of a run that was done stays
+        if record is None or not record.done:  # the record of a finished run is kept
             self._write(connection, _Record(_VERSION, self._task.batch, first_attempt_ns=self.first_attempt_ns or 0))
 
     def finish(self, connection: Connection, batch_digests: list[str]) -> None:
         """Record that all rows are stored. Raises SupersededBatchError as `begin` does."""
-        record = self._read(connection)  # it also says when the first attempt began, by the server's clock
+        record = self._read(connection)  # it also has the time of the first attempt, by the server's clock
         batch_digests = batch_digests if len(batch_digests) <= _MAX_DIGESTS else []
         if record is not None and record.done and record.batch_digests == batch_digests:
             return
         self._write(connection, _Record(_VERSION, self._task.batch, True, self.first_attempt_ns or 0, batch_digests))
 
     def _read(self, connection: Connection) -> _Record | None:
-        """Return the record of an earlier run of this task; None when there is none."""
+        """Return the record of an earlier run of this task; None if there is none."""
         record, self._sequence, stored_ns = self._ledger.read(connection, self._subject)
         if record is None or record.batch < self._task.batch:
             return None
         if record.batch > self._task.batch:
             raise SupersededBatchError(
-                f"micro-batch {self._task.batch} of query {self._task.query} is over: stream {self._ledger.name} says "
-                f"that number {record.batch} has begun, so this task stores nothing more. That is as it should be for "
-                "an attempt that Spark has given up. If the query's checkpoint was put back to an older state, purge "
-                f"its records: stream {self._ledger.name}, subject {self._ledger.subjects(self._task.query)}"
+                f"micro-batch {self._task.batch} of query {self._task.query} is over: by stream {self._ledger.name}, "
+                f"micro-batch {record.batch} has begun, so this task stores nothing more; this is normal for an "
+                "attempt that Spark has given up; if an older checkpoint of the query was restored, purge its records: "
+                f"stream {self._ledger.name}, subject {self._ledger.subjects(self._task.query)}"
             )
         self.first_attempt_ns = record.first_attempt_ns or stored_ns
         self.batch_digests = record.batch_digests
@@ -274,10 +275,11 @@ class TaskRecord:
                     raise
                 there = self._read(connection)
                 if there is not None and (there.done or not record.done):
-                    return  # our own, whose answer was lost, or an equal one of another attempt
+                    return  # our own record, whose answer was lost, or an equal one of another attempt
             else:
                 self._sequence = report.last_sequence or 0
                 return
         raise ConfigError(
-            f"stream {self._ledger.name}: {self._subject} keeps changing; another program seems to write there"
+            f"stream {self._ledger.name}: the record on {self._subject} changes all the time; check that no other "
+            "program writes there"
         )

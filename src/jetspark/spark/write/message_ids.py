@@ -1,8 +1,8 @@
-"""Message ids for rows that have none: the same when a task is repeated, and another for each row.
+"""Message ids for rows without one: unique for each row, and the same if a task is repeated.
 
-`<job>-<partition>-<row>-<hash>`; a streaming query and its micro-batch stand in the place of the job. They and the row
-number make the id unique. The hash of the content keeps a repetition that gives the rows in another order (a shuffle
-may) from being taken for the first run: a stream drops a message only when place and content are the same.
+The format is `<job>-<partition>-<row>-<hash>`. In a streaming query, the query and its micro-batch replace the job. The
+row number makes the id unique. The hash of the content is for repeated tasks that return their rows in another order,
+for example after a shuffle: a stream drops a message only if both position and content are the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DIGEST_BYTES: Final = 8
 
 
 def add_message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: bool = False) -> pa.RecordBatch:
-    """Return a record batch in which every row has a message id; those that have one keep it. See `message_ids`."""
+    """Return a record batch in which every row has a message id. Existing ids are kept. See `message_ids`."""
     if COLUMN not in batch.schema.names:
         return batch.append_column(COLUMN, message_ids(prefix, first, batch, stable=stable))
     own = batch.column(COLUMN)
@@ -43,31 +43,31 @@ def add_message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: b
 def message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: bool = False) -> pa.StringArray:
     """Return the ids of a record batch's rows.
 
-    Parameters
-    ----------
-    prefix
-        Job and partition.
-    first
-        Number of the first row within the partition.
-    batch
-        What is published: any of `subject`, `data`, `headers`.
-    stable
-        The ids must be the same in another session of Spark as well, and under another Python. That takes half a
-        microsecond more for each row.
-    """
+        Parameters
+        ----------
+        prefix
+            First part of the ids: job and partition.
+        first
+            Number of the first row within the partition.
+        batch
+                Published columns: any of `subject`, `data`, `headers`.
+        stable
+            Whether the ids must be the same in another Spark session and another Python. That takes half a microsecond
+            more for each row.
+        """
     rows = pa.array(np.arange(first, first + len(batch))).cast(pa.string())
-    # The interpreter's hash is the same in all workers where they have a seed for it in common, as Spark sees to.
+    # The interpreter's hash is the same in all workers if they have a common seed, which Spark sets.
     seeded = os.environ.get(_HASH_SEED, "random").isdecimal()
     hashes = _hashes(batch) if seeded and not stable else _digests(batch)
     unsigned = pa.array(hashes.view(np.uint64)).cast(pa.string())
     ids = pc.binary_join_element_wise(prefix, rows, unsigned, "-")
-    if HEADERS in batch.schema.names:  # an id among a row's own headers stays the only one
+    if HEADERS in batch.schema.names:  # a row with an id in its headers gets no other one
         ids = pc.if_else(pc.is_null(_header_ids(batch)), ids, pa.scalar(None, pa.string()))
     return ids
 
 
 def effective_ids(batch: pa.RecordBatch) -> pa.StringArray:
-    """The ids that the rows are published with: those of the column `msg_id`, else those among the headers."""
+    """Return the ids that the rows are published with: from the column `msg_id`, else from the headers."""
     ids = batch.column(COLUMN).cast(pa.string())
     return pc.coalesce(ids, _header_ids(batch)) if HEADERS in batch.schema.names else ids
 
@@ -78,7 +78,7 @@ def _header_ids(batch: pa.RecordBatch) -> pa.StringArray:
 
 
 def _never_empty(lists: pa.ListArray) -> pa.ListArray:
-    """The lists, null in the place of one that is empty."""
+    """Return the lists with null instead of each empty one."""
     return pc.if_else(pc.equal(pc.list_value_length(lists), 0), pa.scalar(None, lists.type), lists)
 
 
@@ -95,7 +95,7 @@ def _values(column: pa.Array) -> Sequence[object]:
 def _digests(batch: pa.RecordBatch) -> NDArray[np.int64]:
     pieces: list[pa.Array] = []
     for column in map(_bytes, batch.columns):
-        # The lengths keep `ab` and `` apart from `a` and `b`, and nothing from an empty value.
+        # The lengths distinguish `ab` and `` from `a` and `b`, and null from an empty value.
         length = pc.fill_null(pc.binary_length(column).cast(pa.string()), "-")
         pieces += [length.cast(pa.binary()), pc.fill_null(column, b"")]
     whole = pc.binary_join_element_wise(*pieces, b" ").to_pylist()
@@ -108,5 +108,5 @@ def _bytes(column: pa.Array) -> pa.Array:
         try:
             column = encode_headers(column)
         except BadHeadersError:
-            return pa.nulls(len(column), pa.binary())  # none of these rows is going to be sent; publishing says why
+            return pa.nulls(len(column), pa.binary())  # these rows are not sent: publishing raises the error
     return column.cast(pa.binary())

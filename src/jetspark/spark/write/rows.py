@@ -1,4 +1,4 @@
-"""What batch and streaming writes share: they prepare Spark's record batches and publish them."""
+"""The common part of batch and streaming writes: record batches of Spark are prepared and published."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["prepare_rows", "publish_rows"]
 def prepare_rows(
     batches: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str, *, stable: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches with our columns only, under our names, and with ids for rows that have none.
+    """Yield the batches with only the columns to publish, and with ids for rows that have none.
 
-    Parameters
-    ----------
-    prefix
-        First part of the ids: job and partition.
-    stable
-        The ids must stay the same in other sessions, see `message_ids`.
-    """
+        Parameters
+        ----------
+        prefix
+            First part of the ids: job and partition.
+        stable
+                Whether the ids must be the same in other sessions, see `message_ids`.
+        """
     import pyarrow as pa
 
     from jetspark.spark.write.message_ids import add_message_ids
@@ -44,7 +44,7 @@ def prepare_rows(
 def publish_rows(
     connection: Connection, rows: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions
 ) -> PublishReport:
-    """Publish rows as the options say. Only rows with ids are sent again after a lost connection."""
+    """Publish rows by the options. Only rows with ids are sent again after a lost connection."""
     from jetspark.bulk import publish, publish_atomic
 
     retry_timeout = options.retry_timeout if options.dedup or "msg_id" in columns else 0.0

@@ -1,12 +1,12 @@
 """Streaming writes: micro-batches that Spark may run twice, whose rows are stored once.
 
 Spark runs a micro-batch again when the query was stopped before Spark had recorded the batch as done. It runs a task
-again when an attempt failed; an attempt that it has given up may still be running then. All attempts give a row the
-same message id: query, micro-batch, partition and row number, which come from the task's properties, and a hash of the
-content, for plans that give rows in another order the second time (see `message_ids`). The stream drops duplicates.
+again if an attempt failed; the failed attempt may still be running then. All attempts give a row the same message id.
+It consists of query, micro-batch, partition and row number, which come from the task's properties, and of a hash of the
+content, for plans that return rows in another order the second time (see `message_ids`). The stream drops duplicates.
 
-It does so within its duplicate window only. If a micro-batch may be run again later than that, a warning says so, or
-the task ledger prevents duplicates (`ledger`, `unstored`).
+A stream does so only within its duplicate window. If a micro-batch may be run again later, a warning is logged, or the
+task ledger prevents duplicates (`ledger`, `unstored`).
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _RUN: Final = "spark.jobGroup.id"
 
 
 def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite: bool) -> JetStreamStreamWriter:
-    """Check everything that can be checked before a micro-batch runs. Spark calls it for each one, and to commit it.
+    """Check everything that can be checked before a micro-batch runs. Spark calls it for each micro-batch and commit.
 
     Raises
     ------
     ConfigError
-        The output mode is `complete`, the rows lack a column, or the ledger stream does not fit.
+        The output mode is `complete`, a column is missing, or the ledger stream does not fit.
     ConnectError, AuthenticationError, TLSError
-        The server is needed for that, and cannot be reached or rejects the login.
+        A server is needed for the ledger, and cannot be reached or rejects the login.
     """
     if overwrite:
         raise ConfigError(
-            "output mode complete: a stream can only be appended to; use output mode append, or write the changed rows "
-            "from foreachBatch"
+            "output mode complete is not supported, because rows can only be appended to a stream; use output mode "
+            "append, or write the changed rows from foreachBatch"
         )
     columns = write_columns(schema, options.write.subject)
     write, ledger = options.write, None
@@ -69,7 +69,7 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
 
 
 class JetStreamStreamWriter(DataSourceStreamArrowWriter):
-    """Publishes the rows of a micro-batch. Made on the driver for each of them, and sent to every task."""
+    """Publishes the rows of a micro-batch. Created on the driver for each one, and sent to every task."""
 
     def __init__(self, options: StreamWriteOptions, columns: WriteColumns, ledger: TaskLedger | None) -> None:
         self._options = options
@@ -77,7 +77,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         self._ledger = ledger
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
-        """Publish the rows of a task and return what was stored."""
+        """Publish the rows of a task, and return the counts."""
         task, run = _current_task()
         return self.publish(task, iterator, run)
 
@@ -90,7 +90,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
             A later micro-batch of the query has begun.
         """
         first = next(batches, None)
-        if first is None:  # a shuffle leaves many tasks without a row
+        if first is None:  # after a shuffle, many tasks have no rows
             return TaskCommitMessage(task.partition, 0)
         write = self._options.write
         rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), stable=True)
@@ -110,24 +110,24 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
 
         write = self._options.write
         record.begin(connection)
-        own_ids = "msg_id" in self._columns or "headers" in self._columns  # a row's headers may hold one
+        own_ids = "msg_id" in self._columns or "headers" in self._columns  # a row's headers may contain an id
         unstored = UnstoredRows(write, None if own_ids else str(task), record.first_attempt_ns, record.batch_digests)
         report = publish_rows(connection, unstored.filter(rows), self._columns, write)
         record.finish(connection, unstored.batch_digests)
         return TaskCommitMessage.of(task.partition, report, unstored.skipped)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Log what the micro-batch has stored, and once in a run what may cause duplicates."""
+        """Log the counts of the micro-batch, and once in a run the warnings about duplicates."""
         stored = merge_messages(messages)
         _log.info("batch %d done: %s", batchId, summary(stored))
         warn_once(stored)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Log what stays in the stream after a failed micro-batch: nothing can be taken back."""
+        """Log the rows that stay in the stream after a failed micro-batch: they cannot be removed."""
         done = [message for message in messages if message is not None]
         _log.warning(
-            "batch %d failed: %d of %d tasks were done (%s); of the others it is not known. Their rows stay, and keep "
-            "their message ids when the batch is run again",
+            "batch %d failed: %d of %d tasks were done (%s), the other tasks may have stored rows; stored rows stay, "
+            "and keep their message ids when the batch is run again",
             batchId,
             len(done),
             len(messages),
@@ -136,13 +136,15 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _current_task() -> tuple[TaskName, str]:
-    """Return the name of the task, and the run of its query, which Spark sets as the job group."""
+    """Return the name of the task, and the id of the query's run, which is Spark's job group."""
     context = TaskContext.get()
     if context is None:
-        raise ConfigError("a streaming write runs in a task of Spark only")
+        raise ConfigError("a streaming write must run in a task of Spark")
     query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
     if query is None or batch is None:
-        raise ProtocolError(f"Spark does not say which micro-batch this is: {_QUERY} {query}, {_BATCH} {batch}")
+        raise ProtocolError(
+            f"Spark did not set the query and micro-batch of the task: {_QUERY} {query}, {_BATCH} {batch}"
+        )
     return TaskName(query, int(batch), context.partitionId()), context.getLocalProperty(_RUN) or query
 
 

@@ -1,9 +1,9 @@
-"""Leaves out the rows that an earlier run of a task has stored, however late the repeated run comes.
+"""Leaves out the rows that an earlier run of a task has stored, also long after the duplicate window.
 
 If the earlier run was done, the digests of its record batches show which of them are stored. The other rows are looked
-up in the streams: those hold the message ids among the headers, and all rows of this task were stored after its first
-run began. Rows that consumers or limits have removed since cannot be found there. The stream's own duplicate window,
-and the record of a run that was done, still recognise them.
+up in the streams: the headers of the messages contain the ids, and all rows of this task were stored after its first
+run began. Rows that consumers or limits have removed in the meantime are not found. The stream's duplicate window, and
+the record of a finished run, still recognise them.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class UnstoredRows:
     Parameters
     ----------
     prefix
-        First part of the ids of this task; None when rows may have ids of their own.
+        First part of the ids of this task; None if rows may have ids of their own.
     first_attempt_ns
-        When the earlier run began; None when there was none.
+        When the earlier run began; None if there was none.
     batch_digests
         Digests of the record batches of the earlier run, if it was done.
 
@@ -69,7 +69,7 @@ class UnstoredRows:
         self._first_attempt_ns = first_attempt_ns
         self._earlier_digests = batch_digests
         self._checked_subjects: set[str] = set()
-        self._filters: dict[str, Sequence[str]] = {}  # by stream, the subjects of those that were read
+        self._filters: dict[str, Sequence[str]] = {}  # by stream that was read: its subjects
         self._stored = IdSet()
         self.batch_digests: list[str] = []
         self.skipped = 0
@@ -95,11 +95,11 @@ class UnstoredRows:
         return batch.filter(pc.invert(self._stored.contains(ids)))
 
     def _load_ids_for(self, subjects: Iterable[str]) -> None:
-        """Read the ids of the streams that take these subjects; each stream once."""
+        """Read the ids of the streams that capture these subjects; each stream once."""
         unknown = [subject for subject in subjects if not self._is_covered(subject)]
         if not unknown:
             return
-        # The rows are published on the worker's connection at the same time, so this is another one.
+        # The worker's connection publishes rows at the same time, so another one is needed.
         with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
             for subject in unknown:
                 if not self._is_covered(subject):
@@ -120,7 +120,11 @@ class UnstoredRows:
         except Error as error:
             if can_resume(error):
                 raise
-            _log.warning("what an earlier run has stored of %s cannot be looked up: %s", subject, error)
+            _log.warning(
+                "subject %s: cannot look up the rows that an earlier run has stored; they may be stored twice: %s",
+                subject,
+                error,
+            )
 
     def _streams_of(self, connection: Connection, subject: str) -> Sequence[str]:
         if self._options.expected_stream is not None:
@@ -128,7 +132,7 @@ class UnstoredRows:
         return self._options.server.request(connection, StreamNamesRequest(subject_filter=subject)).items
 
     def _read_ids(self, connection: Connection, stream: str) -> Sequence[str]:
-        """Add the ids that a stream holds to the set. Return the stream's subjects."""
+        """Add the ids in a stream to the set. Return the stream's subjects."""
         server = self._options.server
         info = server.request(connection, StreamInfoRequest(stream))
         with bulk.scan(

@@ -187,7 +187,7 @@ def decode(buffer: pa.Buffer, limits: FrameLimits = FrameLimits()) -> FrameTable
         The buffer is too large.
     """
     if buffer.size > _MAX_BUFFER:
-        raise ValueError(f"a buffer of {buffer.size} bytes is over 2 GiB; decode it in pieces")
+        raise ValueError(f"a buffer of {buffer.size} bytes exceeds 2 GiB; decode it in pieces")
     data = np.frombuffer(buffer_bytes(buffer), np.uint8)
     runs = find_frame_runs(data, buffer_bytes(buffer), limits)
     if not runs:
@@ -368,7 +368,7 @@ class _FrameChain:
         line = self._line(at, feed)
         if line.startswith((b"MSG ", b"HMSG ")):  # too short for a candidate
             parse_message_line(line, self._limits)
-            raise ProtocolError(f"too short for a message: {line!r}")
+            raise ProtocolError(f"the control line is too short for a message: {line!r}")
         self._controls.append((self._count, parse_control(line)))
         return feed + 1
 
@@ -383,7 +383,7 @@ class _FrameChain:
         """Return the control line between its start and its line feed."""
         line = bytes(self._view[at:feed])
         if not line.endswith(b"\r"):
-            raise ProtocolError(f"a line feed without a carriage return behind {line[:120]!r}")
+            raise ProtocolError(f"a line ends with LF instead of CR LF: {line[:120]!r}")
         if len(line) - 1 > self._limits.line:
             raise ProtocolError(f"a control line is longer than {self._limits.line} bytes")
         return line[:-1]
@@ -397,4 +397,4 @@ class _FrameChain:
         if len(wrong):
             row = int(wrong[0])
             line = bytes(self._view[int(start[row]) : int(line_end[row])])
-            raise ProtocolError(f"no line end behind the payload of {line[:120]!r}")
+            raise ProtocolError(f"no CR LF after the payload of {line[:120]!r}")

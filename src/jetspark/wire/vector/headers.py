@@ -177,13 +177,13 @@ def _map_lines(headers: pa.Array) -> pa.Array:
     keys = headers.keys.slice(base, int(starts[-1]))
     values = headers.items.slice(base, int(starts[-1]))
     if _is_list(values.type):
-        _raise_first_wrong(pc.is_null(values), starts, keys, "null instead of a list of values")
+        _raise_first_wrong(pc.is_null(values), starts, keys, "the list of values is null")
         parents = pc.list_parent_indices(values)
         lengths = np.asarray(pc.list_value_length(values)).astype(np.int64)
         starts = np.concatenate([[0], np.cumsum(lengths)])[starts]
         keys, values = keys.take(parents), pc.list_flatten(values)
     keys, values = keys.cast(pa.string()), values.cast(pa.string())
-    _raise_first_wrong(pc.is_null(values), starts, keys, "a null value")
+    _raise_first_wrong(pc.is_null(values), starts, keys, "a value is null")
     _raise_first_wrong(pc.invert(pc.match_substring_regex(keys, _KEY)), starts, keys, KEY_RULE)
     _raise_first_wrong(pc.match_substring_regex(values, _LINE_END), starts, keys, VALUE_RULE)
     lines = pc.binary_join_element_wise(keys, ": ", values, "\r\n", "")

@@ -84,7 +84,7 @@ class ConsumeCore:
     progress
         Which reader is at which message, to report messages as in progress; None if they are not reported.
     until_report
-        Messages that may be taken until the source must be told.
+        Messages that may be taken before the source must be notified.
     """
 
     source: MessageSource
