@@ -1,8 +1,8 @@
-"""The blocking front behind the face of the asyncio one, so that one test shows both.
+"""Makes the blocking front look like the asyncio front, so that one test covers both.
 
-`carry` takes any object of `jetspark.sync`, which then looks like its twin of `jetspark.aio`: what is a coroutine
-function there is one here, and runs the blocking call in a thread. What comes back is carried as well; iterators become
-asynchronous, and so do context managers. Callbacks may be coroutine functions, as on the asyncio front.
+`carry` takes any object of `jetspark.sync` and makes it look like its twin of `jetspark.aio`. Coroutine functions of
+the twin are coroutine functions here and run the blocking call in a thread. Results are wrapped as well. Iterators
+become asynchronous, and so do context managers. Callbacks may be coroutine functions, as on the asyncio front.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ __all__ = ["FrontName", "carry", "connect"]
 FrontName = Literal["aio", "sync"]
 
 _QUEUED = {(aio.Connection, "publish"), (aio.Msg, "respond")}
-"""Calls that only queue something; they need no thread."""
+"""Calls that only queue data. They need no thread."""
 _END = object()
 
 
 async def connect(front: FrontName, *args: Any, **options: Any) -> aio.Connection:
-    """Open a connection of a front; the blocking one looks like the other."""
+    """Open a connection of a front. The blocking one looks like the asyncio one."""
     if front == "aio":
         return await aio.connect(*args, **options)
     return cast("aio.Connection", carry(await asyncio.to_thread(lambda: sync.connect(*args, **options))))
 
 
 def carry(value: Any) -> Any:
-    """Return the value as the asyncio front would have given it."""
+    """Return the value in the form of the asyncio front."""
     if isinstance(value, list):
         items = [carry(each) for each in list.__iter__(value)]
         if not isinstance(value, MessageBatch):
@@ -53,7 +53,7 @@ def carry(value: Any) -> Any:
 
 
 class Carried:
-    """An object of the blocking front."""
+    """Wraps an object of the blocking front."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -132,7 +132,7 @@ def _call_now(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _lowered(value: Any, loop: asyncio.AbstractEventLoop | None) -> Any:
-    """The value as the blocking front takes it."""
+    """Return the value in the form of the blocking front."""
     if type(value) is Carried:
         return value.inner
     if loop is not None and (inspect.isroutine(value) or isinstance(value, partial)):
@@ -141,7 +141,7 @@ def _lowered(value: Any, loop: asyncio.AbstractEventLoop | None) -> Any:
 
 
 def _call_back(loop: asyncio.AbstractEventLoop, callback: Callable[..., Any], *args: Any) -> Any:
-    """Run a callback in the thread that calls it, or on the test's loop if it is a coroutine function."""
+    """Run a callback in the calling thread, or on the loop of the test if it is a coroutine function."""
     result = callback(*(carry(each) for each in args))
     if inspect.iscoroutine(result):
         return asyncio.run_coroutine_threadsafe(result, loop).result()

@@ -1,6 +1,6 @@
-"""pytest: which requirements of the design documents the tests show.
+"""pytest plugin: records which requirements of the design documents the tests cover.
 
-Every run refuses a mark that names no requirement of the list. With `--conformance-report=FILE` the outcomes are
+Every run refuses a mark with a requirement that is not in the list. With `--conformance-report=FILE` the outcomes are
 written as JSON, by requirement and test, for `tools/conformance.py`.
 """
 
@@ -32,7 +32,7 @@ class Conformance:
         self._ids: dict[str, list[str]] = {}
         self._outcomes: dict[str, str] = {}
 
-    # Before the options -m and -k choose: a wrong mark is wrong on any test.
+    # Before the options -m and -k select tests: a wrong mark is wrong on any test.
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         wrong = []
@@ -72,7 +72,7 @@ class Conformance:
 
 
 def outcome(report: pytest.TestReport) -> str:
-    """Return what one phase of a test says; an expected failure is one: the requirement is not fulfilled."""
+    """Return the outcome of one phase of a test. An expected failure is a failure: the requirement is not fulfilled."""
     if report.failed or hasattr(report, "wasxfail"):
         return "failed"
     if report.skipped:
@@ -81,5 +81,5 @@ def outcome(report: pytest.TestReport) -> str:
 
 
 def worse(one: str, other: str) -> str:
-    """Return the outcome of a test by those of two phases."""
+    """Return the outcome of a test from those of two phases."""
     return max(one, other, key=["", "passed", "skipped", "failed"].index)

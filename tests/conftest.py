@@ -1,4 +1,4 @@
-"""What all rooms share."""
+"""Settings for all tests."""
 
 import gc
 
@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ("tests.conformance_plugin", "tests.layers")
 
-# How long an example takes says nothing on a machine that others use, too.
+# The time of an example says nothing on a machine that others use too.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:
-    """Leave what the collection made out of garbage collection: the leak check collects after each test."""
+    """Exclude the objects of the collection from garbage collection, because each leak check runs it."""
     gc.collect()
     gc.freeze()

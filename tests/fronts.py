@@ -1,7 +1,7 @@
-"""What the suites of the JetStream fronts stand on: three kinds of servers, both fronts, and a second connection.
+"""The ground of the JetStream tests: three kinds of servers, both fronts, and a second connection.
 
-A test asks for `ground` (or only its context, as `js`) and runs once for each front on each server profile. The servers
-are shared by the session: streams get names of their own and are gone after the test.
+A test asks for `ground` (or only its context, as `js`) and runs once for each front on each server profile. The session
+shares the servers: each test has its own stream names, and its streams are deleted after the test.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Profile:
-    """A kind of server, and how one connects to it."""
+    """A kind of server, and the options to connect to it."""
 
     name: str
     config: Mapping[str, object] = field(default_factory=dict)
-    """Configuration of the server."""
+    """The configuration of the server."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the connection under test."""
+    """The options of the connection under test."""
     admin_options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the connection that looks on; it may do everything."""
+    """The options of the observing connection, which has all permissions."""
     domain: str | None = None
-    """JetStream domain that the context names."""
+    """The JetStream domain of the context."""
 
 
 _ALICE = {
@@ -81,7 +81,7 @@ assert tuple(PROFILES) == layers.PROFILES
 
 
 class Spy:
-    """Keeps what is published to some subjects."""
+    """Keeps messages that are published to some subjects."""
 
     def __init__(self, ground: Ground, subscriptions: list[aio.Subscription]) -> None:
         self._ground = ground
@@ -90,23 +90,23 @@ class Spy:
 
     @property
     def subjects(self) -> list[str]:
-        """Subjects of what came so far."""
+        """Return the subjects of the messages so far."""
         return [message.subject for message in self.messages]
 
     async def settled(self) -> list[Message]:
-        """Everything that the connection under test has published until now."""
+        """Return all messages that the connection under test has published until now."""
         await self._ground.nc.flush()
         await self._ground.admin.flush()
         await eventually(lambda: not any(subscription.pending[0] for subscription in self._subscriptions))
         return self.messages
 
     async def wait(self, count: int) -> list[Message]:
-        """The messages, as soon as there are so many."""
+        """Return the messages once there are `count`."""
         await eventually(lambda: len(self.messages) >= count, what=f"{count} messages in {self.subjects}")
         return self.messages
 
     async def close(self) -> None:
-        """Look on no longer. A spy counts as a responder, so that the server sends no 503."""
+        """Stop observing. The server counts a spy as a responder, so it sends no 503."""
         for subscription in self._subscriptions:
             await subscription.unsubscribe()
         await self._ground.admin.flush()
@@ -114,7 +114,7 @@ class Spy:
 
 @dataclass
 class Ground:
-    """What a test has."""
+    """The servers, connections and streams of a test."""
 
     front: FrontName
     profile: Profile
@@ -124,20 +124,20 @@ class Ground:
     js: JetStream
     """The context under test."""
     admin: aio.Connection
-    """A second connection, on asyncio and without limits, to look on and to interfere."""
+    """A second connection, on asyncio and without limits, to observe and to interfere."""
     admin_js: JetStream
-    """Its context."""
+    """The context of the second connection."""
     stack: AsyncExitStack
     _made: list[str] = field(default_factory=list)
 
     def name(self, prefix: str = "S") -> str:
-        """A name that no other test uses. A stream of that name is deleted after the test."""
+        """Return a name that no other test uses. A stream of that name is deleted after the test."""
         name = f"{prefix}{next(_numbers)}"
         self._made.append(name)
         return name
 
     async def stream(self, **fields: Any) -> Stream:
-        """Make a stream in memory that takes `<name>.>`, unless the fields say otherwise; deleted after the test."""
+        """Create a stream in memory that takes `<name>.>`, unless the fields say otherwise. The test deletes it."""
         name = fields.setdefault("name", self.name())
         fields.setdefault("storage", StorageType.MEMORY)
         if not {"subjects", "mirror", "sources"} & fields.keys():
@@ -154,7 +154,7 @@ class Ground:
                 await self._store(subject, payload)
 
     async def _store(self, subject: str, payload: bytes) -> None:
-        """Publish one, and again while a server of a cluster has not heard yet who listens on another."""
+        """Publish a message, and repeat it while a server of a cluster does not know the subscription."""
         async with asyncio.timeout(30):
             while True:
                 try:
@@ -165,15 +165,15 @@ class Ground:
                     return
 
     async def connect(self, **options: Any) -> aio.Connection:
-        """One more connection of the front under test, closed after the test."""
+        """Open another connection of the front under test, which is closed after the test."""
         connection = await connect(self.front, self.server.url, **{**self.profile.options, **options})
         self.stack.push_async_callback(connection.close)
         return connection
 
     async def spy(self, *subjects: str) -> Spy:
-        """Look on at what is published to the subjects; by default at the requests of the API.
+        """Observe messages to the subjects; by default the requests of the API.
 
-        The server takes a domain out of a request's subject before anybody sees it.
+        The server removes a domain from the subject of a request before any subscriber sees it.
         """
         subscriptions = [await self.admin.subscribe(each) for each in subjects or (f"{API_PREFIX}>",)]
         spy = Spy(self, subscriptions)
@@ -184,14 +184,14 @@ class Ground:
         return spy
 
     async def listening(self) -> list[str]:
-        """The subjects that the connection under test is subscribed to, as the server has them."""
+        """Return the subjects of the connection's subscriptions, as the server knows them."""
         await self.nc.flush()
         number = str(self.nc.server_info.client_id)
         found: Any = await asyncio.to_thread(self.server.monitor, "/connz", subs="1", cid=number)
         return sorted(found["connections"][0].get("subscriptions_list", []))
 
     async def inject(self, subject: str, header: bytes, payload: bytes = b"", reply: str = "") -> None:
-        """Publish a raw header block, `NATS/1.0 409 Some Text\\r\\n\\r\\n` for one: a status as the server sends it."""
+        """Publish a raw header block, such as `NATS/1.0 409 Some Text\\r\\n\\r\\n`: a status of the server."""
         sizes = f"{len(header)} {len(header) + len(payload)}"
         frame = f"HPUB {subject} {reply} {sizes}\r\n".encode() + header + payload + b"\r\n"
         self.admin._core.client.outbound.queue_publish(frame)
@@ -216,7 +216,7 @@ class Ground:
 
 
 async def make_stream(js: JetStream, **fields: Any) -> Stream:
-    """Make a stream; for a replicated one ask again: its servers may vote twice, or not have heard of the request."""
+    """Create a stream. For a replicated one repeat the request: servers may vote twice, or not know it yet."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -244,7 +244,7 @@ async def open_ground(
     admin_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> AsyncIterator[Ground]:
-    """Connect to a server; for tests with a server of their own. `options` are of the connection under test."""
+    """Connect to a server; for tests with their own server. `options` are those of the connection under test."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))  # blocking calls wait there
     async with AsyncExitStack() as stack:
         nc = await connect(front, server.url, **{**profile.options, **options})

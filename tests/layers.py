@@ -1,14 +1,14 @@
-"""pytest: what `make test` runs, and which cases may run twice.
+"""pytest plugin: selects the cases of `make test`, and the cases that may run twice.
 
 A run without options takes each behaviour once: on the asyncio front and the default server profile. With `--matrix` it
-takes every front on every profile, and the tests that have the mark `matrix`: clusters, long fault runs, what takes
+takes every front on every profile, and the tests with the mark `matrix`: clusters, long fault runs, and tests that take
 minutes. Two marks widen a test in a run without options:
 
-- `blocking`: the blocking front, too, since the test calls a method that no other one calls there;
-- `profiles`: every server profile, since subjects or inboxes differ between them.
+- `blocking`: the blocking front too, because no other test calls the method there;
+- `profiles`: every server profile, because subjects or inboxes differ between them.
 
-A case on a real server or cluster that fails runs once more, since the machine may have stalled. The summary names each
-such case. A run with more than `MOST_RERUNS` of them fails. Cases without I/O never run twice.
+A case on a real server or cluster that fails runs once more, because the machine may have stalled. The summary names
+each such case. A run with more than `MOST_RERUNS` of them fails. Cases without I/O never run twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["FRONTS", "MOST_RERUNS", "PROFILES", "Reruns"]
 
 FRONTS: Final = ("aio", "sync")
 PROFILES: Final = ("default", "v2_domain", "private_inbox")
-"""Names of the server profiles; `tests.fronts` says what they are."""
+"""Names of the server profiles, which `tests.fronts` defines."""
 MOST_RERUNS: Final = 2
 _WITHOUT_IO: Final = frozenset({"driver", "engine", "jetstream", "tools", "wire"})
 _SERVERS: Final = frozenset({"jetstream_server"})
@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Choose the fronts and the profiles of a test, unless it names them."""
+    """Choose the fronts and the profiles of a test, unless the test names them."""
     named = {name for mark in metafunc.definition.iter_markers("parametrize") for name in _names(mark)}
     names = [name for name in ("front", "profile") if name in metafunc.fixturenames and name not in named]
     if not names:
@@ -56,7 +56,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _names(mark: pytest.Mark) -> list[str]:
-    """Names of the parameters of a mark `parametrize`."""
+    """Return the names of the parameters of a mark `parametrize`."""
     names = mark.args[0]
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
 
@@ -68,12 +68,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.get_closest_marker("matrix") is None]
     for item in items:
-        if room_of(item) not in _WITHOUT_IO or _SERVERS & set(getattr(item, "fixturenames", ())):
+        if folder_of(item) not in _WITHOUT_IO or _SERVERS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
-def room_of(item: pytest.Item) -> str:
-    """Return the folder below `tests` that holds a test; empty for one that is elsewhere."""
+def folder_of(item: pytest.Item) -> str:
+    """Return the folder below `tests` that contains a test; empty for a test elsewhere."""
     folder = item.config.rootpath / "tests"
     return item.path.relative_to(folder).parts[0] if item.path.is_relative_to(folder) else ""
 

@@ -1,4 +1,4 @@
-"""The leak check: nothing that a test opened is there after it."""
+"""The leak check: nothing that a test opened is left after it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def _sockets() -> set[str]:
 
 @pytest.fixture
 async def no_leaks() -> AsyncIterator[None]:
-    """Nothing that the test opened is there after it: no task, no thread, no socket."""
+    """Check that nothing that the test opened is left: no task, no thread, no socket."""
     tasks, threads = asyncio.all_tasks(), set(threading.enumerate())
     pool = asyncio.get_running_loop()
-    await pool.run_in_executor(None, time.monotonic)  # the loop's own helper threads are not ours
+    await pool.run_in_executor(None, time.monotonic)  # the helper threads of the loop are not ours
     sockets = _sockets()
     yield
     deadline = time.monotonic() + 5

@@ -1,4 +1,4 @@
-"""A stream's store that the server cannot make, as while it clears up behind the last stream of an account."""
+"""A file store that the server cannot create, like after the deletion of the last stream of an account."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ R = TypeVar("R")
 
 
 def unmakeable_store(server: NatsServer, stream: str) -> Path:
-    """Put a file in the place of the stream's directory; the account must have another stream in files.
+    """Put a file in the place of the directory of the stream. The account must have another stream with a file store.
 
-    The server removes the file when it fails for it: `touch` puts it back.
+    The server removes the file when it fails because of it: `touch` restores it.
     """
     obstacle = server.store_dir / "jetstream" / "$G" / "streams" / stream
     obstacle.touch()
@@ -24,7 +24,7 @@ def unmakeable_store(server: NatsServer, stream: str) -> Path:
 
 
 def before(call: Callable[P, R], action: Callable[[], object]) -> Callable[P, R]:
-    """The same call with something done first."""
+    """Return the same call with another call before it."""
 
     @wraps(call)
     def called(*arguments: P.args, **keywords: P.kwargs) -> R:

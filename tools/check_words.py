@@ -5,7 +5,8 @@
     python tools/check_words.py --count        the number of uses, by folder and word
 
 Prose is Markdown without code, and the comments, docstrings and string literals of Python. A string without a space is
-a name and no prose. Text in backticks is code. The exit code is 1 if there is a use.
+a name and no prose. Text in backticks is code. The name of a function is read as a sentence, without `test_` and the
+number of a field report. The exit code is 1 if there is a use.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ OPENING: Final = re.compile(
 """A sentence, but no question and no heading, that begins with the word."""
 FENCE: Final = re.compile(r"^([ \t]*)```.*?^\1```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 QUOTES: Final = re.compile(r"""\A(\w*)(\"{3}|'{3}|"|')(.*)\2\Z""", re.DOTALL)
+PREFIX: Final = re.compile(r"\A_*(?:test_)?(?:r\d+_)*")
 MIDDLE: Final = getattr(tokenize, "FSTRING_MIDDLE", None)  # since Python 3.12
 
 
@@ -60,8 +62,12 @@ class Use(NamedTuple):
 
 
 def python_texts(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of each comment, docstring and string literal."""
+    """Yield the line and the text of each comment, docstring, string literal and name of a function."""
+    previous = ""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if previous == "def":
+            yield token.start[0], PREFIX.sub("", token.string).replace("_", " ").capitalize()
+        previous = token.string
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("#: ")
         elif token.type == tokenize.STRING or token.type == MIDDLE:

@@ -1,4 +1,4 @@
-"""Streams on three servers, for the suites that let leaders change and servers die."""
+"""Helpers for streams on three servers, for tests in which leaders change and servers die."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["replicated", "step_down", "stored_everywhere"]
 
 
 async def replicated(ground: Ground, cluster: NatsCluster, **fields: Any) -> str:
-    """A stream on all three servers that has its leader, and that the connections can reach."""
+    """A stream on all three servers that has a leader and that the connections can reach."""
     name = ground.name("R")
     await make_stream(ground.admin_js, name=name, subjects=[f"{name}.>"], num_replicas=3, **fields)
     await asyncio.to_thread(cluster.wait_stream_leader, name)
@@ -27,7 +27,7 @@ async def replicated(ground: Ground, cluster: NatsCluster, **fields: Any) -> str
 async def step_down(ground: Ground, name: str) -> None:
     """Let the leader of a stream step down.
 
-    A server that has not heard of a new leader yet says that there is none: then it is asked again.
+    A server that does not know a new leader yet reports that there is none. Then the request is repeated.
     """
 
     async def done() -> bool:
@@ -41,9 +41,10 @@ async def step_down(ground: Ground, name: str) -> None:
 
 
 async def stored_everywhere(ground: Ground, cluster: NatsCluster, name: str) -> None:
-    """Wait until all running servers have the same of a stream: any of them may answer a direct get.
+    """Wait until all running servers have the same state of a stream, because any of them may answer a direct get.
 
-    In the first seconds of a stream another than the leader may tell of it, too, so the answer alone is not enough.
+    In the first seconds of a stream, a server that is not the leader may report its state too. So the answer alone is
+    not enough.
     """
     last = (await (await ground.admin_js.stream(name, timeout=20)).info(timeout=20)).state.last_seq
 

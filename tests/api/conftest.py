@@ -1,4 +1,4 @@
-"""Fronts and server profiles, for all suites of this room."""
+"""Fixtures for fronts and server profiles, for all tests in this folder."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def server_of() -> Iterator[Callable[[Profile], NatsServer]]:
 
 @pytest.fixture
 def front(request: pytest.FixtureRequest) -> FrontName:
-    """A front, chosen by `tests.layers`; `@pytest.mark.parametrize("front", ["aio"], indirect=True)` names one."""
+    """A front, chosen by `tests.layers`. `@pytest.mark.parametrize("front", ["aio"], indirect=True)` selects one."""
     return cast("FrontName", request.param)
 
 
 @pytest.fixture
 def profile(request: pytest.FixtureRequest) -> Profile:
-    """A server profile, chosen by `tests.layers`, or named as a front is."""
+    """A server profile, chosen by `tests.layers`, or selected like a front."""
     return PROFILES[request.param]
 
 

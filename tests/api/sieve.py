@@ -1,4 +1,4 @@
-"""A proxy that loses messages on their way to the client, or holds them up."""
+"""A proxy that drops messages on their way to the client, or holds them back."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Sieve"]
 
 
 class Sieve(Proxy):
-    """A proxy that loses messages on their way to the client, or holds them up.
+    """A proxy that drops messages on their way to the client, or holds them back.
 
-    `loses` is asked for every message, with its control line and what follows: header block and payload. Between `hold`
-    and `release` all that the server says stays here, and `held` are the messages among it. What is lost or
-    held up counts neither as passed nor towards the budget.
+    `loses` is called for each message, with its control line and the following header block and payload. Between `hold`
+    and `release`, everything that the server sends is held back, and `held` are the messages in it. Messages that are
+    dropped or held back count neither as passed nor towards the budget.
     """
 
     def __init__(self, port: int, loses: Callable[[MessageLine, bytes], bool] = lambda _line, _content: False) -> None:
@@ -29,12 +29,12 @@ class Sieve(Proxy):
         self._stopped: list[tuple[asyncio.StreamWriter, bytes]] | None = None
 
     def hold(self) -> None:
-        """Pass nothing on to the clients."""
+        """Pass nothing to the clients."""
         assert self._stopped is None, "it is held up already"
         self._stopped = []
 
     def release(self) -> None:
-        """Pass on what was held up, and what comes."""
+        """Pass on the held data, and everything that follows."""
         for writer, data in self._stopped or ():
             self.passed += len(data)
             writer.write(data)

@@ -30,7 +30,7 @@ CLASSES: Final = {
 
 
 def public(of: object) -> set[str]:
-    """Names without an underscore before them."""
+    """Return the names without a leading underscore."""
     return {name for name in dir(of) if not name.startswith("_")}
 
 
@@ -43,7 +43,7 @@ def listed(of: object) -> set[str]:
 
 
 def parameters(function: Any) -> list[tuple[str, Any, str]]:
-    """Names, kinds and defaults of a call's parameters; `self` is left out."""
+    """Return names, kinds and defaults of the parameters of a call, without `self`."""
     found = list(inspect.signature(function).parameters.values())[1:]
     return [(each.name, each.kind, repr(each.default)) for each in found]
 
@@ -69,7 +69,7 @@ def url(server_of: Callable[[Profile], NatsServer]) -> str:
     return server_of(PROFILES["default"]).url
 
 
-async def test_objects_show_no_more_than_their_classes(url: str) -> None:
+async def test_objects_have_no_more_public_names_than_their_classes(url: str) -> None:
     async with await aio.connect(url) as connection:
         js = connection.jetstream()
         stream = await js.create_stream(name="SURFACE", subjects=["surface.>"])
@@ -89,7 +89,7 @@ async def test_objects_show_no_more_than_their_classes(url: str) -> None:
             await stream.delete()
 
 
-def test_objects_of_the_blocking_front_show_no_more_than_their_classes(url: str) -> None:
+def test_objects_of_the_blocking_front_have_no_more_public_names_than_their_classes(url: str) -> None:
     with sync.connect(url) as connection:
         js = connection.jetstream()
         stream = js.create_stream(name="SURFACE", subjects=["surface.>"])

@@ -1,4 +1,4 @@
-"""The bench: which figures there are, how ratios are made, and one short run of it."""
+"""The benchmark: its measurements, its ratios, and one short run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def figure(name: str, reference: str | None = None, *against: str) -> Figure:
     return Figure(name, lambda run: 1.0, "msg/s", "group", reference, against)
 
 
-def test_the_figures_that_others_look_for_are_there() -> None:
+def test_the_expected_measurements_exist() -> None:
     registry.load()
     names = set(registry.FIGURES)
     assert names >= {"raw_drain", "scan", "raw_publish", "bulk_publish", "spark_read", "spark_write"}
@@ -42,7 +42,7 @@ def test_a_ratio_is_the_median_of_the_ratios_of_each_round() -> None:
     assert ratios == [Ratio("ours", "raw", 0.7)]
 
 
-def test_a_figure_brings_what_it_refers_to() -> None:
+def test_a_measurement_includes_its_reference() -> None:
     registry.load()
     assert [each.name for each in registry.select(["scan"])] == ["raw_drain", "scan"]
     assert {"raw_drain", "raw_publish"} <= {each.name for each in registry.select(["raw"])}
@@ -50,7 +50,7 @@ def test_a_figure_brings_what_it_refers_to() -> None:
         registry.select(["speed"])
 
 
-def test_a_quick_run_moves_fewer_messages_and_a_warm_up_still_fewer() -> None:
+def test_a_quick_run_moves_fewer_messages_and_a_warm_up_even_fewer() -> None:
     run = Run(quick=True)
     assert (run.count(1_000_000), Run(quick=False).count(1_000_000)) == (200_000, 1_000_000)
     run.warming_up = True
@@ -74,7 +74,7 @@ def test_a_run_prints_the_table_and_writes_the_json(tmp_path: Path) -> None:
     assert (ratio["name"], ratio["reference"]) == ("bulk_publish", "raw_publish")
 
 
-def test_an_unknown_figure_is_told_and_nothing_is_run(tmp_path: Path) -> None:
+def test_an_unknown_measurement_is_reported_and_nothing_runs(tmp_path: Path) -> None:
     environment = {**os.environ, "ONLY": "speed", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "bench"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

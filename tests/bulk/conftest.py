@@ -1,4 +1,4 @@
-"""One server for each module of this room; every test has streams and connections of its own."""
+"""One server for each module of this folder. Every test has its own streams and connections."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def connection(server: NatsServer) -> Iterator[Connection]:
 
 @pytest.fixture
 def streams(server: NatsServer) -> Iterator[Streams]:
-    """Makes streams by a second connection and deletes them again."""
+    """Creates streams on a second connection and deletes them again."""
     with bulk.connect(server.url) as connected:
         made = Streams(connected)
         yield made

@@ -1,4 +1,4 @@
-"""A small blocking TCP proxy before a server, that cuts, halts or tampers with what the server sends."""
+"""A small blocking TCP proxy in front of a server that cuts, pauses or changes the data of the server."""
 
 import contextlib
 import socket
@@ -12,12 +12,13 @@ from jetspark.server import NatsServer
 from jetspark.wire.vector import FrameTable, decode
 
 Tamper = Callable[[bytes], bytes | None]
-"""Takes what the server sent and returns what goes on to the client; None cuts the connection. It is asked once more,
-with nothing, behind what went on."""
+"""Takes data of the server and returns the data for the client; None cuts the connection. It is called once more, with
+no data, after the data is sent.
+"""
 
 
 class Proxy:
-    """Listens on a port of its own. `tampers` are for the connections in their order; later ones pass untouched."""
+    """Listens on its own port. `tampers` apply to the connections in order; later connections pass unchanged."""
 
     def __init__(self, server: NatsServer, *tampers: Tamper) -> None:
         self._target = (server.host, server.port)
@@ -39,7 +40,7 @@ class Proxy:
         self.close()
 
     def close(self) -> None:
-        """Listen no more and end every connection; it may be called twice."""
+        """Stop listening and end every connection; it can be called twice."""
         if self._closed:
             return
         self._closed = True
@@ -50,7 +51,7 @@ class Proxy:
             thread.join(10)
 
     def cut(self) -> int:
-        """End every connection; returns how many."""
+        """End every connection; return how many there were."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
         for pair in pairs:
@@ -103,7 +104,7 @@ def _end(pair: tuple[socket.socket, socket.socket]) -> None:
 
 
 def cut_after(count: int) -> Tamper:
-    """Cut the connection after so many bytes."""
+    """Cut the connection after a number of bytes."""
     left = count
 
     def tamper(data: bytes) -> bytes | None:
@@ -117,11 +118,11 @@ def cut_after(count: int) -> Tamper:
     return tamper
 
 
-class MadeLate:
-    """Lets the rows of a publish find no stream the first time, and one the second time.
+class LateStream:
+    """Lets the first attempt of a publish find no stream, and the second one find it.
 
-    From `armed` on it holds back what the server says, until that has refused so many rows; then `make` is called, and
-    all of it goes on.
+    From `armed` on, it holds back the data of the server until the server has refused `rows` rows. Then `make` is
+    called, and all data is passed on.
     """
 
     def __init__(self, rows: int, make: Callable[[], object]) -> None:
@@ -142,7 +143,7 @@ class MadeLate:
 
 
 class NthOf:
-    """Holds for the nth message that has a payload of so many bytes."""
+    """True for the nth message whose payload has this size."""
 
     def __init__(self, number: int, size: int) -> None:
         self.left = number
@@ -154,7 +155,7 @@ class NthOf:
 
 
 def drop_frame(which: Callable[[FrameTable, int], bool]) -> Tamper:
-    """Leave out the first message for which `which(table, row)` holds."""
+    """Drop the first message for which `which(table, row)` is true."""
     rest = b""
     dropped = False
 

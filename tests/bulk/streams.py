@@ -1,4 +1,4 @@
-"""Streams for a test, what they hold, and a scan of a whole range at once."""
+"""Streams for a test, their content, and a scan of a whole range at once."""
 
 import contextlib
 import itertools
@@ -33,7 +33,7 @@ _numbers = itertools.count(1)
 
 
 def create(connection: Connection, config: StreamConfig, prefix: str = API_PREFIX) -> None:
-    """Make a stream; for a replicated one ask again: its servers may vote twice, or not have heard of the request."""
+    """Create a stream. For a replicated one repeat the request: servers may vote twice, or not know it yet."""
     deadline = time.monotonic() + 60
     while True:
         try:
@@ -46,7 +46,7 @@ def create(connection: Connection, config: StreamConfig, prefix: str = API_PREFI
 
 
 def until(condition: Callable[[], T], within: float = 30.0) -> T:
-    """Ask until the answer is true, for what a server does behind its reply; gives the last answer."""
+    """Ask until the answer is true, for effects that follow the reply of the server; return the last answer."""
     deadline = time.monotonic() + within
     while not (answer := condition()) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -80,7 +80,7 @@ def read(
     prefix: str = API_PREFIX,
     read_method: ReadMethod | str = ReadMethod.AUTO,
 ) -> tuple[pa.Table, ScanReport]:
-    """Scan to the end of the range."""
+    """Scan until the end of the range."""
     with bulk.scan(
         connection,
         name,
@@ -100,7 +100,7 @@ def read(
 
 
 class Streams:
-    """Makes streams with a name and subjects of their own."""
+    """Creates streams with their own name and subjects."""
 
     def __init__(self, connection: Connection, prefix: str = API_PREFIX) -> None:
         self.connection = connection
@@ -110,7 +110,7 @@ class Streams:
     def make(
         self, *, retention: RetentionPolicy = RetentionPolicy.LIMITS, storage: StorageType = StorageType.FILE
     ) -> str:
-        """A stream that takes everything below its name; returns the name."""
+        """Create a stream that takes everything below its name; return the name."""
         return self.make_as(StreamConfig(name=self.new_name(), retention=retention, storage=storage, allow_direct=True))
 
     def new_name(self) -> str:
@@ -124,7 +124,7 @@ class Streams:
         return config.name
 
     def filled(self, count: int, size: int = 8) -> str:
-        """A stream with messages on the subjects `<name>.0`, `<name>.1`, `<name>.2`, in turn."""
+        """Create a stream with messages on the subjects `<name>.0`, `<name>.1`, `<name>.2`, in turn."""
         name = self.make()
         self.fill(name, count, size)
         return name
@@ -146,7 +146,7 @@ class Streams:
         return self.connection.request(MessageGetRequest(name, seq=sequence), prefix=self.prefix)
 
     def stored_ns(self, name: str, sequence: int) -> int:
-        """When a message was stored, nanoseconds since 1970."""
+        """Return when a message was stored, in nanoseconds since 1970."""
         return self.get(name, sequence).timestamp_ns
 
     def drop(self, name: str, *sequences: int) -> None:
@@ -155,7 +155,7 @@ class Streams:
             self.connection.request(MessageDeleteRequest(name, sequence), prefix=self.prefix)
 
     def purge(self, name: str, *, up_to: int | None = None) -> None:
-        """Delete what is before a sequence, or everything."""
+        """Delete all messages before a sequence, or all messages."""
         self.connection.request(StreamPurgeRequest(name, seq=up_to), prefix=self.prefix)
 
     def delete(self, name: str) -> None:
@@ -165,10 +165,10 @@ class Streams:
         return self.connection.request(ConsumerNamesRequest(name), prefix=self.prefix).items
 
     def no_consumers(self, name: str) -> bool:
-        """Whether the last consumer goes in time: nobody waits for the answer when one is deleted."""
+        """Return whether the last consumer is removed in time. Nobody waits for the answer to a deletion."""
         return until(lambda: not self.consumers(name), 15.0)
 
     def delete_all(self) -> None:
         for name in self._made:
-            with contextlib.suppress(NotFoundError):  # the test deleted it
+            with contextlib.suppress(NotFoundError):  # the test deleted the stream
                 self.delete(name)

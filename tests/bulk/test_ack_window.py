@@ -1,4 +1,4 @@
-"""The publish window: which rows are under way, whichever rows share a reply subject and wherever it begins."""
+"""The ack window: which rows are in flight, for any groups of rows that share a reply subject and any first row."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_rows_share_reply_subjects_in_runs_counted_from_the_first_row(origin: in
     assert list(made.rows_in_slot(2)) == []
 
 
-def test_a_window_that_begins_later_makes_room_as_rows_are_answered() -> None:
+def test_a_window_with_an_offset_frees_rows_as_they_are_answered() -> None:
     made = window(8, shared=False, origin=10)
     made.count_sent(8)
     assert made.free_rows == 0
@@ -49,7 +49,7 @@ def test_a_window_that_begins_later_makes_room_as_rows_are_answered() -> None:
 
 
 @pytest.mark.parametrize("origin", [0, 7])
-def test_rows_that_share_a_reply_subject_stay_open_together_until_all_are_answered(origin: int) -> None:
+def test_rows_that_share_a_reply_subject_stay_unanswered_until_all_are_answered(origin: int) -> None:
     made = window(2000, shared=True, origin=origin)
     made.count_sent(10)
     answer(made, 0, 0, 0, 0, 1)
@@ -60,14 +60,14 @@ def test_rows_that_share_a_reply_subject_stay_open_together_until_all_are_answer
     assert unanswered(made) == []
 
 
-def test_of_rows_with_a_reply_subject_each_exactly_those_without_an_answer_are_open() -> None:
+def test_rows_with_their_own_reply_subject_are_unanswered_one_by_one() -> None:
     made = window(8, shared=False, origin=5)
     made.count_sent(6)
     answer(made, 1, 4)
     assert unanswered(made) == [([row], 0) for row in (5, 7, 8, 10)]
 
 
-def test_rows_get_a_reply_subject_each_from_where_they_are_separated() -> None:
+def test_rows_get_their_own_reply_subject_after_the_switch_to_one_reply_per_row() -> None:
     made = window(2000, shared=True, origin=5)
     made.count_sent(4)
     answer(made, 0, 0, 0, 0)
@@ -81,5 +81,5 @@ def test_rows_get_a_reply_subject_each_from_where_they_are_separated() -> None:
 
 
 @pytest.mark.parametrize(("size", "narrower"), [(4000, 384), (768, 384), (300, 150), (100, 64), (64, 64), (10, 10)])
-def test_a_narrower_window_is_half_as_wide_and_never_so_narrow_that_it_only_waits(size: int, narrower: int) -> None:
+def test_a_reduced_limit_is_half_the_window_and_stays_large_enough_to_send(size: int, narrower: int) -> None:
     assert window(size, shared=True).reduced_limit == narrower

@@ -1,4 +1,4 @@
-"""Atomic batches of rows: all or nothing, also when the connection goes, and a repeat stores each row once."""
+"""Atomic batches of rows are stored completely or not at all, and a repeat stores each row once."""
 
 import threading
 
@@ -44,7 +44,9 @@ def stored(streams: Streams, name: str) -> list[int]:
 
 
 @pytest.mark.conformance("BAT-01", "BAT-03", "BAT-06")
-def test_rows_are_cut_into_batches_whatever_the_record_batches_were(connection: Connection, streams: Streams) -> None:
+def test_rows_are_split_into_atomic_batches_whatever_the_record_batches_are(
+    connection: Connection, streams: Streams
+) -> None:
     name = atomic(streams)
     whole = with_ids(name, range(2501))
     report = bulk.publish_atomic(connection, [whole.slice(0, 700), whole.slice(700, 1), whole.slice(701)])
@@ -64,7 +66,7 @@ def test_rows_are_cut_into_batches_whatever_the_record_batches_were(connection: 
 
 
 @pytest.mark.conformance("BAT-08")
-def test_a_repeat_changes_nothing(connection: Connection, streams: Streams) -> None:
+def test_publishing_again_changes_nothing(connection: Connection, streams: Streams) -> None:
     name = atomic(streams)
     whole = with_ids(name, range(1500))
     bulk.publish_atomic(connection, whole)
@@ -76,7 +78,7 @@ def test_a_repeat_changes_nothing(connection: Connection, streams: Streams) -> N
     assert sorted(stored(streams, name)) == list(range(1600))
 
 
-def test_a_repeat_within_a_batch_is_left_out(connection: Connection, streams: Streams) -> None:
+def test_a_duplicate_within_a_batch_is_left_out(connection: Connection, streams: Streams) -> None:
     name = atomic(streams)
     numbers = pa.array([b"1", b"2", b"3", b"4"])
     ids = pa.array(["a", "b", "a", None])
@@ -90,7 +92,7 @@ def test_a_repeat_within_a_batch_is_left_out(connection: Connection, streams: St
 
 @pytest.mark.conformance("BAT-04")
 @pytest.mark.parametrize("cut", [820, 860, 1100, 1130, 1400])
-def test_a_connection_that_is_lost_leaves_whole_batches_only(server: NatsServer, streams: Streams, cut: int) -> None:
+def test_a_lost_connection_leaves_only_complete_batches(server: NatsServer, streams: Streams, cut: int) -> None:
     name = atomic(streams)
     whole = with_ids(name, range(5000))
     with Proxy(server, cut_after(cut)) as proxy, bulk.connect(proxy.url) as own:
@@ -102,7 +104,7 @@ def test_a_connection_that_is_lost_leaves_whole_batches_only(server: NatsServer,
     assert stored(streams, name) == list(range(5000))
 
 
-def test_a_connection_that_is_lost_is_made_anew_when_asked_for(server: NatsServer, streams: Streams) -> None:
+def test_a_lost_connection_is_opened_again_on_request(server: NatsServer, streams: Streams) -> None:
     name = atomic(streams)
     with Proxy(server, cut_after(1000), cut_after(1000)) as proxy, bulk.connect(proxy.url) as own:
         report = bulk.publish_atomic(own, with_ids(name, range(5000)), retry_timeout=10)
@@ -112,7 +114,7 @@ def test_a_connection_that_is_lost_is_made_anew_when_asked_for(server: NatsServe
     assert stored(streams, name) == list(range(5000))
 
 
-def test_a_refused_batch_names_its_first_row_and_what_is_stored(connection: Connection, streams: Streams) -> None:
+def test_a_refused_batch_reports_its_first_row_and_the_stored_rows(connection: Connection, streams: Streams) -> None:
     name = atomic(streams, max_msg_size=300)
     payloads = [b"x"] * 1500
     payloads[1200] = b"x" * 400
@@ -124,7 +126,7 @@ def test_a_refused_batch_names_its_first_row_and_what_is_stored(connection: Conn
 
 
 @pytest.mark.conformance("BAT-05")
-def test_what_cannot_be_a_batch_is_refused(connection: Connection, streams: Streams) -> None:
+def test_rows_that_cannot_form_a_batch_are_refused(connection: Connection, streams: Streams) -> None:
     plain, one, two = streams.make(), atomic(streams), atomic(streams)
     for batch, error in (
         (rows(f"{plain}.x", [b"1", b"2"]), AtomicPublishDisabledError),
@@ -145,7 +147,7 @@ def test_what_cannot_be_a_batch_is_refused(connection: Connection, streams: Stre
     assert [streams.info(each).state.messages for each in (plain, one, two)] == [0, 0, 0]
 
 
-def test_a_server_that_is_killed_in_between_loses_and_repeats_nothing() -> None:
+def test_a_server_that_is_killed_meanwhile_loses_and_repeats_nothing() -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         streams = Streams(own)
         name = atomic(streams)

@@ -1,4 +1,4 @@
-"""How many bytes a connection waits for before it hands out what has come."""
+"""How many bytes a connection waits for before it returns the received messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def payloads(connection: Connection, sid: int, count: int) -> list[bytes]:
     return found
 
 
-def test_what_is_less_than_enough_is_handed_out_when_nothing_more_comes(server: NatsServer) -> None:
+def test_fewer_messages_than_the_target_are_returned_when_no_more_arrive(server: NatsServer) -> None:
     with bulk.connect(server.url) as connection, bulk.connect(server.url) as other:
         sid = connection.subscribe("few")
         connection.publish("few", b"first")
@@ -38,8 +38,10 @@ def test_what_is_less_than_enough_is_handed_out_when_nothing_more_comes(server: 
             assert time.monotonic() - begin < LONG / 2
 
 
-def test_a_trickle_is_handed_out_while_it_goes_on(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each message comes before the moment of silence is over that would end the collecting."""
+def test_a_trickle_of_messages_is_returned_while_it_continues(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each message arrives before the silence is long enough to end the collecting."""
     with bulk.connect(server.url) as connection, bulk.connect(server.url) as other:
         sid = connection.subscribe("trickle")
         connection.publish("trickle", b"known")
@@ -55,10 +57,10 @@ def test_a_trickle_is_handed_out_while_it_goes_on(server: NatsServer, monkeypatc
         monkeypatch.setattr(connection, "_receive", something)
         table = connection.read(time.monotonic() + LONG, target_bytes=MUCH)
         assert table is not None
-        assert len(table) < MUCH // 100  # as many as 20 ms bring; with no bound in time it is `enough` of them
+        assert len(table) < MUCH // 100  # the messages of 20 ms; without a time limit it would be `enough` of them
 
 
-def test_a_moment_without_a_byte_ends_in_time(server: NatsServer) -> None:
+def test_a_read_without_a_byte_ends_at_its_deadline(server: NatsServer) -> None:
     with bulk.connect(server.url) as connection:
         connection.subscribe("none")
         begin = time.monotonic()
@@ -67,7 +69,7 @@ def test_a_moment_without_a_byte_ends_in_time(server: NatsServer) -> None:
         assert time.monotonic() - begin < LONG / 2
 
 
-def test_one_message_is_read_at_once_after_many_were_collected(server: NatsServer) -> None:
+def test_a_single_message_is_read_at_once_after_many_were_collected(server: NatsServer) -> None:
     with bulk.connect(server.url) as connection, bulk.connect(server.url) as other:
         sid = connection.subscribe("many")
         connection.publish("many", b"known")
@@ -81,7 +83,7 @@ def test_one_message_is_read_at_once_after_many_were_collected(server: NatsServe
         assert table.message(0).payload == b"last"
 
 
-def test_a_connection_that_is_cut_while_it_collects_says_so_at_once(server: NatsServer) -> None:
+def test_a_connection_that_is_cut_during_collecting_reports_it_at_once(server: NatsServer) -> None:
     with Proxy(server) as proxy, bulk.connect(proxy.url) as connection:
         sid = connection.subscribe("cut")
         connection.publish("cut", b"known")

@@ -1,4 +1,4 @@
-"""Columns of a run are those that are read by searching."""
+"""The columns of a run equal the columns that are read by searching."""
 
 import pickle
 
@@ -22,7 +22,7 @@ def batch(table: FrameTable) -> pa.RecordBatch:
 
 @steady
 @given(deliveries())
-def test_a_run_gives_the_columns_that_a_search_gives(pieces: list[Piece]) -> None:
+def test_columns_of_a_run_equal_the_columns_of_a_search(pieces: list[Piece]) -> None:
     table = decode(pa.py_buffer(joined(pieces)))
     searched = table.select(np.ones(len(table), np.bool_))
     assert batch(table).equals(batch(searched))
@@ -33,7 +33,7 @@ def test_a_run_gives_the_columns_that_a_search_gives(pieces: list[Piece]) -> Non
 
 
 @pytest.mark.parametrize("number", [b"10000000000000000000", b"12345x"])
-def test_a_number_of_a_run_that_cannot_be_is_refused(number: bytes) -> None:
+def test_an_invalid_number_in_a_run_is_refused(number: bytes) -> None:
     reply = b"$JS.ACK.ORDERS.c.1.%b.1.1.1" % number
     table = decode(pa.py_buffer(joined([message(b"x", reply=reply)] * 100)))
     assert table.run is not None
@@ -43,9 +43,7 @@ def test_a_number_of_a_run_that_cannot_be_is_refused(number: bytes) -> None:
 
 @pytest.mark.parametrize("count", [1, 255, 256, 4096, 4097])
 @pytest.mark.parametrize("subject", [b"a", b"\xff", b"s" * 256, b"s" * 257])
-def test_the_columns_of_one_text_are_right_in_every_size_and_small_when_there_are_few(
-    count: int, subject: bytes
-) -> None:
+def test_columns_of_a_constant_text_are_correct_in_every_size_and_small_when_few(count: int, subject: bytes) -> None:
     replies = [b"$JS.ACK.ORDERS.c.1.%d.%d.%d.1" % (row + 1000, row + 1000, row + 10**18) for row in range(count)]
     pieces = [message(b"x", subject=subject, reply=reply) for reply in replies]
     made = batch(decode(pa.py_buffer(joined(pieces))))

@@ -1,4 +1,4 @@
-"""Connecting: who is let in, and what is said, without a secret, when it does not work."""
+"""Connecting: accepted logins, and errors without secrets."""
 
 import os
 import pickle
@@ -48,12 +48,12 @@ def assert_secret_free(error: BaseException) -> None:
 @pytest.fixture(scope="module")
 def password_server() -> Iterator[NatsServer]:
     with NatsServer(config={"authorization": {"user": "u", "password": SECRET, "timeout": 30}}) as running:
-        yield running  # by default it waits no more than 2 s for the login, and says something else then
+        yield running  # by default it waits 2 s at most for the login, and then reports another error
 
 
 @contextmanager
 def listener(serve: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A server that is none: `serve` gets each connection."""
+    """Run a server that is not a NATS server: `serve` gets each connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         held: list[socket.socket] = []
 
@@ -77,8 +77,8 @@ def listener(serve: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 @pytest.fixture
-def dead() -> Iterator[list[int]]:
-    """Ports that nobody listens on: they are held, so that nobody else gets them."""
+def unused_ports() -> Iterator[list[int]]:
+    """Return unused ports. They are reserved, so that nobody else gets them."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(3)]
         for each in sockets:
@@ -86,21 +86,21 @@ def dead() -> Iterator[list[int]]:
         yield [each.getsockname()[1] for each in sockets]
 
 
-def test_a_server_that_is_not_there_is_named_without_the_credentials(dead: list[int]) -> None:
-    port = dead[0]
+def test_an_unreachable_server_is_named_without_its_credentials(unused_ports: list[int]) -> None:
+    port = unused_ports[0]
     with pytest.raises(ConnectError, match=rf"nats://127\.0\.0\.1:{port}: cannot connect: .*refused") as caught:
         bulk.connect(f"nats://u:{SECRET}@127.0.0.1:{port}")
     assert isinstance(caught.value, ConnectionError)
     assert_secret_free(caught.value)
 
 
-def test_a_host_that_does_not_exist_is_named() -> None:
+def test_an_unknown_host_is_named() -> None:
     with pytest.raises(ConnectError, match=r"nats://no-such-host\.invalid:4222"):
         bulk.connect("no-such-host.invalid")
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example", "a\x00b", "."])
-def test_a_host_that_cannot_be_one_is_an_error_of_ours(host: str) -> None:
+def test_an_invalid_host_is_a_library_error(host: str) -> None:
     with pytest.raises((ConnectError, ConfigError)):
         bulk.connect(f"nats://{host}:4222")
 
@@ -108,13 +108,13 @@ def test_a_host_that_cannot_be_one_is_an_error_of_ours(host: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://h", "nats://", "nats://h:99999", "nats://h:x", f"nats://u:{SECRET}@", "", "nats://[::1"]
 )
-def test_an_odd_url_is_refused_before_anything_is_sent(url: str) -> None:
+def test_an_unusual_url_is_refused_before_anything_is_sent(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         bulk.connect(url)
     assert_secret_free(caught.value)
 
 
-def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
+def test_connecting_to_a_silent_server_times_out() -> None:
     with listener(lambda _: None) as url:
         began = time.monotonic()
         with pytest.raises(ConnectError, match=f"{url}: no answer in time"):
@@ -125,12 +125,12 @@ def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
 @pytest.mark.parametrize(
     "garbage", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n", b"INFO {\r\n", b"\x00\xff\r\n"]
 )
-def test_a_server_that_is_no_nats_server_is_told_by_its_address(garbage: bytes) -> None:
+def test_a_server_that_is_not_a_nats_server_is_reported_with_its_address(garbage: bytes) -> None:
     with listener(lambda opened: opened.sendall(garbage)) as url, pytest.raises(ProtocolError, match=url):
         bulk.connect(url, connect_timeout=15)
 
 
-def test_a_server_that_hangs_up_is_told_by_its_address() -> None:
+def test_a_server_that_hangs_up_is_reported_with_its_address() -> None:
     with listener(lambda opened: opened.close()) as url, pytest.raises(ConnectError, match=url):
         bulk.connect(url)
 
@@ -140,8 +140,8 @@ def test_a_message_before_the_connection_is_accepted_is_refused() -> None:
         bulk.connect(url)
 
 
-def test_the_dead_members_of_a_list_are_passed_over(server: NatsServer, dead: list[int]) -> None:
-    urls = [f"nats://127.0.0.1:{port}" for port in dead]
+def test_unreachable_servers_in_a_list_are_skipped(server: NatsServer, unused_ports: list[int]) -> None:
+    urls = [f"nats://127.0.0.1:{port}" for port in unused_ports]
     for _ in range(4):
         with bulk.connect([*urls, server.url]) as connected:
             assert str(connected.address) == server.url
@@ -149,14 +149,14 @@ def test_the_dead_members_of_a_list_are_passed_over(server: NatsServer, dead: li
         assert connected.server_info.jetstream
 
 
-def test_a_list_of_dead_members_is_told_one_by_one(dead: list[int]) -> None:
+def test_a_list_of_unreachable_servers_is_reported_one_by_one(unused_ports: list[int]) -> None:
     with pytest.raises(NoServersError) as caught:
-        bulk.connect([f"nats://u:{SECRET}@127.0.0.1:{port}" for port in dead])
-    assert all(f"127.0.0.1:{port}" in str(caught.value) for port in dead)
+        bulk.connect([f"nats://u:{SECRET}@127.0.0.1:{port}" for port in unused_ports])
+    assert all(f"127.0.0.1:{port}" in str(caught.value) for port in unused_ports)
     assert_secret_free(caught.value)
 
 
-def test_user_and_password_let_in(password_server: NatsServer) -> None:
+def test_user_and_password_are_accepted(password_server: NatsServer) -> None:
     with bulk.connect(password_server.url, user="u", password=SECRET) as connected:
         assert not connected.closed
         assert SECRET not in repr(connected) + repr(connected.options) + str(connected.address)
@@ -174,7 +174,7 @@ def test_wrong_credentials_are_refused(password_server: NatsServer, credentials:
     assert_secret_free(caught.value)
 
 
-def test_a_token_lets_in() -> None:
+def test_a_token_is_accepted() -> None:
     with NatsServer(config={"authorization": {"token": SECRET}}) as server:
         with bulk.connect(server.url, token=SECRET) as connected:
             assert SECRET not in repr(connected.options)
@@ -185,13 +185,13 @@ def test_a_token_lets_in() -> None:
 
 
 def new_nkey() -> tuple[str, str]:
-    """Seed and public key of a new user."""
+    """Return seed and public key of a new user."""
     seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
     pair = nkeys.from_seed(bytearray(seed))
     return bytes(seed).decode(), pair.public_key.decode()
 
 
-def test_an_nkey_lets_in() -> None:
+def test_an_nkey_is_accepted() -> None:
     (seed, public), (other, _) = new_nkey(), new_nkey()
     with NatsServer(config={"authorization": {"users": [{"nkey": public}]}}) as server:
         with bulk.connect(server.url, nkey_seed=seed) as connected:
@@ -205,7 +205,7 @@ def test_an_nkey_lets_in() -> None:
         assert seed[:-3] not in str(unreadable.value)
 
 
-def test_an_nkey_for_a_server_that_wants_none_is_told(server: NatsServer) -> None:
+def test_an_nkey_for_a_server_that_expects_none_is_reported(server: NatsServer) -> None:
     with pytest.raises(AuthenticationError, match="sent no nonce"):
         bulk.connect(server.url, nkey_seed=new_nkey()[0])
 
@@ -230,12 +230,12 @@ def test_a_credentials_file_that_is_missing_or_wrong_is_named(server: NatsServer
         {"no_such_option": 1},
     ],
 )
-def test_options_that_make_no_sense_are_refused(changes: dict[str, object]) -> None:
+def test_invalid_options_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises((ConfigError, TypeError)):
         bulk.connect("nats://127.0.0.1", **changes)
 
 
-def test_a_server_without_jetstream_is_told() -> None:
+def test_a_server_without_jetstream_is_reported() -> None:
     with NatsServer(jetstream=False) as server, bulk.connect(server.url) as connected:
         began = time.monotonic()
         with pytest.raises(JetStreamNotEnabledError) as caught:
@@ -247,7 +247,7 @@ def test_a_server_without_jetstream_is_told() -> None:
 
 
 @pytest.mark.conformance("WIR-11")
-def test_a_management_call_without_jetstream_fails_at_once_and_without_an_answer_in_time() -> None:
+def test_a_management_call_without_jetstream_fails_at_once_or_times_out_without_an_answer() -> None:
     with NatsServer(jetstream=False) as without, bulk.connect(without.url) as connected:
         began = time.monotonic()
         with pytest.raises(JetStreamNotEnabledError):
@@ -260,7 +260,7 @@ def test_a_management_call_without_jetstream_fails_at_once_and_without_an_answer
         halted.resume()
 
 
-def test_an_account_without_jetstream_is_told() -> None:
+def test_an_account_without_jetstream_is_reported() -> None:
     accounts = {
         "A": {"users": [{"user": "a", "password": "a"}]},
         "B": {"jetstream": True, "users": [{"user": "b", "password": "b"}]},
@@ -273,13 +273,13 @@ def test_an_account_without_jetstream_is_told() -> None:
             read(own, "S")
 
 
-def test_a_missing_stream_is_told_by_its_number(connection: Connection) -> None:
+def test_a_missing_stream_is_reported_by_its_code(connection: Connection) -> None:
     with pytest.raises(StreamNotFoundError, match="NOPE") as caught:
         connection.request(StreamInfoRequest("NOPE"))
     assert caught.value.err_code == 10059
 
 
-def test_a_closed_connection_says_so(server: NatsServer) -> None:
+def test_a_closed_connection_reports_it(server: NatsServer) -> None:
     connected = bulk.connect(server.url)
     assert (connected.closed, "closed" in repr(connected)) == (False, False)
     connected.close()
@@ -296,7 +296,7 @@ def test_a_closed_connection_says_so(server: NatsServer) -> None:
         connected.request(StreamInfoRequest("S"))
 
 
-def test_a_connection_is_closed_in_a_forked_child_and_stays_open_in_the_parent(
+def test_a_forked_child_sees_the_connection_closed_and_the_parent_keeps_it_open(
     connection: Connection, streams: Streams
 ) -> None:
     name = streams.filled(10)
@@ -317,15 +317,15 @@ def test_a_connection_is_closed_in_a_forked_child_and_stays_open_in_the_parent(
     assert read(connection, name)[0].num_rows == 10
 
 
-def test_pings_are_answered_while_something_is_awaited() -> None:
-    # The server would give up 2.2 seconds after the last PONG: the process may be held up for that long.
+def test_pings_are_answered_while_the_client_waits() -> None:
+    # The server would give up 2.2 seconds after the last PONG. The process may be slow for that long.
     with NatsServer(config={"ping_interval": "200ms", "ping_max": 10}) as server, bulk.connect(server.url) as own:
         assert own.read(time.monotonic() + 5) is None
         with pytest.raises(StreamNotFoundError):
             own.request(StreamInfoRequest("S"))
 
 
-def test_a_lost_connection_is_told_at_the_next_request_and_can_be_opened_again(server: NatsServer) -> None:
+def test_a_lost_connection_is_reported_by_the_next_request_and_can_be_opened_again(server: NatsServer) -> None:
     with Proxy(server) as proxy, bulk.connect(proxy.url) as own:
         proxy.cut()
         with pytest.raises(ConnectionError, match=proxy.url):
@@ -336,7 +336,7 @@ def test_a_lost_connection_is_told_at_the_next_request_and_can_be_opened_again(s
             own.request(StreamInfoRequest("S"))
 
 
-def test_what_is_no_protocol_any_more_ends_the_connection(server: NatsServer) -> None:
+def test_invalid_protocol_data_ends_the_connection(server: NatsServer) -> None:
     asked = False
 
     def spoil(data: bytes) -> bytes:
@@ -352,7 +352,7 @@ def test_what_is_no_protocol_any_more_ends_the_connection(server: NatsServer) ->
         assert own.closed
 
 
-def test_a_halted_server_ends_a_request_in_time() -> None:
+def test_a_request_to_a_paused_server_times_out() -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         server.pause()
         with pytest.raises(RequestTimeoutError, match=r"no reply to \$JS\.API\.STREAM\.INFO\.S within 0\.1 s"):
@@ -362,7 +362,7 @@ def test_a_halted_server_ends_a_request_in_time() -> None:
             own.request(StreamInfoRequest("S"))
 
 
-def test_a_refusal_is_told_though_the_next_try_gets_no_answer(server: NatsServer) -> None:
+def test_a_refusal_is_raised_although_the_retry_gets_no_answer(server: NatsServer) -> None:
     left = iter([b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'])
 
     def answer(message: sync.Msg) -> None:
@@ -382,7 +382,7 @@ def test_a_request_over_the_limit_is_not_sent(connection: Connection) -> None:
     connection.check_size(connection.server_info.max_payload)
 
 
-def test_a_store_that_could_not_be_made_is_asked_for_again_and_not_for_ever(
+def test_a_store_that_could_not_be_created_is_requested_again_for_a_limited_time(
     server: NatsServer, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams.make()

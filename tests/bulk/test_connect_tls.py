@@ -1,4 +1,4 @@
-"""TLS: what fits together works, and what does not is told."""
+"""TLS: matching settings work, and other settings are reported."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from jetspark.errors import ConnectError, TLSError
 from jetspark.server import NatsServer
 from jetspark.wire.options import TLSOptions
 
-PATIENCE = 30
-"""Seconds that a server waits for our part of the handshake; by default it hangs up after two."""
+HANDSHAKE_TIMEOUT = 30
+"""Seconds that a server waits for our part of the handshake. By default it hangs up after two."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Files:
 
 
 def certificate(directory: Path, host: str) -> Files:
-    """A new authority, and a certificate of it for a host."""
+    """Create a new authority, and a certificate of it for a host."""
     directory.mkdir()
     authority = trustme.CA()
     issued = authority.issue_cert(host)
@@ -45,7 +45,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 @pytest.fixture(scope="module")
 def tls_server(files: Files) -> Iterator[NatsServer]:
-    with NatsServer(config={"tls": {"cert_file": files.cert, "key_file": files.key, "timeout": PATIENCE}}) as running:
+    with NatsServer(
+        config={"tls": {"cert_file": files.cert, "key_file": files.key, "timeout": HANDSHAKE_TIMEOUT}}
+    ) as running:
         yield running
 
 
@@ -67,7 +69,7 @@ def test_a_plain_url_and_tls_options_are_enough(tls_server: NatsServer, files: F
         assert own.server_info.tls_required
 
 
-def test_an_unknown_authority_is_told(tls_server: NatsServer, tmp_path: Path) -> None:
+def test_an_unknown_authority_is_reported(tls_server: NatsServer, tmp_path: Path) -> None:
     other = certificate(tmp_path / "other", "127.0.0.1")
     for tls in (TLSOptions(ca_file=other.ca), None):
         with pytest.raises(TLSError, match=f"{tls_server.url}.*certificate") as caught:
@@ -77,12 +79,12 @@ def test_an_unknown_authority_is_told(tls_server: NatsServer, tmp_path: Path) ->
         assert not own.closed
 
 
-def test_a_certificate_for_another_host_is_told(tls_server: NatsServer, files: Files) -> None:
+def test_a_certificate_for_another_host_is_reported(tls_server: NatsServer, files: Files) -> None:
     with pytest.raises(TLSError, match=r"certificate.*not valid for 'elsewhere\.example'"):
         bulk.connect(tls_server.url, tls=TLSOptions(ca_file=files.ca, server_hostname="elsewhere.example"))
 
 
-def test_a_server_without_tls_is_told(server: NatsServer, files: Files) -> None:
+def test_a_server_without_tls_is_reported(server: NatsServer, files: Files) -> None:
     for url, tls in (
         (server.url, TLSOptions(ca_file=files.ca)),
         (server.url.replace("nats://", "tls://"), None),
@@ -91,14 +93,16 @@ def test_a_server_without_tls_is_told(server: NatsServer, files: Files) -> None:
             bulk.connect(url, tls=tls)
 
 
-def test_a_server_that_requires_tls_gets_it_also_when_nobody_asked(tls_server: NatsServer) -> None:
+def test_tls_is_used_if_the_server_requires_it(tls_server: NatsServer) -> None:
     plain = tls_server.url.replace("tls://", "nats://")
     with pytest.raises(TLSError, match="certificate"):
         bulk.connect(plain)
 
 
-def test_a_server_that_begins_with_tls(files: Files) -> None:
-    config = {"tls": {"cert_file": files.cert, "key_file": files.key, "handshake_first": True, "timeout": PATIENCE}}
+def test_a_server_that_starts_with_tls_is_supported(files: Files) -> None:
+    config = {
+        "tls": {"cert_file": files.cert, "key_file": files.key, "handshake_first": True, "timeout": HANDSHAKE_TIMEOUT}
+    }
     with NatsServer(config=config) as server:
         with bulk.connect(server.url, tls=TLSOptions(ca_file=files.ca, handshake_first=True)) as own:
             assert own.server_info.tls_required
@@ -106,21 +110,21 @@ def test_a_server_that_begins_with_tls(files: Files) -> None:
             bulk.connect(server.url, tls=TLSOptions(ca_file=files.ca), connect_timeout=0.3)
 
 
-def test_tls_first_for_a_server_that_begins_with_info_is_told(tls_server: NatsServer, files: Files) -> None:
+def test_tls_first_with_a_server_that_starts_with_info_is_reported(tls_server: NatsServer, files: Files) -> None:
     with pytest.raises(TLSError, match=tls_server.url):
         bulk.connect(tls_server.url, tls=TLSOptions(ca_file=files.ca, handshake_first=True))
 
 
-def test_files_that_are_missing_are_named(tls_server: NatsServer, files: Files) -> None:
+def test_missing_files_are_named(tls_server: NatsServer, files: Files) -> None:
     with pytest.raises(TLSError, match=r"absent\.pem"):
         bulk.connect(tls_server.url, tls=TLSOptions(ca_file="absent.pem"))
     with pytest.raises(TLSError, match=r"absent\.pem"):
         bulk.connect(tls_server.url, tls=TLSOptions(ca_file=files.ca, cert_file="absent.pem"))
 
 
-def test_a_server_that_wants_a_client_certificate(files: Files) -> None:
+def test_a_client_certificate_is_sent_on_request(files: Files) -> None:
     tls_files = {"cert_file": files.cert, "key_file": files.key, "ca_file": files.ca}
-    with NatsServer(config={"tls": {**tls_files, "verify": True, "timeout": PATIENCE}}) as server:
+    with NatsServer(config={"tls": {**tls_files, "verify": True, "timeout": HANDSHAKE_TIMEOUT}}) as server:
         tls = TLSOptions(ca_file=files.ca, cert_file=files.cert, key_file=files.key)
         with bulk.connect(server.url, tls=tls) as own:
             assert own.server_info.tls_verify

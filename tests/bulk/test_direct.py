@@ -1,4 +1,4 @@
-"""Streams on which one more consumer is refused or changes what is kept are read by direct get."""
+"""Streams on which another consumer is refused, or changes what is kept, are read by direct get."""
 
 import pyarrow as pa
 import pytest
@@ -22,7 +22,7 @@ RETAINED = pytest.mark.parametrize("retention", [RetentionPolicy.WORK_QUEUE, Ret
 
 
 def retained(streams: Streams, retention: RetentionPolicy, count: int) -> str:
-    """A stream with a worker, which has not taken anything yet."""
+    """A stream with a worker that has not taken a message yet."""
     name = streams.make(retention=retention)
     worker = ConsumerConfig(name="worker", durable_name="worker", ack_policy=AckPolicy.EXPLICIT)
     streams.connection.request(ConsumerCreateRequest(name, worker))
@@ -31,7 +31,7 @@ def retained(streams: Streams, retention: RetentionPolicy, count: int) -> str:
 
 
 @RETAINED
-def test_what_waits_for_a_worker_is_read_and_left_as_it_is(
+def test_messages_of_a_work_queue_are_read_and_left_unchanged(
     connection: Connection, streams: Streams, retention: RetentionPolicy
 ) -> None:
     name = retained(streams, retention, 5000)
@@ -45,13 +45,13 @@ def test_what_waits_for_a_worker_is_read_and_left_as_it_is(
     def worker() -> ConsumerInfo:
         return connection.request(ConsumerInfoRequest(name, "worker"))
 
-    assert until(lambda: worker().num_pending >= 5000)  # a consumer counts behind the stream
+    assert until(lambda: worker().num_pending >= 5000)  # a consumer counts a moment after the stream
     assert (worker().num_pending, worker().num_ack_pending) == (5000, 0)
     assert bulk.first_sequence_at(connection, name, streams.stored_ns(name, 4000)) == 4000
 
 
 @RETAINED
-def test_what_a_worker_has_done_is_not_read(
+def test_messages_that_a_worker_acknowledged_are_not_read(
     connection: Connection, streams: Streams, retention: RetentionPolicy
 ) -> None:
     name = retained(streams, retention, 10)
@@ -76,7 +76,7 @@ def test_what_a_worker_has_done_is_not_read(
 
 
 @RETAINED
-def test_a_stream_without_direct_get_says_how_to_mend_it(
+def test_the_error_of_a_stream_without_direct_get_says_how_to_enable_it(
     connection: Connection, streams: Streams, retention: RetentionPolicy
 ) -> None:
     name = streams.make_as(StreamConfig(name=streams.new_name(), retention=retention, allow_direct=False))
@@ -84,9 +84,7 @@ def test_a_stream_without_direct_get_says_how_to_mend_it(
         read(connection, name)
 
 
-def test_a_stream_of_limits_is_read_by_a_consumer_unless_asked_otherwise(
-    connection: Connection, streams: Streams
-) -> None:
+def test_a_limits_stream_is_read_by_a_consumer_unless_asked_otherwise(connection: Connection, streams: Streams) -> None:
     name = streams.filled(10)
     assert read(connection, name)[1].read_method is ReadMethod.CONSUMER
     assert read(connection, name, read_method=ReadMethod.DIRECT)[1].read_method is ReadMethod.DIRECT
@@ -98,7 +96,7 @@ def test_a_stream_of_limits_is_read_by_a_consumer_unless_asked_otherwise(
 @pytest.mark.parametrize(
     ("one", "other"), [("a.*", "a.b"), ("a.>", "a.b.c"), (">", "a"), ("a.>", "a.*"), ("a.b", "a.b")]
 )
-def test_filters_that_overlap_are_refused_on_both_ways(
+def test_overlapping_filters_are_refused_by_both_methods(
     connection: Connection, streams: Streams, one: str, other: str
 ) -> None:
     name = streams.filled(1)
@@ -109,7 +107,7 @@ def test_filters_that_overlap_are_refused_on_both_ways(
         read(connection, name, subjects=subjects, read_method="consumer")
 
 
-def test_filters_that_do_not_overlap_are_taken(connection: Connection, streams: Streams) -> None:
+def test_filters_that_do_not_overlap_are_accepted(connection: Connection, streams: Streams) -> None:
     name = streams.filled(9)
     subjects = [f"{name}.0", f"{name}.1.z.>", f"{name}.1", f"{name}.*.x.y"]
     table, report = read(connection, name, subjects=subjects, read_method="direct")
@@ -117,7 +115,7 @@ def test_filters_that_do_not_overlap_are_taken(connection: Connection, streams: 
     assert (report.expected, report.missing) == (6, 0)
 
 
-def test_filters_that_meet_are_taken_and_each_message_comes_once(connection: Connection, streams: Streams) -> None:
+def test_overlapping_filters_are_accepted_and_each_message_comes_once(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     tails = ["a.b.c", "a.x.c", "x.b.c", "x.x.c", "a.b.x"]
     subjects = pa.array([f"{name}.{tail}" for tail in tails])
@@ -128,7 +126,7 @@ def test_filters_that_meet_are_taken_and_each_message_comes_once(connection: Con
         assert (report.missing, report.complete) == (0, True)
 
 
-def test_headers_are_those_of_the_publisher_and_places_those_of_the_stream(
+def test_rows_have_the_headers_of_the_publisher_and_the_sequences_of_the_stream(
     connection: Connection, streams: Streams
 ) -> None:
     name = streams.make(retention=RetentionPolicy.WORK_QUEUE)
@@ -149,7 +147,7 @@ def test_headers_are_those_of_the_publisher_and_places_those_of_the_stream(
     assert report.missing == 0
 
 
-def test_no_more_bytes_are_asked_for_than_may_be_in_flight(server: NatsServer, streams: Streams) -> None:
+def test_requests_never_exceed_the_bytes_in_flight(server: NatsServer, streams: Streams) -> None:
     name = streams.filled(3000, size=1000)
     requests: list[bytes] = []
 
@@ -168,7 +166,7 @@ def test_no_more_bytes_are_asked_for_than_may_be_in_flight(server: NatsServer, s
 
 
 def replies(*messages: tuple[bytes, bytes]) -> FrameTable:
-    """Header blocks and payloads, as frames."""
+    """Return header blocks and payloads as frames."""
     frames = b"".join(
         b"HMSG _INBOX.x 1 %d %d\r\n%s%s\r\n" % (len(block), len(block) + len(payload), block, payload)
         for block, payload in messages
@@ -190,7 +188,7 @@ PLACE = {
 }
 
 
-def test_server_headers_in_another_order_are_read_as_well() -> None:
+def test_server_headers_in_another_order_are_read_too() -> None:
     turned = block(("Own", "1"), ("Nats-Sequence", "1"), *reversed(PLACE.items()))
     straight = block(*PLACE.items())
     end = b"NATS/1.0 204 EOB\r\nNats-Num-Pending: 3\r\nNats-Last-Sequence: 7\r\n\r\n"
@@ -209,13 +207,13 @@ def test_server_headers_in_another_order_are_read_as_well() -> None:
     ]
 
 
-def test_a_server_that_does_not_answer_in_batches_is_told() -> None:
+def test_a_server_without_batch_answers_is_reported() -> None:
     old = {name: value for name, value in PLACE.items() if name not in {"Nats-Num-Pending", "Nats-Last-Sequence"}}
     with pytest.raises(ConfigError, match=r"here: .*2\.11 or newer"):
         read_replies(replies((block(*old.items()), b"a")), "S", "here")
 
 
-def test_an_answer_that_makes_no_sense_is_refused() -> None:
+def test_an_invalid_answer_is_refused() -> None:
     with pytest.raises(InvalidReplyError, match="here"):
         read_replies(replies((block(("A", "b")), b"a")), "S", "here")
     with pytest.raises(InvalidReplyError, match="here"):
@@ -224,7 +222,7 @@ def test_an_answer_that_makes_no_sense_is_refused() -> None:
         read_replies(replies((block(*{**PLACE, "Nats-Sequence": "9" * 30}.items()), b"a")), "S", "here")
 
 
-def test_what_ends_a_batch_is_told_apart() -> None:
+def test_different_ends_of_a_batch_are_distinguished() -> None:
     assert read_replies(replies((b"NATS/1.0 404 Message Not Found\r\n\r\n", b"")), "S", "here")[1] == DirectBatchEnd(
         found=False
     )

@@ -1,4 +1,4 @@
-"""JetStream behind another prefix than its own: a domain, or an API imported under a name of one's choice."""
+"""JetStream with another prefix: a domain, or an API that is imported under another name."""
 
 import inspect
 
@@ -13,7 +13,7 @@ from jetspark.server import NatsServer
 
 
 @pytest.mark.conformance("MGT-01")
-def test_every_request_goes_to_the_domain_or_prefix_that_was_asked_for() -> None:
+def test_every_request_uses_the_domain_or_prefix() -> None:
     config = {
         "jetstream": {"domain": "hub"},
         "accounts": {

@@ -1,4 +1,4 @@
-"""A fetch into record batches: what it brings, when it ends, and what becomes acknowledged."""
+"""A fetch into record batches: its messages, its end, and its acknowledgements."""
 
 import threading
 import time
@@ -44,7 +44,9 @@ def numbers(batches: list[pa.RecordBatch]) -> list[int]:
     return [number for batch in batches for number in batch["sequence"].to_pylist()]
 
 
-def test_a_fetch_brings_what_was_asked_for_and_the_next_one_goes_on(connection: Connection, streams: Streams) -> None:
+def test_a_fetch_returns_the_requested_messages_and_the_next_one_continues(
+    connection: Connection, streams: Streams
+) -> None:
     stream = streams.filled(10_000, size=100)
     made(streams, stream)
     with bulk.fetch(connection, stream, "c", max_messages=6000) as fetched:
@@ -57,7 +59,7 @@ def test_a_fetch_brings_what_was_asked_for_and_the_next_one_goes_on(connection: 
 
 
 @pytest.mark.parametrize("policy", [AckPolicy.EXPLICIT, AckPolicy.ALL])
-def test_an_ack_is_for_all_that_was_handed_out(connection: Connection, streams: Streams, policy: AckPolicy) -> None:
+def test_one_ack_covers_all_returned_messages(connection: Connection, streams: Streams, policy: AckPolicy) -> None:
     stream = streams.filled(3000)
     made(streams, stream, policy)
     with bulk.fetch(connection, stream, "c", max_messages=2000) as fetched:
@@ -66,14 +68,14 @@ def test_an_ack_is_for_all_that_was_handed_out(connection: Connection, streams: 
         fetched.ack()
         state = info(streams, stream)
         assert (state.num_ack_pending, state.ack_floor.stream_seq, state.num_pending) == (0, 2000, 1000)
-        fetched.ack()  # nothing is left to acknowledge
+        fetched.ack()  # no message is left to acknowledge
     with bulk.fetch(connection, stream, "c", max_messages=1) as fetched:
         list(fetched)
         fetched.ack()
     assert info(streams, stream).ack_floor.stream_seq == 2001
 
 
-def test_a_consumer_that_wants_no_acks_gets_none(connection: Connection, streams: Streams) -> None:
+def test_a_consumer_without_acks_gets_none(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(10)
     made(streams, stream, AckPolicy.NONE)
     with bulk.fetch(connection, stream, "c", max_messages=10) as fetched:
@@ -81,7 +83,7 @@ def test_a_consumer_that_wants_no_acks_gets_none(connection: Connection, streams
         fetched.ack()
 
 
-def test_a_fetch_ends_when_its_time_is_up_with_what_came(connection: Connection, streams: Streams) -> None:
+def test_a_fetch_that_times_out_returns_its_messages(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(5)
     made(streams, stream)
     begin = time.monotonic()
@@ -90,7 +92,7 @@ def test_a_fetch_ends_when_its_time_is_up_with_what_came(connection: Connection,
     assert 1.9 < time.monotonic() - begin < 20
 
 
-def test_a_fetch_waits_for_messages_that_come_later(connection: Connection, streams: Streams) -> None:
+def test_a_fetch_waits_for_later_messages(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(1)
     made(streams, stream)
     later = threading.Timer(0.2, streams.fill, (stream, 2))
@@ -100,7 +102,7 @@ def test_a_fetch_waits_for_messages_that_come_later(connection: Connection, stre
     later.join()
 
 
-def test_bytes_bound_a_fetch_as_the_server_counts_them(connection: Connection, streams: Streams) -> None:
+def test_a_byte_limit_counts_like_the_server(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(100, size=100)
     made(streams, stream)
     with bulk.fetch(connection, stream, "c", max_bytes=1000, expires=5) as fetched:
@@ -109,7 +111,7 @@ def test_bytes_bound_a_fetch_as_the_server_counts_them(connection: Connection, s
     assert 3 < len(got) < 10
 
 
-def test_an_error_status_is_raised_behind_the_messages(connection: Connection, streams: Streams) -> None:
+def test_an_error_status_is_raised_after_the_messages(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(5)
     made(streams, stream)
     with bulk.fetch(connection, stream, "c", max_messages=10, expires=30) as fetched:
@@ -122,7 +124,7 @@ def test_an_error_status_is_raised_behind_the_messages(connection: Connection, s
             next(fetched)
 
 
-def test_a_consumer_that_goes_before_the_ack_is_told(connection: Connection, streams: Streams) -> None:
+def test_a_consumer_that_is_deleted_before_the_ack_is_reported(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(5)
     made(streams, stream)
     with bulk.fetch(connection, stream, "c", max_messages=10) as fetched:
@@ -137,7 +139,7 @@ def test_a_consumer_that_goes_before_the_ack_is_told(connection: Connection, str
         next(fetched)
 
 
-def test_the_id_of_a_pinned_client_is_learned(connection: Connection, streams: Streams) -> None:
+def test_the_id_of_a_pinned_client_is_remembered(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(5)
     made(streams, stream, pinned=True)
     with bulk.fetch(connection, stream, "c", max_messages=5, group="g") as fetched:
@@ -147,14 +149,14 @@ def test_the_id_of_a_pinned_client_is_learned(connection: Connection, streams: S
     assert groups[0].pinned_client_id
 
 
-def test_what_makes_no_sense_is_refused(connection: Connection) -> None:
+def test_invalid_arguments_are_refused(connection: Connection) -> None:
     with pytest.raises(ConfigError, match="max_messages or max_bytes"):
         bulk.fetch(connection, "S", "c")
     with pytest.raises(ConfigError, match="no column"):
         bulk.fetch(connection, "S", "c", max_messages=1, columns=["size"])
 
 
-def test_a_lost_connection_is_told_behind_the_messages(server: NatsServer, streams: Streams) -> None:
+def test_a_lost_connection_is_reported_after_the_messages(server: NatsServer, streams: Streams) -> None:
     stream = streams.filled(5000, size=1000)
     made(streams, stream)
     with Proxy(server, cut_after(2_000_000)) as proxy, bulk.connect(proxy.url) as own:
@@ -163,7 +165,7 @@ def test_a_lost_connection_is_told_behind_the_messages(server: NatsServer, strea
         assert 0 < fetched.received < 5000
 
 
-def test_batches_of_their_own_connection_leave_nothing_behind(server: NatsServer, streams: Streams) -> None:
+def test_readers_with_their_own_connection_leave_nothing_open(server: NatsServer, streams: Streams) -> None:
     stream = streams.filled(1000)
     made(streams, stream)
     own_options = ConnectOptions(servers=(server.url,))
@@ -177,5 +179,5 @@ def test_batches_of_their_own_connection_leave_nothing_behind(server: NatsServer
     assert scanned.report.complete
     assert until(lambda: connections(server) <= before)
     assert info(streams, stream).ack_floor.stream_seq == 10
-    # The scan's consumer: its deletion was the last that the connection said.
+    # The consumer of the scan: its deletion was the last request of the connection.
     assert until(lambda: streams.consumers(stream) == ["c"])

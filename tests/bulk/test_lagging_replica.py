@@ -1,6 +1,6 @@
-"""A consumer may be served by a replica that is still catching up; what it does not know of is read all the same.
+"""A consumer may be served by a replica that still lags. Messages that it does not know are read too.
 
-The replica is played by a proxy that lets a consumer say that nothing is pending: as one says that is behind.
+A proxy plays the replica: it lets a consumer report that no message is pending, like a replica that lags.
 """
 
 import re
@@ -22,7 +22,7 @@ _PENDING = re.compile(rb'"num_pending":([1-9]\d*)')
 
 
 def nothing_pending(times: int = 2) -> Tamper:
-    """Let consumers say that nothing is pending, so often: when one is made, and when it is counted."""
+    """Let consumers report `times` times that nothing is pending: when one is created, and when its info is read."""
     left = times
 
     def tamper(data: bytes) -> bytes:
@@ -50,18 +50,18 @@ def stream(cluster: NatsCluster) -> Iterator[str]:
         name = streams.make_as(StreamConfig(name="R3", num_replicas=3))
         for at in range(0, 1000, 2):
             bulk.publish(own, pa.Table.from_batches([rows(f"{name}.{letter}", [b"%d" % at]) for letter in "ab"]))
-        assert until(lambda: all(node.monitor("/jsz")["messages"] == 1000 for node in cluster))  # no one else lags
+        assert until(lambda: all(node.monitor("/jsz")["messages"] == 1000 for node in cluster))  # no other replica lags
         yield name
 
 
-def test_a_scan_asks_the_leader_before_it_believes_that_there_is_nothing(cluster: NatsCluster, stream: str) -> None:
+def test_a_scan_asks_the_leader_before_it_reports_an_empty_stream(cluster: NatsCluster, stream: str) -> None:
     with Proxy(cluster[0], nothing_pending()) as proxy, bulk.connect(proxy.url) as own:
         table, report = read(own, stream, subjects=[f"{stream}.a"], columns=["sequence"])
     assert sequences(table) == list(range(1, 1000, 2))
     assert (report.restarts, report.complete) == (1, True)
 
 
-def test_without_time_to_try_again_it_is_an_error_and_no_short_result(cluster: NatsCluster, stream: str) -> None:
+def test_without_retries_it_is_an_error_and_never_a_short_result(cluster: NatsCluster, stream: str) -> None:
     with (
         Proxy(cluster[0], nothing_pending()) as proxy,
         bulk.connect(proxy.url) as own,
@@ -70,7 +70,7 @@ def test_without_time_to_try_again_it_is_an_error_and_no_short_result(cluster: N
         read(own, stream, subjects=[f"{stream}.a"], retry_timeout=0)
 
 
-def test_the_end_of_a_range_that_holds_nothing_is_believed(cluster: NatsCluster, stream: str) -> None:
+def test_the_end_of_an_empty_range_is_accepted(cluster: NatsCluster, stream: str) -> None:
     with bulk.connect(cluster.urls) as own:
         table, report = read(own, stream, subjects=[f"{stream}.c"])
         assert (len(table), report.restarts, report.complete) == (0, 0, True)
@@ -78,7 +78,7 @@ def test_the_end_of_a_range_that_holds_nothing_is_believed(cluster: NatsCluster,
         assert (len(table), report.restarts, report.complete) == (0, 0, True)
 
 
-def test_times_are_found_by_the_leader(cluster: NatsCluster, stream: str) -> None:
+def test_times_are_resolved_by_the_leader(cluster: NatsCluster, stream: str) -> None:
     with bulk.connect(cluster.urls) as own:
         table, _ = read(own, stream, columns=["timestamp_ns"], end_sequence=11)
     tenth = table["timestamp_ns"][9].as_py()

@@ -40,7 +40,7 @@ def values(snapshot: Snapshot) -> dict[str, bytes]:
 
 
 @WAYS
-def test_there_is_one_row_for_each_subject_in_the_order_of_the_stream(
+def test_each_subject_has_one_row_in_the_order_of_the_stream(
     connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = kept(streams)
@@ -55,7 +55,9 @@ def test_there_is_one_row_for_each_subject_in_the_order_of_the_stream(
 
 
 @WAYS
-def test_columns_and_subjects_are_those_asked_for(connection: Connection, streams: Streams, read_method: str) -> None:
+def test_only_the_requested_columns_and_subjects_are_returned(
+    connection: Connection, streams: Streams, read_method: str
+) -> None:
     name = kept(streams)
     fill(connection, name, 10, rounds=2)
     subjects = [f"{name}.1", f"{name}.2", f"{name}.none"]
@@ -71,7 +73,7 @@ def test_columns_and_subjects_are_those_asked_for(connection: Connection, stream
 
 
 @WAYS
-def test_an_empty_stream_gives_no_row(connection: Connection, streams: Streams, read_method: str) -> None:
+def test_an_empty_stream_gives_no_rows(connection: Connection, streams: Streams, read_method: str) -> None:
     name = kept(streams)
     assert bulk.last_per_subject(connection, name, read_method=read_method).table.num_rows == 0
     fill(connection, name, 3)
@@ -81,7 +83,7 @@ def test_an_empty_stream_gives_no_row(connection: Connection, streams: Streams, 
 
 @pytest.mark.conformance("DIR-08", "DIR-09")
 @WAYS
-def test_more_subjects_than_a_request_may_name_are_all_read(
+def test_more_subjects_than_fit_a_request_are_all_read(
     connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = kept(streams)
@@ -107,7 +109,7 @@ def test_a_deleted_key_is_a_marker_and_a_purged_subject_has_no_row(connection: C
 
 
 class Writer:
-    """Writes random keys and knows what the stream was like at each sequence."""
+    """Writes random keys and remembers the content of the stream at each sequence."""
 
     def __init__(self, server: NatsServer, name: str, keys: int) -> None:
         self.log: list[tuple[str, bytes]] = []
@@ -146,7 +148,7 @@ class Writer:
 @pytest.mark.parametrize(
     ("read_method", "per_subject"), [("consumer", None), ("consumer", 1), ("consumer", 3), ("direct", None)]
 )
-def test_it_is_one_moment_of_the_stream_while_others_write(
+def test_the_result_is_one_moment_of_the_stream_while_others_write(
     server: NatsServer, streams: Streams, read_method: str, per_subject: int | None
 ) -> None:
     name = kept(streams, max_msgs_per_subject=per_subject)
@@ -154,7 +156,7 @@ def test_it_is_one_moment_of_the_stream_while_others_write(
     with bulk.connect(server.url) as own, writer.writing():
         taken: list[Snapshot] = []
         enough = time.monotonic() + 20
-        # The writer may be held up; then there are more of them.
+        # The writer may be slow; then there are more of them.
         while len(taken) < 8 or (taken[0].sequence == taken[-1].sequence and time.monotonic() < enough):
             taken.append(bulk.last_per_subject(own, name, read_method=read_method))
     assert taken[0].sequence < taken[-1].sequence
@@ -162,7 +164,7 @@ def test_it_is_one_moment_of_the_stream_while_others_write(
         assert values(snapshot) == writer.state(snapshot.sequence)
 
 
-def test_a_direct_get_that_finds_no_such_moment_says_so(server: NatsServer, streams: Streams) -> None:
+def test_a_direct_get_without_a_consistent_moment_fails(server: NatsServer, streams: Streams) -> None:
     name = kept(streams, max_msgs_per_subject=1)
     writer = Writer(server, name, 3000)
     taken: list[Snapshot] = []
@@ -180,7 +182,7 @@ def test_a_direct_get_that_finds_no_such_moment_says_so(server: NatsServer, stre
         assert values(snapshot) == writer.state(snapshot.sequence)
 
 
-def test_where_a_consumer_would_be_refused_it_is_read_by_direct_get(connection: Connection, streams: Streams) -> None:
+def test_direct_get_is_used_where_a_consumer_would_be_refused(connection: Connection, streams: Streams) -> None:
     name = kept(streams, retention=RetentionPolicy.WORK_QUEUE)
     fill(connection, name, 5, rounds=2)
     assert values(bulk.last_per_subject(connection, name)) == {f"{name}.{number}": b"1" for number in range(5)}
@@ -188,7 +190,7 @@ def test_where_a_consumer_would_be_refused_it_is_read_by_direct_get(connection: 
     assert streams.consumers(name) == []
 
 
-def test_what_cannot_be_read_is_said(connection: Connection, streams: Streams) -> None:
+def test_an_unreadable_stream_is_reported(connection: Connection, streams: Streams) -> None:
     closed = streams.make_as(
         StreamConfig(name=streams.new_name(), retention=RetentionPolicy.INTEREST, allow_direct=False)
     )
@@ -202,9 +204,7 @@ def test_what_cannot_be_read_is_said(connection: Connection, streams: Streams) -
 
 @WAYS
 @pytest.mark.parametrize("cut", [2000, 20_000, 120_000])
-def test_a_connection_that_is_lost_is_made_anew(
-    server: NatsServer, streams: Streams, read_method: str, cut: int
-) -> None:
+def test_a_lost_connection_is_opened_again(server: NatsServer, streams: Streams, read_method: str, cut: int) -> None:
     name = kept(streams)
     fill(streams.connection, name, 3000)
     with Proxy(server, cut_after(cut)) as proxy, bulk.connect(proxy.url) as own:
@@ -214,7 +214,7 @@ def test_a_connection_that_is_lost_is_made_anew(
 
 
 @WAYS
-def test_a_message_that_gets_lost_is_noticed(server: NatsServer, streams: Streams, read_method: str) -> None:
+def test_a_lost_message_is_noticed(server: NatsServer, streams: Streams, read_method: str) -> None:
     name = kept(streams)
     fill(streams.connection, name, 3000)
     which = NthOf(8, len(b"0"))
@@ -223,7 +223,7 @@ def test_a_message_that_gets_lost_is_noticed(server: NatsServer, streams: Stream
     assert which.left == 0  # it was dropped
 
 
-def test_it_agrees_with_a_scan(connection: Connection, streams: Streams) -> None:
+def test_the_result_agrees_with_a_scan(connection: Connection, streams: Streams) -> None:
     name = streams.filled(1000)
     table, _ = read(connection, name)
     last = {row["subject"]: row for row in table.to_pylist()}

@@ -22,19 +22,19 @@ _TAG = "few"
 
 @pytest.fixture
 def few() -> Iterator[tuple[NatsCluster, list[ClusterNode]]]:
-    """A cluster of five, and the three nodes of it that carry a tag; two of those are down."""
+    """A cluster of five, and the three nodes of it that have a tag. Two of those are down."""
     with NatsCluster(5) as cluster:
         tagged = list(cluster)[:3]
         for node in tagged:
             node.reload({"server_tags": [_TAG]})
-        cluster.restart()  # servers tell each other of new tags within ten seconds, and at their start at once
+        cluster.restart()  # servers announce new tags within ten seconds, and at their start at once
         for node in tagged[:2]:
             node.stop()
         cluster.wait_ready()
         yield cluster, tagged
 
 
-def test_a_stream_is_asked_for_again_until_a_server_that_it_needs_is_heard_of(
+def test_a_stream_creation_is_repeated_until_the_needed_server_is_known(
     few: tuple[NatsCluster, list[ClusterNode]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, tagged = few

@@ -1,4 +1,4 @@
-"""Publishing record batches: every row stored once, every answer counted."""
+"""Publishing record batches: every row is stored once, and every answer is counted."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from tests.bulk.proxy import MadeLate, Proxy
+from tests.bulk.proxy import LateStream, Proxy
 from tests.bulk.streams import HEADERS, Streams, read, rows, sequences, until
 
 from jetspark import bulk
@@ -56,7 +56,7 @@ def test_rows_with_the_same_message_id_are_stored_once(connection: Connection, s
     assert streams.info(name).state.messages == 5001
 
 
-def test_headers_come_back_as_they_went(connection: Connection, streams: Streams) -> None:
+def test_headers_are_stored_unchanged(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     headers = [[("A", ["1", "2"]), ("a", ["ü"])], None, [], [("Empty", [""])]]
     batch = rows(f"{name}.x", [b"x"] * 4).append_column("headers", pa.array(headers, HEADERS))
@@ -75,7 +75,7 @@ TEXT = [pa.string(), pa.large_string(), pa.string_view()]
 
 
 @pytest.mark.parametrize("kind", BYTES + TEXT, ids=str)
-def test_data_may_be_text_or_bytes_and_null_is_empty(
+def test_data_may_be_text_or_bytes_and_null_is_stored_as_empty(
     connection: Connection, streams: Streams, kind: pa.DataType
 ) -> None:
     name = streams.make()
@@ -84,7 +84,7 @@ def test_data_may_be_text_or_bytes_and_null_is_empty(
     assert read(connection, name)[0].column("data").to_pylist() == [b"one", b"", "ü".encode()]
 
 
-def test_one_call_fills_several_streams(connection: Connection, streams: Streams) -> None:
+def test_one_call_publishes_to_several_streams(connection: Connection, streams: Streams) -> None:
     names = [streams.make() for _ in range(3)]
     subjects = [f"{names[number % 3]}.{number % 7}" for number in range(9000)]
     batch = pa.record_batch(
@@ -99,13 +99,13 @@ def test_one_call_fills_several_streams(connection: Connection, streams: Streams
         assert data == [b"%d" % number for number in range(at, 9000, 3)]
 
 
-def test_a_subject_for_all_rows_takes_the_place_of_the_column(connection: Connection, streams: Streams) -> None:
+def test_a_subject_for_all_rows_replaces_the_column(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     bulk.publish(connection, rows(f"{name}.ignored", [b"x"] * 3), subject=f"{name}.given")
     assert set(read(connection, name)[0].column("subject").to_pylist()) == {f"{name}.given"}
 
 
-def test_tables_readers_and_iterables_are_taken(connection: Connection, streams: Streams) -> None:
+def test_tables_readers_and_iterables_are_accepted(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     batch = rows(f"{name}.x", [b"a", b"b"])
     table = pa.Table.from_batches([batch, batch])
@@ -119,7 +119,7 @@ def test_tables_readers_and_iterables_are_taken(connection: Connection, streams:
     assert streams.info(name).state.messages == 14
 
 
-def test_nothing_to_publish_is_nothing_published(connection: Connection) -> None:
+def test_publishing_no_rows_does_nothing(connection: Connection) -> None:
     empty = rows("x", [])
     for batches in ([], empty, [empty, empty], pa.Table.from_batches([], empty.schema)):
         report = bulk.publish(connection, batches)
@@ -135,7 +135,7 @@ def test_large_and_empty_rows_are_stored(connection: Connection, streams: Stream
     assert read(connection, name)[0].column("data").to_pylist() == payloads
 
 
-def test_the_columns_are_checked(connection: Connection) -> None:
+def test_columns_are_checked(connection: Connection) -> None:
     for batch, wanted in (
         (pa.record_batch({"subject": ["a"]}), "publishing needs a column 'data'; the columns are: subject string"),
         (pa.record_batch({"data": [b"a"]}), "column 'subject', or one subject for all rows"),
@@ -153,7 +153,7 @@ def test_the_columns_are_checked(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("subject", [None, "", "a b", "a..b", "a.*", "a.>", ".a", "a\r\nPUB x 0", "a\x00"])
-def test_a_subject_that_cannot_be_names_its_row_and_nothing_of_the_batch_is_sent(
+def test_an_invalid_subject_names_its_row_and_nothing_of_the_batch_is_sent(
     connection: Connection, streams: Streams, subject: str | None
 ) -> None:
     name = streams.make()
@@ -164,7 +164,7 @@ def test_a_subject_that_cannot_be_names_its_row_and_nothing_of_the_batch_is_sent
     assert streams.info(name).state.messages == 10
 
 
-def test_headers_that_cannot_be_name_their_row_and_nothing_of_the_batch_is_sent(
+def test_invalid_headers_name_their_row_and_nothing_of_the_batch_is_sent(
     connection: Connection, streams: Streams
 ) -> None:
     name = streams.make()
@@ -196,7 +196,7 @@ def test_a_row_that_is_too_large_is_named_and_nothing_of_the_batch_is_sent(
 
 
 def stored_and_reported(streams: Streams, name: str, error: PublishRefusedError) -> list[bytes]:
-    """What a stream holds after a refusal; the report must say the same."""
+    """Return the content of a stream after a refusal, and check that the report agrees."""
     data: list[bytes] = read(streams.connection, name)[0].column("data").to_pylist()
     acks = error.report.streams.get(name)
     assert len(data) == (0 if acks is None else acks.count)
@@ -204,7 +204,7 @@ def stored_and_reported(streams: Streams, name: str, error: PublishRefusedError)
     return data
 
 
-def test_a_row_over_the_streams_limit_is_told(connection: Connection, streams: Streams) -> None:
+def test_a_row_above_the_limit_of_the_stream_is_reported(connection: Connection, streams: Streams) -> None:
     name = streams.make_as(StreamConfig(name=streams.new_name(), max_msg_size=10, allow_direct=True))
     payloads = [b"x"] * 5000 + [b"y" * 11] + [b"x"] * 5000
     with pytest.raises(PublishRefusedError, match=rf"row 5000, subject '{name}\.x': .*10054") as caught:
@@ -218,7 +218,7 @@ def test_a_row_over_the_streams_limit_is_told(connection: Connection, streams: S
     assert 5000 <= len(data) < 10_000
 
 
-def test_a_row_that_no_stream_takes_is_told(connection: Connection, streams: Streams) -> None:
+def test_a_row_without_a_stream_is_reported(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     subjects = [f"{name}.a", f"{name}.b", "nobody.listens", f"{name}.c"]
     batch = pa.record_batch({"subject": pa.array(subjects), "data": pa.array([b"0", b"1", b"2", b"3"])})
@@ -228,9 +228,11 @@ def test_a_row_that_no_stream_takes_is_told(connection: Connection, streams: Str
     assert stored_and_reported(streams, name, caught.value) == [b"0", b"1", b"3"]
 
 
-def test_a_stream_that_is_made_a_moment_later_gets_every_row_once(connection: Connection, server: NatsServer) -> None:
+def test_a_stream_that_is_created_a_moment_later_gets_every_row_once(
+    connection: Connection, server: NatsServer
+) -> None:
     config = StreamConfig(name="LATE", subjects=["late.>"])
-    late = MadeLate(3000, lambda: Streams(connection).make_as(config))
+    late = LateStream(3000, lambda: Streams(connection).make_as(config))
     with Proxy(server, late) as proxy, bulk.connect(proxy.url) as own:
         late.armed = True
         report = bulk.publish(own, rows("late.x", [b"%d" % number for number in range(3000)]))
@@ -239,14 +241,14 @@ def test_a_stream_that_is_made_a_moment_later_gets_every_row_once(connection: Co
         assert table.column("data").to_pylist() == [b"%d" % number for number in range(3000)]
 
 
-def test_a_stream_that_never_comes_is_waited_for_half_a_second(connection: Connection) -> None:
+def test_a_missing_stream_is_waited_for_half_a_second(connection: Connection) -> None:
     begin = time.monotonic()
     with pytest.raises(PublishRefusedError, match="no stream captures the subject"):
         bulk.publish(connection, rows("never.x", [b"x"] * 3000))
     assert time.monotonic() - begin >= 0.5
 
 
-def test_the_first_of_several_refused_rows_is_told(connection: Connection, streams: Streams) -> None:
+def test_the_first_of_several_refused_rows_is_reported(connection: Connection, streams: Streams) -> None:
     name = streams.make_as(StreamConfig(name=streams.new_name(), max_msg_size=10, allow_direct=True))
     subjects = [f"{name}.a", f"{name}.b", "nobody.x", f"{name}.c"] * 20
     payloads = [b"x", b"y" * 20, b"n", b"x"] * 20
@@ -284,7 +286,7 @@ def test_the_row_is_exact_once_several_streams_have_answered(connection: Connect
     assert (caught.value.row, caught.value.subject) == (bad, subjects[bad])
 
 
-def test_a_stream_that_is_full_is_told(connection: Connection, streams: Streams) -> None:
+def test_a_full_stream_is_reported(connection: Connection, streams: Streams) -> None:
     name = streams.make_as(
         StreamConfig(name=streams.new_name(), max_msgs=100, discard=DiscardPolicy.NEW, allow_direct=True)
     )
@@ -297,7 +299,7 @@ def test_a_stream_that_is_full_is_told(connection: Connection, streams: Streams)
     assert (caught.value.report.first_sequence, caught.value.report.last_sequence) == (1, 100)
 
 
-def test_an_expectation_that_does_not_hold_is_told(connection: Connection, streams: Streams) -> None:
+def test_a_failed_expectation_is_reported(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     expected = [None, [("Nats-Expected-Last-Sequence", ["1"])], [("Nats-Expected-Last-Sequence", ["77"])], None]
     batch = rows(f"{name}.x", [b"0", b"1", b"2", b"3"]).append_column("headers", pa.array(expected, HEADERS))
@@ -307,7 +309,7 @@ def test_an_expectation_that_does_not_hold_is_told(connection: Connection, strea
     assert stored_and_reported(streams, name, caught.value) == [b"0", b"1", b"3"]
 
 
-def test_a_connection_is_good_for_more_after_a_refusal(connection: Connection, streams: Streams) -> None:
+def test_a_connection_can_be_used_after_a_refusal(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     with pytest.raises(PublishRefusedError):
         bulk.publish(connection, rows("nobody.listens", [b"x"] * 2000))
@@ -315,7 +317,7 @@ def test_a_connection_is_good_for_more_after_a_refusal(connection: Connection, s
     assert read(connection, name)[0].num_rows == 2000
 
 
-def test_a_subject_that_the_user_may_not_publish_to_is_told() -> None:
+def test_a_forbidden_subject_is_reported() -> None:
     users = [{"user": "u", "password": "p", "permissions": {"publish": {"deny": "x.denied"}, "subscribe": ">"}}]
     config = {"authorization": {"users": users}}
     with NatsServer(config=config) as server, bulk.connect(server.url, user="u", password="p") as own:
@@ -326,13 +328,13 @@ def test_a_subject_that_the_user_may_not_publish_to_is_told() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2, 10, 100, 3000])
-def test_no_more_rows_are_under_way_than_were_allowed(server: NatsServer, streams: Streams, most: int) -> None:
-    """Where a stream never acknowledges, what it holds in the end is what was under way at most."""
+def test_no_more_rows_are_in_flight_than_allowed(server: NatsServer, streams: Streams, most: int) -> None:
+    """If a stream never acknowledges, it has at most as many messages as were in flight."""
     name = streams.make_as(StreamConfig(name=streams.new_name(), no_ack=True, allow_direct=True))
     with bulk.connect(server.url) as own:
         with pytest.raises(PublishTimeoutError):
             bulk.publish(own, rows(f"{name}.x", [b"x"] * (2 * most + 10)), max_pending=most, ack_timeout=0.1)
-        own.publish(f"{name}.end", b"")  # stored behind all that came before it
+        own.publish(f"{name}.end", b"")  # stored after all earlier messages
         assert until(lambda: read(own, name, subjects=[f"{name}.end"])[0].num_rows)
         assert 0 < read(own, name, subjects=[f"{name}.x"], columns=["sequence"])[0].num_rows <= most
 
@@ -344,8 +346,8 @@ def cluster() -> Iterator[NatsCluster]:
 
 
 @pytest.mark.matrix
-def test_a_replicated_stream_stores_rows_of_the_same_id_once(cluster: NatsCluster) -> None:
-    """Its leader refuses an id that is just being stored (10158), and a moment later it is a duplicate."""
+def test_a_replicated_stream_stores_rows_with_the_same_id_once(cluster: NatsCluster) -> None:
+    """The leader refuses an id that is being stored (10158), and a moment later it is a duplicate."""
     with bulk.connect(cluster.urls) as own:
         streams = Streams(own)
         name = streams.make_as(StreamConfig(name="IDS", num_replicas=3, allow_direct=True))
@@ -372,7 +374,7 @@ def test_a_cluster_stores_every_row_in_all_replicas(cluster: NatsCluster) -> Non
             assert scanned.missing == 0
 
 
-def test_a_publish_takes_turns_with_others_on_the_same_stream(server: NatsServer, streams: Streams) -> None:
+def test_concurrent_publishes_share_a_stream(server: NatsServer, streams: Streams) -> None:
     name = streams.make()
     reports: list[bulk.PublishReport] = []
 

@@ -1,4 +1,4 @@
-"""Publishing when nobody answers or the connection goes: what is known is said, and a repeat stores each row once."""
+"""Publishing without answers or with a lost connection: the report is exact, and a repeat stores each row once."""
 
 import threading
 from collections.abc import Iterator
@@ -19,18 +19,18 @@ def with_ids(name: str, count: int) -> pa.RecordBatch:
     return rows(f"{name}.x", payloads).append_column("msg_id", pa.array([str(number) for number in range(count)]))
 
 
-def test_a_stream_that_does_not_acknowledge_ends_in_a_time_out(server: NatsServer, streams: Streams) -> None:
+def test_a_stream_without_acknowledgements_causes_a_timeout(server: NatsServer, streams: Streams) -> None:
     name = streams.make_as(StreamConfig(name=streams.new_name(), no_ack=True, allow_direct=True))
     with bulk.connect(server.url) as own:
         with pytest.raises(PublishTimeoutError, match=r"no acknowledgement within 0\.2 s for 10 messages") as caught:
             bulk.publish(own, rows(f"{name}.x", [b"x"] * 10), ack_timeout=0.2)
         assert isinstance(caught.value, TimeoutError)
-        assert until(lambda: streams.info(name).state.messages >= 10)  # it stores them when it gets round to it
+        assert until(lambda: streams.info(name).state.messages >= 10)  # it stores them later
         assert read(own, name)[0].num_rows == 10
 
 
 @pytest.mark.parametrize("cut", [3000, 20_000, 60_000, 150_000])
-def test_a_lost_connection_says_what_is_certain_and_a_repeat_stores_each_row_once(
+def test_a_lost_connection_reports_confirmed_rows_and_a_repeat_stores_each_row_once(
     server: NatsServer, streams: Streams, cut: int
 ) -> None:
     name = streams.make()
@@ -49,7 +49,7 @@ def test_a_lost_connection_says_what_is_certain_and_a_repeat_stores_each_row_onc
     assert sorted(table.column("data").to_pylist(), key=int) == [b"%d" % number for number in range(20_000)]
 
 
-def test_a_server_that_halts_and_wakes_in_time_costs_nothing() -> None:
+def test_a_server_that_is_paused_briefly_causes_no_error() -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         streams = Streams(own)
         name = streams.make()
@@ -62,7 +62,7 @@ def test_a_server_that_halts_and_wakes_in_time_costs_nothing() -> None:
         assert (report.count, report.duplicates) == (20_000, 0)
 
 
-def test_a_server_that_halts_for_good_ends_in_an_error_and_a_repeat_stores_each_row_once() -> None:
+def test_a_server_that_stays_paused_causes_an_error_and_a_repeat_stores_each_row_once() -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         streams = Streams(own)
         name = streams.make()
@@ -77,7 +77,7 @@ def test_a_server_that_halts_for_good_ends_in_an_error_and_a_repeat_stores_each_
         assert streams.info(name).state.messages == 20_000
 
 
-def test_a_server_that_is_killed_loses_nothing_that_was_acknowledged() -> None:
+def test_a_killed_server_loses_no_acknowledged_row() -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         streams = Streams(own)
         name = streams.make()

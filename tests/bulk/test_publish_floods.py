@@ -1,7 +1,7 @@
-"""Publishing more than a server takes in: what it refuses for the moment is stored later, and nothing else goes wrong.
+"""Publishing more than a server can take: rows that it refuses temporarily are stored later, without other errors.
 
-A flooded server refuses a message before it has answered the ones before it. So where rows share a reply subject, the
-order of the answers does not say which of them were refused.
+A flooded server refuses a message before it has answered earlier ones. So if rows share a reply subject, the order of
+the answers does not say which of them were refused.
 """
 
 from collections.abc import Iterator
@@ -64,14 +64,14 @@ def test_rows_that_a_flooded_server_refuses_are_stored_once(
     assert sorted(stored(streams, name), key=int) == PAYLOADS
 
 
-def test_ids_among_the_headers_do_as_well(connection: Connection, streams: Streams) -> None:
+def test_ids_in_the_headers_protect_rows_as_well(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     report = flood(connection, name, ids=False, headed=True)
     assert (report.count, report.resent > 0) == (COUNT, True)
     assert sorted(stored(streams, name), key=int) == PAYLOADS
 
 
-def test_rows_without_ids_are_not_guessed_at(connection: Connection, streams: Streams) -> None:
+def test_rows_without_ids_are_not_sent_again(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     with pytest.raises(bulk.PublishRefusedError) as caught:
         flood(connection, name, ids=False)
@@ -81,16 +81,14 @@ def test_rows_without_ids_are_not_guessed_at(connection: Connection, streams: St
     assert caught.value.report.resent == 0
 
 
-def test_with_a_reply_subject_each_it_is_known_which_rows_were_refused(
-    connection: Connection, streams: Streams
-) -> None:
+def test_refused_rows_are_known_if_each_has_its_own_reply_subject(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     report = flood(connection, name, ids=False, most=400)
     assert (report.count, report.duplicates) == (COUNT, 0)
     assert sorted(stored(streams, name), key=int) == PAYLOADS
 
 
-def test_a_retry_time_allows_rows_without_ids_to_be_stored_twice(connection: Connection, streams: Streams) -> None:
+def test_with_a_retry_timeout_rows_without_ids_may_be_stored_twice(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     report = flood(connection, name, ids=False, retry_timeout=10)
     assert report.count == COUNT
@@ -100,14 +98,14 @@ def test_a_retry_time_allows_rows_without_ids_to_be_stored_twice(connection: Con
 
 
 def is_wanted(hub: NatsServer, subject: str) -> bool:
-    """Whether a leaf node (that of the stream's leader) has told the hub that it wants what is sent to a subject."""
+    """Return whether the leaf node of the stream's leader has sent its interest in a subject to the hub."""
     leaves = hub.monitor("/leafz", subs="1")["leafs"]
     assert isinstance(leaves, list)
     return any(subject in each.get("subscriptions_list", ()) for each in leaves)
 
 
 @pytest.mark.matrix
-def test_a_cluster_that_is_connected_as_a_leaf_node_is_published_to_as_safely() -> None:
+def test_publishing_through_a_leaf_node_is_as_safe() -> None:
     with NatsServer(jetstream=False, config={"leafnodes": {"port": -1}}) as hub:
         port = int(hub.monitor_url.rpartition(":")[2])
         listening = get_json(hub.host, port, "/varz", {}, 5)[1]["leaf"]

@@ -1,11 +1,11 @@
-"""Publishing that goes on when the connection or the server goes away, and every row is stored once."""
+"""Publishing that continues when the connection or the server is lost, and stores every row once."""
 
 import threading
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from tests.bulk.proxy import MadeLate, Proxy, Tamper, cut_after
+from tests.bulk.proxy import LateStream, Proxy, Tamper, cut_after
 from tests.bulk.streams import Streams, read, rows
 
 from jetspark import bulk
@@ -33,7 +33,7 @@ def stored(streams: Streams, name: str) -> list[int]:
 
 
 @pytest.mark.parametrize("cuts", [[3000], [20_000, 500], [60_000, 60_000, 5000], [150_000]])
-def test_rows_whose_answers_got_lost_are_sent_again(server: NatsServer, streams: Streams, cuts: list[int]) -> None:
+def test_rows_with_lost_answers_are_sent_again(server: NatsServer, streams: Streams, cuts: list[int]) -> None:
     name = streams.make()
     with Proxy(server, *map(cut_after, cuts)) as proxy, bulk.connect(proxy.url) as own:
         report = bulk.publish(own, with_ids(name), retry_timeout=10)
@@ -43,7 +43,7 @@ def test_rows_whose_answers_got_lost_are_sent_again(server: NatsServer, streams:
     assert stored(streams, name) == list(range(COUNT))
 
 
-def test_in_several_streams_as_well(server: NatsServer, streams: Streams) -> None:
+def test_rows_of_several_streams_with_lost_answers_are_sent_again(server: NatsServer, streams: Streams) -> None:
     one, two = streams.make(), streams.make()
     numbers = range(COUNT)
     batch = pa.record_batch(
@@ -56,12 +56,12 @@ def test_in_several_streams_as_well(server: NatsServer, streams: Streams) -> Non
     for cut in (900, 5000, 100_000):
         with Proxy(server, cut_after(cut)) as proxy, bulk.connect(proxy.url) as own:
             report = bulk.publish(own, batch, retry_timeout=10)
-    assert report.count >= COUNT  # an answer may be counted twice where those of two streams overtook one another
+    assert report.count >= COUNT  # an answer may be counted twice if answers of two streams arrive out of order
     assert stored(streams, one) == list(range(0, COUNT, 2))
     assert stored(streams, two) == list(range(1, COUNT, 2))
 
 
-def test_a_server_that_is_killed_and_started_again_loses_and_repeats_nothing() -> None:
+def test_a_server_that_is_killed_and_restarted_loses_and_repeats_nothing() -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         streams = Streams(own)
         name = streams.make()
@@ -80,7 +80,7 @@ def test_a_server_that_is_killed_and_started_again_loses_and_repeats_nothing() -
         assert stored(streams, name) == list(range(COUNT))
 
 
-def test_a_server_that_stays_away_ends_in_its_error_when_the_time_is_up() -> None:
+def test_a_server_that_stays_away_causes_its_error_at_the_timeout() -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         name = Streams(own).make()
         bulk.publish(own, with_ids(name, 10))
@@ -90,7 +90,7 @@ def test_a_server_that_stays_away_ends_in_its_error_when_the_time_is_up() -> Non
 
 
 def silent_after(count: int) -> Tamper:
-    """Let nothing through after so many bytes, and keep the connection."""
+    """Pass no data after a number of bytes, and keep the connection."""
     left = count
 
     def tamper(data: bytes) -> bytes:
@@ -102,7 +102,7 @@ def silent_after(count: int) -> Tamper:
     return tamper
 
 
-def test_a_connection_that_falls_silent_is_made_anew(server: NatsServer, streams: Streams) -> None:
+def test_a_silent_connection_is_opened_again(server: NatsServer, streams: Streams) -> None:
     name = streams.make()
     with Proxy(server, silent_after(5000)) as proxy, bulk.connect(proxy.url) as own:
         report = bulk.publish(own, with_ids(name), ack_timeout=2, retry_timeout=10)
@@ -111,7 +111,7 @@ def test_a_connection_that_falls_silent_is_made_anew(server: NatsServer, streams
     assert stored(streams, name) == list(range(COUNT))
 
 
-def test_without_a_retry_time_silence_ends_it(server: NatsServer, streams: Streams) -> None:
+def test_without_a_retry_timeout_silence_ends_the_publish(server: NatsServer, streams: Streams) -> None:
     name = streams.make()
     with (
         Proxy(server, silent_after(5000)) as proxy,
@@ -121,10 +121,10 @@ def test_without_a_retry_time_silence_ends_it(server: NatsServer, streams: Strea
         bulk.publish(own, with_ids(name), ack_timeout=0.3)
 
 
-def test_a_stream_that_comes_late_gets_its_rows_again(server: NatsServer, streams: Streams) -> None:
+def test_a_stream_that_is_created_late_gets_its_rows_again(server: NatsServer, streams: Streams) -> None:
     name = streams.new_name()
     config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
-    late = MadeLate(100, lambda: streams.make_as(config))
+    late = LateStream(100, lambda: streams.make_as(config))
     with Proxy(server, late) as proxy, bulk.connect(proxy.url) as own:
         late.armed = True
         report = bulk.publish(own, with_ids(name, 100))
@@ -136,7 +136,7 @@ def test_a_stream_that_comes_late_gets_its_rows_again(server: NatsServer, stream
     assert isinstance(caught.value.error, NoStreamResponseError)
 
 
-def test_a_row_of_another_stream_than_the_expected_one_is_refused(streams: Streams) -> None:
+def test_a_row_of_an_unexpected_stream_is_refused(streams: Streams) -> None:
     one, two = streams.make(), streams.make()
     with pytest.raises(bulk.PublishRefusedError, match=f"row 0, subject '{two}.x'") as caught:
         bulk.publish(streams.connection, rows(f"{two}.x", [b"not"]), expected_stream=one)

@@ -1,4 +1,4 @@
-"""Trying again: how often, how long, and what is let go of in between."""
+"""Retries: how often, how long, and what is released in between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jetspark.errors import ConnectError, RequestTimeoutError
 
 
 class Clock:
-    """A time that passes only in sleep, in place of the module `time`."""
+    """A replacement of the module `time` whose time passes only in sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -30,21 +30,21 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_without_a_retry_timeout_there_is_one_try_and_nothing_is_let_go_of() -> None:
-    let_go: list[str] = []
+def test_without_a_retry_timeout_there_is_one_try_and_no_release() -> None:
+    released: list[str] = []
     timer = RetryTimer(0)
-    assert not timer.wait(lambda: let_go.append("now"))
-    assert not let_go
+    assert not timer.wait(lambda: released.append("now"))
+    assert not released
     assert timer.retries == 0
 
 
-def test_what_is_let_go_of_goes_before_the_wait(clock: Clock) -> None:
-    let_go: list[float] = []
-    assert RetryTimer(5).wait(lambda: let_go.append(clock.now), min_delay=0.1)
-    assert (let_go, clock.now) == ([0.0], 0.1)
+def test_resources_are_released_before_the_wait(clock: Clock) -> None:
+    released: list[float] = []
+    assert RetryTimer(5).wait(lambda: released.append(clock.now), min_delay=0.1)
+    assert (released, clock.now) == ([0.0], 0.1)
 
 
-def test_what_fails_for_the_moment_is_asked_again_until_it_works() -> None:
+def test_temporary_failures_are_retried_until_success() -> None:
     answers = iter([ConnectError("away"), RequestTimeoutError("still away")])
 
     def ask() -> str:
@@ -55,7 +55,7 @@ def test_what_fails_for_the_moment_is_asked_again_until_it_works() -> None:
     assert call_with_retry(ask, can_resume, 5) == "here"
 
 
-def test_what_fails_for_good_is_asked_once() -> None:
+def test_permanent_failures_are_not_retried() -> None:
     asked: list[int] = []
 
     def ask() -> None:
@@ -67,7 +67,7 @@ def test_what_fails_for_good_is_asked_once() -> None:
     assert asked == [1]
 
 
-def test_what_goes_on_failing_is_asked_until_the_time_is_up(clock: Clock) -> None:
+def test_repeated_failures_are_retried_until_the_timeout(clock: Clock) -> None:
     asked: list[float] = []
 
     def ask() -> None:

@@ -1,4 +1,4 @@
-"""A scan gives what the stream holds: every column, in order, within the bounds that were set."""
+"""A scan returns the content of the stream: every column, in order, within the given limits."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ BY = pytest.mark.parametrize("read_method", ["consumer", "direct"])
 
 
 @BY
-def test_a_scan_equals_what_the_server_holds(connection: Connection, streams: Streams, read_method: str) -> None:
+def test_a_scan_equals_the_content_of_the_server(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.make()
     subjects = [f"{name}.a", f"{name}.b.c", f"{name}.ä", f"{name}.a", f"{name}.$x"]
     payloads = [b"one", b"", "zwei ü".encode(), b"\r\nMSG a 1 2\r\nxx\r\n", bytes(range(256))]
@@ -68,7 +68,7 @@ def test_headers_that_are_not_utf8_are_still_read(connection: Connection, stream
         assert table.column("headers").to_pylist() == [[("A", ["��"])], None]
 
 
-def test_a_scan_has_the_columns_that_were_asked_for_in_that_order(connection: Connection, streams: Streams) -> None:
+def test_a_scan_has_the_requested_columns_in_the_requested_order(connection: Connection, streams: Streams) -> None:
     name = streams.filled(10)
     for read_method in ("consumer", "direct"):
         table, _ = read(connection, name, columns=["sequence", "subject"], read_method=read_method)
@@ -77,7 +77,7 @@ def test_a_scan_has_the_columns_that_were_asked_for_in_that_order(connection: Co
 
 
 @BY
-def test_filters_choose_subjects(connection: Connection, streams: Streams, read_method: str) -> None:
+def test_filters_select_subjects(connection: Connection, streams: Streams, read_method: str) -> None:
     name = streams.filled(30)
     one, report = read(connection, name, subjects=[f"{name}.1"], read_method=read_method)
     assert sequences(one) == list(range(2, 31, 3))
@@ -115,7 +115,7 @@ def test_filters_choose_subjects(connection: Connection, streams: Streams, read_
         (50, 60, ()),
     ],
 )
-def test_a_range_by_sequence(
+def test_a_range_by_sequence_is_exact(
     connection: Connection,
     eight: str,
     read_method: str,
@@ -131,7 +131,7 @@ def test_a_range_by_sequence(
 
 @pytest.fixture(scope="module")
 def eight(server: NatsServer) -> str:
-    """A stream that holds 3 to 8."""
+    """A stream with the sequences 3 to 8."""
     with bulk.connect(server.url) as connected:
         streams = Streams(connected)
         name = streams.filled(8)
@@ -173,7 +173,7 @@ def test_a_range_by_time_is_exact_to_the_nanosecond(connection: Connection, stre
     assert bulk.first_sequence_at(connection, name, times[5] + 1, read_method=read_method) == 7
 
 
-def test_a_scan_to_now_does_not_wait_for_what_comes_later(
+def test_a_scan_until_now_does_not_wait_for_later_messages(
     server: NatsServer, connection: Connection, streams: Streams
 ) -> None:
     name = streams.filled(2000)
@@ -201,7 +201,7 @@ def test_a_scan_to_now_does_not_wait_for_what_comes_later(
         writer.join()
 
 
-def test_a_scan_of_an_empty_stream_gives_nothing(connection: Connection, streams: Streams) -> None:
+def test_a_scan_of_an_empty_stream_gives_no_rows(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     for read_method in ("consumer", "direct"):
         for start in (None, 5):
@@ -210,7 +210,7 @@ def test_a_scan_of_an_empty_stream_gives_nothing(connection: Connection, streams
             assert (report.first_sequence, report.last_sequence) == (None, None)
 
 
-def test_large_and_empty_payloads_come_whole(connection: Connection, streams: Streams) -> None:
+def test_large_and_empty_payloads_are_read_completely(connection: Connection, streams: Streams) -> None:
     name = streams.make()
     limit = connection.server_info.max_payload
     payloads = [b"", b"a" * limit, b"", b"\r\n" * (limit // 2), b"z" * (limit - 1), b""]
@@ -248,7 +248,7 @@ def test_the_receive_buffer_does_not_grow_with_the_stream(
         assert len(own._buffer) <= 2 << 20
 
 
-def test_messages_that_suddenly_become_a_thousand_times_larger(server: NatsServer, streams: Streams) -> None:
+def test_messages_may_suddenly_become_a_thousand_times_larger(server: NatsServer, streams: Streams) -> None:
     name = streams.filled(20_000, size=10)
     streams.fill(name, 4000, size=10_000, first=20_000)
     for read_method in ("consumer", "direct"):
@@ -261,7 +261,7 @@ def test_messages_that_suddenly_become_a_thousand_times_larger(server: NatsServe
             assert len(own._buffer) <= 4 << 20
 
 
-def test_a_scan_goes_into_a_reader(connection: Connection, streams: Streams) -> None:
+def test_a_scan_can_be_read_by_a_record_batch_reader(connection: Connection, streams: Streams) -> None:
     name = streams.filled(100)
     with bulk.scan(connection, name, columns=["sequence"], max_batch_rows=7) as batches:
         first = next(batches)
@@ -269,7 +269,7 @@ def test_a_scan_goes_into_a_reader(connection: Connection, streams: Streams) -> 
     assert sequences(first) + sequences(rest) == list(range(1, 101))
 
 
-def test_several_scans_and_publishes_take_turns_on_one_connection(connection: Connection, streams: Streams) -> None:
+def test_several_scans_and_publishes_share_one_connection(connection: Connection, streams: Streams) -> None:
     name = streams.filled(20_000, size=200)
     for read_method in ("consumer", "direct", "consumer"):
         with bulk.scan(connection, name, read_method=read_method) as early:
@@ -294,7 +294,7 @@ def test_a_scan_that_is_closed_early_leaves_no_consumer(connection: Connection, 
     assert streams.no_consumers(name)
 
 
-def test_options_that_make_no_sense_are_refused_at_once(connection: Connection) -> None:
+def test_invalid_options_are_refused_at_once(connection: Connection) -> None:
     with pytest.raises(ConfigError, match="start_sequence or start_time"):
         bulk.scan(connection, "S", start_sequence=1, start_time=1)
     with pytest.raises(ConfigError, match="end_sequence or end_time"):
@@ -320,13 +320,13 @@ def test_options_that_make_no_sense_are_refused_at_once(connection: Connection) 
         bulk.scan(connection, "S", subjects=["a..b"])
 
 
-def test_a_missing_stream_is_told_by_its_name_and_code(connection: Connection) -> None:
+def test_a_missing_stream_is_reported_with_its_name_and_code(connection: Connection) -> None:
     with pytest.raises(StreamNotFoundError, match="NOPE") as caught:
         read(connection, "NOPE")
     assert caught.value.err_code == 10059
 
 
-def test_a_work_queue_read_by_a_consumer_is_refused_by_the_server(connection: Connection, streams: Streams) -> None:
+def test_the_server_refuses_a_consumer_on_a_work_queue(connection: Connection, streams: Streams) -> None:
     name = streams.make(retention=RetentionPolicy.WORK_QUEUE)
     streams.fill(name, 3)
     with pytest.raises(WorkQueueConsumerError, match="10084"):

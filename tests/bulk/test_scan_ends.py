@@ -1,4 +1,4 @@
-"""A scan ends by itself at the end of its range, whatever became of the last messages, and says what is missing."""
+"""A scan ends at the end of its range, whatever happened to the last messages, and reports losses."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,9 @@ BY = pytest.mark.parametrize("read_method", ["consumer", "direct"])
 
 
 @BY
-def test_where_messages_were_deleted_before(connection: Connection, streams: Streams, read_method: str) -> None:
+def test_a_scan_ends_if_messages_were_deleted_before(
+    connection: Connection, streams: Streams, read_method: str
+) -> None:
     name = streams.filled(20)
     streams.drop(name, 1, 5, 9, 10, 18, 19, 20)
     left = [number for number in range(2, 18) if number not in {5, 9, 10}]
@@ -35,7 +37,9 @@ def test_where_messages_were_deleted_before(connection: Connection, streams: Str
 
 
 @BY
-def test_where_the_last_messages_are_filtered_away(connection: Connection, streams: Streams, read_method: str) -> None:
+def test_a_scan_ends_if_the_last_messages_do_not_match_the_filter(
+    connection: Connection, streams: Streams, read_method: str
+) -> None:
     name = streams.filled(10)
     bulk.publish(connection, rows(f"{name}.other", [b"x"] * 50))
     table, report = read(connection, name, subjects=[f"{name}.0", f"{name}.1"], read_method=read_method)
@@ -44,7 +48,9 @@ def test_where_the_last_messages_are_filtered_away(connection: Connection, strea
 
 
 @BY
-def test_where_everything_was_purged_before(connection: Connection, streams: Streams, read_method: str) -> None:
+def test_a_scan_ends_if_everything_was_purged_before(
+    connection: Connection, streams: Streams, read_method: str
+) -> None:
     name = streams.filled(10)
     streams.purge(name)
     table, report = read(connection, name, read_method=read_method)
@@ -57,7 +63,7 @@ def test_where_everything_was_purged_before(connection: Connection, streams: Str
 def gone_while_read(
     connection: Connection, name: str, action: Callable[[], None], read_method: str, rows_read: int = 1
 ) -> tuple[list[int], bulk.ScanReport]:
-    """Read with little in flight, and do something after the first batch."""
+    """Read with few bytes in flight, and call a function after the first batch."""
     with bulk.scan(
         connection, name, max_batch_rows=rows_read, max_bytes_in_flight=4000, timeout=2, read_method=read_method
     ) as batches:
@@ -70,7 +76,9 @@ def gone_while_read(
 
 
 @BY
-def test_where_the_tail_is_deleted_while_it_is_read(connection: Connection, streams: Streams, read_method: str) -> None:
+def test_a_scan_ends_if_the_last_messages_are_deleted_meanwhile(
+    connection: Connection, streams: Streams, read_method: str
+) -> None:
     name = streams.filled(3000, size=100)
     doomed = range(2990, 3001)
     got, report = gone_while_read(connection, name, lambda: streams.drop(name, *doomed), read_method)
@@ -80,7 +88,7 @@ def test_where_the_tail_is_deleted_while_it_is_read(connection: Connection, stre
 
 
 @BY
-def test_where_the_stream_is_purged_while_it_is_read(
+def test_a_scan_ends_if_the_stream_is_purged_meanwhile(
     connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.filled(3000, size=100)
@@ -91,7 +99,7 @@ def test_where_the_stream_is_purged_while_it_is_read(
 
 
 @BY
-def test_where_the_beginning_is_purged_while_it_is_read(
+def test_a_scan_ends_if_the_first_messages_are_purged_meanwhile(
     connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.filled(3000, size=100)
@@ -102,7 +110,7 @@ def test_where_the_beginning_is_purged_while_it_is_read(
 
 
 @BY
-def test_where_the_messages_behind_the_range_are_all_that_is_left(
+def test_a_scan_ends_if_only_messages_after_the_range_are_left(
     connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.filled(3000, size=100)
@@ -117,7 +125,7 @@ def test_where_the_messages_behind_the_range_are_all_that_is_left(
 
 
 @BY
-def test_where_the_last_messages_expire_while_they_are_awaited(
+def test_a_scan_ends_if_the_last_messages_expire_meanwhile(
     connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.new_name()
@@ -136,7 +144,7 @@ def test_where_the_last_messages_expire_while_they_are_awaited(
 
 
 class Leap:
-    """A time that leaps ahead when it is told to, in place of the module `time`."""
+    """A replacement of the module `time` that can jump forward."""
 
     sleep = staticmethod(time.sleep)
 
@@ -147,7 +155,7 @@ class Leap:
         return time.monotonic() + self.ahead
 
 
-def test_the_time_that_rows_take_where_they_go_is_no_silence_of_the_server(
+def test_slow_processing_of_rows_does_not_count_as_silence_of_the_server(
     server: NatsServer, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = streams.filled(3000, size=100)
@@ -172,7 +180,7 @@ def test_the_time_that_rows_take_where_they_go_is_no_silence_of_the_server(
 
 
 @BY
-def test_a_stream_that_is_deleted_while_it_is_read_is_missing(
+def test_a_stream_that_is_deleted_during_a_scan_is_missing(
     connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.filled(3000, size=100)
@@ -182,7 +190,7 @@ def test_a_stream_that_is_deleted_while_it_is_read_is_missing(
 
 
 @BY
-def test_a_stream_that_is_made_again_while_it_is_read_is_not_taken_for_the_old_one(
+def test_a_stream_that_is_recreated_during_a_scan_is_not_taken_for_the_old_one(
     connection: Connection, streams: Streams, read_method: str
 ) -> None:
     name = streams.filled(3000, size=100)
@@ -198,7 +206,7 @@ def test_a_stream_that_is_made_again_while_it_is_read_is_not_taken_for_the_old_o
     assert streams.no_consumers(name)
 
 
-def test_a_consumer_that_is_deleted_by_someone_is_replaced(connection: Connection, streams: Streams) -> None:
+def test_a_consumer_that_is_deleted_by_another_client_is_replaced(connection: Connection, streams: Streams) -> None:
     name = streams.filled(3000, size=100)
 
     def action() -> None:

@@ -1,4 +1,4 @@
-"""A scan goes on behind what was read when connection or server fail, and gives every sequence exactly once."""
+"""After a lost connection or server, a scan continues after the last row and returns every sequence once."""
 
 import random
 import threading
@@ -29,14 +29,14 @@ def stored(server: NatsServer) -> Iterator[str]:
 
 
 @BY
-def test_a_connection_that_is_cut_at_any_byte_costs_nothing(server: NatsServer, stored: str, read_method: str) -> None:
+def test_a_connection_that_is_cut_at_any_byte_loses_nothing(server: NatsServer, stored: str, read_method: str) -> None:
     rng = random.Random(7)
     for count in (2000, *(rng.randrange(100, 800_000) for _ in range(4))):
         with Proxy(server, cut_after(count), cut_after(count // 2 + 700)) as proxy:
             try:
                 own = bulk.connect(proxy.url)
             except Error:
-                assert count < 2000  # not even the server's INFO came through
+                assert count < 2000  # not even the INFO of the server arrived
                 continue
             with own:
                 table, report = read(own, stored, columns=["sequence"], end_sequence=5001, read_method=read_method)
@@ -46,10 +46,10 @@ def test_a_connection_that_is_cut_at_any_byte_costs_nothing(server: NatsServer, 
 
 
 @BY
-def test_without_time_to_try_again_a_lost_connection_is_an_error(
+def test_without_retries_a_lost_connection_is_an_error(
     server: NatsServer, stored: str, read_method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Else it might be lost under a question to a server that stands still, and with it what has come by then.
+    # Otherwise it might be lost during a request to a server that is paused, with the data that had arrived.
     monkeypatch.setattr("jetspark.bulk.consumer_source._FIRST_CHECK_AFTER", 30.0)
     with Proxy(server, cut_after(500_000)) as proxy, bulk.connect(proxy.url) as own:
         with bulk.scan(own, stored, retry_timeout=0, max_batch_rows=100, read_method=read_method) as batches:
@@ -62,7 +62,7 @@ def test_without_time_to_try_again_a_lost_connection_is_an_error(
         assert own.closed
 
 
-def test_a_server_that_stays_away_ends_the_scan_when_the_time_is_up(stored: str, server: NatsServer) -> None:
+def test_a_server_that_stays_away_ends_the_scan_at_the_timeout(stored: str, server: NatsServer) -> None:
     with Proxy(server) as proxy, bulk.connect(proxy.url) as own:
         batches = bulk.scan(own, stored, retry_timeout=0.3, max_batch_rows=100, max_bytes_in_flight=200_000)
         next(batches)
@@ -75,7 +75,7 @@ def test_a_server_that_stays_away_ends_the_scan_when_the_time_is_up(stored: str,
 
 @pytest.mark.parametrize("number", [1, 2, 5000, 19_999, 20_000])
 @BY
-def test_a_message_that_gets_lost_is_noticed_and_read_again(
+def test_a_lost_message_is_noticed_and_read_again(
     server: NatsServer, stored: str, number: int, read_method: str
 ) -> None:
     with Proxy(server, drop_frame(NthOf(number, 100))) as proxy, bulk.connect(proxy.url) as own:
@@ -84,7 +84,7 @@ def test_a_message_that_gets_lost_is_noticed_and_read_again(
     assert report.restarts == 1
 
 
-def test_a_batch_whose_end_gets_lost_is_asked_for_again(server: NatsServer, stored: str) -> None:
+def test_a_batch_whose_end_is_lost_is_requested_again(server: NatsServer, stored: str) -> None:
     def is_end(table: FrameTable, row: int) -> bool:
         return table.message(row).header.startswith(b"NATS/1.0 204")
 
@@ -96,7 +96,7 @@ def test_a_batch_whose_end_gets_lost_is_asked_for_again(server: NatsServer, stor
 
 
 @BY
-def test_a_server_that_is_killed_and_comes_back_is_read_on(read_method: str) -> None:
+def test_a_scan_continues_after_a_restart_of_the_server(read_method: str) -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         streams = Streams(own)
         name = streams.filled(20_000, size=100)
@@ -117,9 +117,9 @@ def test_a_server_that_is_killed_and_comes_back_is_read_on(read_method: str) -> 
 
 
 @BY
-def test_a_server_that_halts_for_a_while_is_read_on(read_method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_continues_after_a_pause_of_the_server(read_method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
-        monkeypatch.setattr(own, "reconnect", before(own.reconnect, server.resume))  # when the scan has had enough
+        monkeypatch.setattr(own, "reconnect", before(own.reconnect, server.resume))  # when the scan has enough
         streams = Streams(own)
         name = streams.filled(20_000, size=100)
         with bulk.scan(
@@ -135,7 +135,7 @@ def test_a_server_that_halts_for_a_while_is_read_on(read_method: str, monkeypatc
 
 
 @pytest.mark.matrix
-def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
+def test_a_scan_continues_after_the_leader_of_a_cluster_is_killed() -> None:
     with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
         streams = Streams(own)
         name = streams.make_as(StreamConfig(name="R3", num_replicas=3, allow_direct=True))
@@ -155,7 +155,7 @@ def test_a_cluster_whose_leader_is_killed_is_read_on() -> None:
 
 
 @pytest.mark.matrix
-def test_a_scan_that_begins_while_the_leader_is_elected_waits_for_it() -> None:
+def test_a_scan_that_starts_during_an_election_waits_for_the_leader() -> None:
     with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
         streams = Streams(own)
         name = streams.make_as(StreamConfig(name="R3", num_replicas=3))
@@ -164,11 +164,11 @@ def test_a_scan_that_begins_while_the_leader_is_elected_waits_for_it() -> None:
         table, report = read(own, name, columns=["sequence"], timeout=1, retry_timeout=60)
         assert sequences(table) == list(range(1, 101))
         assert report.complete
-        assert report.restarts  # an election takes longer than that
+        assert report.restarts  # an election takes longer
 
 
 @pytest.mark.parametrize("domain", [None, "hub"])
-def test_ack_subjects_of_the_second_form_are_read(domain: str | None) -> None:
+def test_ack_subjects_of_the_second_format_are_read(domain: str | None) -> None:
     config: dict[str, object] = {"feature_flags": {"js_ack_fc_v2": True}}
     if domain is not None:
         config["jetstream"] = {"domain": domain}
@@ -222,8 +222,8 @@ def test_a_user_with_a_private_inbox_prefix_can_do_everything() -> None:
             assert caught.value.subject.startswith("_INBOX.")
 
 
-def test_a_connection_that_nobody_answers_on_is_replaced(server: NatsServer, stored: str) -> None:
-    """The first connection goes silent in the middle without being closed."""
+def test_a_connection_without_answers_is_replaced(server: NatsServer, stored: str) -> None:
+    """The first connection falls silent during the scan without being closed."""
     seen = 0
 
     def go_silent(data: bytes) -> bytes:
@@ -238,21 +238,21 @@ def test_a_connection_that_nobody_answers_on_is_replaced(server: NatsServer, sto
         assert report.restarts >= 1
 
 
-def test_nothing_is_retried_before_anything_is_known_of_the_stream(connection: Connection) -> None:
+def test_nothing_is_retried_before_the_stream_is_known(connection: Connection) -> None:
     began = time.monotonic()
     with pytest.raises(Error, match="NOPE"):
         read(connection, "NOPE", retry_timeout=30)
     assert time.monotonic() - began < 15
 
 
-def test_a_connection_that_was_lost_while_it_lay_idle_is_opened_again(server: NatsServer, stored: str) -> None:
+def test_an_idle_connection_that_was_lost_is_opened_again(server: NatsServer, stored: str) -> None:
     with Proxy(server) as proxy, bulk.connect(proxy.url) as own:
         proxy.cut()
         table, report = read(own, stored, columns=["sequence"], end_sequence=100)
         assert (sequences(table), report.restarts) == (list(range(1, 100)), 1)
 
 
-def test_a_request_that_nobody_answers_says_so_in_time(stored: str) -> None:
+def test_a_request_without_an_answer_times_out(stored: str) -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         server.pause()
         with pytest.raises(RequestTimeoutError, match=r"STREAM\.INFO\.S within 0\.2 s"):

@@ -1,11 +1,11 @@
-"""A chaos run: numbers go into streams while queries read them, and everything that can fail does. Each number once?
+"""A chaos run: numbers are published while queries read them, and everything that can fail fails. Each number once?
 
     python -m tests.chaos.campaign            50 faults over 1,000,000 messages; prints faults, lost, duplicated
 
 Legs: a limits stream, an interest stream with `commitMode` = `consumer` and a work queue with `purge`, each into
 Parquet; the limits stream once more with a filter, and into three streams by the sink: with a `ledgerStream`, without
-one, and in atomic batches. Faults: SIGKILL to the driver, to a driver whose executors go on beside the next one, to an
-executor, to the server or the leader; a leader that steps down; connections that are cut. Only what was done counts.
+one, and in atomic batches. Faults: SIGKILL of the driver, of a driver whose executors continue beside the next one, of
+an executor, of the server or the leader; a leader that steps down; cut connections. Only faults that happened count.
 """
 
 from __future__ import annotations
@@ -44,41 +44,41 @@ KILL_DRIVER, ORPHAN, KILL_EXECUTOR = "kill driver", "orphan executor", "kill exe
 DIGITS = list(range(10))
 FILTERED = [3, 7]
 TARGETS = {"sink": "TARGET", "plain": "PLAIN", "atomic": "ATOMIC"}
-BATCH_TIMEOUT = 600.0  # Spark starts anew, with all its processes, on a machine that may be busy
+BATCH_TIMEOUT = 600.0  # Spark starts again, with all its processes, on a machine that may be busy
 DRAIN_TIMEOUT = 900.0
 PUBLISH_TIMEOUT = 300.0
 FAULT_TIMEOUT = 120.0
-ORPHAN_TIMEOUT = 75.0  # below the time for which a stream knows message ids, with the time that a kill takes
+ORPHAN_TIMEOUT = 75.0  # shorter than the duplicate window of a stream, including the time of a kill
 WINDOW = timedelta(minutes=30)
 RELEASE_TIMEOUT = 30.0
 CONSUMERS_GONE = 60.0  # the inactive threshold is half of it
 COMMIT_CONSUMER = "spark"
 CONF = {
     "spark.task.maxFailures": "8",
-    "spark.python.authenticate.socketTimeout": "120s",  # Spark's own processes, on a machine that may be busy
+    "spark.python.authenticate.socketTimeout": "120s",  # the processes of Spark, on a machine that may be busy
 }
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """One run.
+    """The settings of a run.
 
     Attributes
     ----------
     where
-        Makes the servers.
+        Creates the servers.
     legs
-        Which of `LEGS`.
+        The names of the legs from `LEGS`.
     faults
         How many.
     numbers
-        How many messages go into each stream.
+        How many messages are published to each stream.
     seed
-        Of everything that is random.
+        Of all random choices.
     kinds
-        Which faults; None takes all.
+        The kinds of faults; None uses all.
     await_consumers
-        Look at the end whether the consumers of killed tasks go by themselves, which takes half a minute.
+        Check at the end whether the consumers of killed tasks are removed, which takes half a minute.
     """
 
     where: Callable[[random.Random], AbstractContextManager[World]]
@@ -92,22 +92,22 @@ class Campaign:
 
 @dataclass
 class Verdict:
-    """What came out.
+    """The result of a run.
 
     Attributes
     ----------
     faults
-        How often each was done.
+        How often each fault happened.
     starts
         How often the driver was started.
     failures
         Queries that failed by themselves and were started again, with the reason.
     lost, duplicated, strange
-        Numbers that are missing, that came more than once, and that should not be there, by leg.
+        Numbers that are missing, that came more than once, and that should not exist, by leg.
     kept
         Messages that were committed and not released, by stream.
     consumers
-        Consumers that were left behind, by stream.
+        Consumers that were left on the server, by stream.
     """
 
     faults: Counter[str] = field(default_factory=Counter)
@@ -121,7 +121,7 @@ class Verdict:
 
     @property
     def clean(self) -> bool:
-        """Whether each number came through exactly once, and nothing was left behind."""
+        """Whether each number came through exactly once and no message or consumer was left."""
         counts = (self.lost, self.duplicated, self.strange, self.kept, self.consumers)
         return not any(any(each.values()) for each in counts)
 
@@ -132,7 +132,7 @@ def run(
     tell: Callable[[str], object] = lambda line: None,
     spark: SparkSession | None = None,
 ) -> Verdict:
-    """Do it. `tell` gets a line for every fault; `spark` reads at the end what is left, None makes a session for it."""
+    """Run the campaign. `tell` gets a line for each fault. `spark` reads the rest; None creates a session."""
     chance = random.Random(campaign.seed)
     verdict = Verdict()
     with campaign.where(chance) as world:
@@ -153,7 +153,7 @@ def run(
                 publisher.allow(campaign.numbers * (2 * done - 1) // (2 * campaign.faults))
                 driver.await_batches(campaign.legs, BATCH_TIMEOUT, mark)
                 publisher.allow(campaign.numbers * done // campaign.faults)
-                time.sleep(chance.uniform(0.0, 1.0))  # somewhere within the work that follows, of each leg
+                time.sleep(chance.uniform(0.0, 1.0))  # at a random time during the next micro-batches of each leg
                 tell(f"{done}/{campaign.faults} {fault}, {publisher.done} of {campaign.numbers} published")
                 _do(world, driver, campaign.legs, fault, chance.choice([*streams, *targets]))
                 verdict.faults[fault] += 1
@@ -178,12 +178,12 @@ def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
         "workqueue": {"commitMode": "purge"},
     }.get(name, {})
     stream = name.upper() if name in source else "LIMITS"
-    world.create(stream, **source.get(name, {}))  # the same once more, for the leg that shares it
+    world.create(stream, **source.get(name, {}))  # the same again, for the leg that shares it
     servers = ",".join(world.proxied)
     common = {"servers": servers, "stream": stream, "startingOffsets": "earliest", "retryTimeout": "60s"}
     sink: dict[str, str] = {}
     if name in TARGETS:
-        # Without a record it is the window alone that knows the repetitions, also those of a driver that starts slowly.
+        # Without a record, only the duplicate window recognises repeats, even those of a driver that starts slowly.
         fields: dict[str, object] = {} if name == "sink" else {"duplicate_window": WINDOW}
         world.create(TARGETS[name], allow_atomic=name == "atomic", **fields)
         sink = {"servers": servers, "subject": f"{TARGETS[name]}.number", "ackTimeout": "30s"}
@@ -200,7 +200,7 @@ def _leg(world: World, name: str, folder: Path, numbers: int) -> Leg:
 
 
 def _await_commit_consumers(world: World, streams: Sequence[str], driver: Driver) -> None:
-    """An interest stream keeps nothing before there is interest."""
+    """An interest stream keeps no message before it has a consumer."""
     deadline = time.monotonic() + BATCH_TIMEOUT
     while "INTEREST" in streams:
         try:
@@ -216,7 +216,7 @@ def _await_commit_consumers(world: World, streams: Sequence[str], driver: Driver
 
 
 def _faults(world: World, campaign: Campaign, chance: random.Random) -> Iterator[str]:
-    """Each kind as often as any other, in an order of chance."""
+    """Return each kind as often as any other, in random order."""
     kinds = campaign.kinds or [KILL_DRIVER, ORPHAN, KILL_EXECUTOR, *world.faults]
     rest = list(itertools.islice(itertools.cycle(kinds), campaign.faults))
     chance.shuffle(rest)
@@ -224,12 +224,12 @@ def _faults(world: World, campaign: Campaign, chance: random.Random) -> Iterator
 
 
 def _do(world: World, driver: Driver, legs: Sequence[str], fault: str, stream: str) -> None:
-    """Do it, if need be in several tries: there may be no executor, or no leader, at the moment."""
+    """Cause a fault, in several attempts if needed: there may be no executor or no leader at the moment."""
     deadline = time.monotonic() + FAULT_TIMEOUT
     while not _try(world, driver, legs, fault, stream):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{fault} could not be done: {driver.log()}")
-        time.sleep(0.05)  # nobody tells when there is one
+        time.sleep(0.05)  # no event reports a new executor or leader
 
 
 def _try(world: World, driver: Driver, legs: Sequence[str], fault: str, stream: str) -> bool:
@@ -241,7 +241,7 @@ def _try(world: World, driver: Driver, legs: Sequence[str], fault: str, stream: 
     if not driver.running:
         driver.start()
     if fault == ORPHAN and done:
-        with contextlib.suppress(DriverError):  # there may be nothing new to read for one of them
+        with contextlib.suppress(DriverError):  # one of them may have nothing new to read
             driver.await_batches(legs, ORPHAN_TIMEOUT)
         driver.wake()
     return done
@@ -263,7 +263,7 @@ def _judge(world: World, legs: Sequence[Leg], found: dict[str, Found], campaign:
 
 
 def _wanted(leg: Leg) -> set[bytes]:
-    """What has to come through, as it stands in the messages."""
+    """Return the numbers that must come through, as they stand in the messages."""
     return {b"%d" % number for number in range(1, leg["numbers"] + 1) if number % 10 in leg["digits"]}
 
 
@@ -278,26 +278,26 @@ def _stored(world: World, stream: str, leg: Leg) -> Found:
 
 
 def _kept(world: World, stream: str) -> int:
-    """Messages that are there, once every server of a cluster has had the time to let go of them."""
+    """Return the messages that are left, after every server of a cluster has had time to release messages."""
     deadline = time.monotonic() + RELEASE_TIMEOUT
     while (kept := world.info(stream).state.messages) and time.monotonic() < deadline:
-        time.sleep(0.1)  # each server releases by itself, and says nothing
+        time.sleep(0.1)  # each server releases by itself, without an event
     return kept
 
 
 def _consumers(world: World, stream: str) -> list[str]:
-    """Consumers that are there but for the commit consumer, once those of killed tasks have had the time to go."""
+    """Return the consumers without the commit consumers, after those of killed tasks have had time to be removed."""
     deadline = time.monotonic() + CONSUMERS_GONE
     while True:
         with bulk.connect(world.servers) as connection:
             names = [name for name in connection.request(ConsumerNamesRequest(stream)).items if name != COMMIT_CONSUMER]
         if not names or time.monotonic() > deadline:
             return names
-        time.sleep(0.5)  # the server says nothing when it forgets one
+        time.sleep(0.5)  # the server sends no event when it removes one
 
 
 def main() -> int:
-    """Run the long form and print the figures."""
+    """Run the long form and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--messages", type=int, default=1_000_000)
@@ -306,7 +306,7 @@ def main() -> int:
         "--folder", type=Path, help="keep logs, checkpoints and files there, in a new folder for each run"
     )
     given = parser.parse_args()
-    share, faults = given.messages // 6, given.faults * 3 // 5  # three streams here, and three there
+    share, faults = given.messages // 6, given.faults * 3 // 5  # three streams in one, three in the other
     campaigns = {
         "one server": Campaign(single, LEGS, faults, share, given.seed),
         "three servers": Campaign(cluster, LEGS, given.faults - faults, given.messages // 3 - share, given.seed),

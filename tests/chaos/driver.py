@@ -1,4 +1,4 @@
-"""The driver's process from the outside: started, watched by what it prints, killed together with what hangs on it."""
+"""The process of the driver: started, watched through its output, and killed with its child processes."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Driver:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the driver is running."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start the queries, where their checkpoints say."""
+        """Start the queries at their checkpoints."""
         self._note_failures()
         self._process = self._launch("run")
         self.starts += 1
 
     def drain(self, timeout: float) -> dict[str, Found]:
-        """Read what is left; returns what the Parquet files of each leg hold."""
+        """Read the rest; return the content of the Parquet files of each leg."""
         self._note_failures()
         process = self._launch("drain")
         try:
@@ -67,13 +67,13 @@ class Driver:
         return found
 
     def mark(self) -> tuple[int, int]:
-        """How far the driver is, for `await_batches`: how often it was started, and what it has said since."""
+        """The progress of the driver, for `await_batches`: how often it was started, and its output since then."""
         return self.starts, len(self._lines())
 
     def await_batches(self, legs: Collection[str], timeout: float, since: tuple[int, int] = (0, 0)) -> None:
-        """Wait until each leg has had a micro-batch since a mark; a driver that ends meanwhile is started again.
+        """Wait until each leg has had a micro-batch since a mark. A driver that ends meanwhile is started again.
 
-        The mark is to be made before what the micro-batches are made of: they may be done before this is called.
+        Create the mark before the messages are published, because the micro-batches may be done before this call.
         """
         deadline = time.monotonic() + timeout
         missing = set(legs)
@@ -84,10 +84,10 @@ class Driver:
             missing -= {line["leg"] for line in self._lines()[before:] if line.get("rows")}
             if time.monotonic() > deadline:
                 raise DriverError(f"no micro-batch of {', '.join(sorted(missing))} in {timeout:g} s: {self.log()}")
-            time.sleep(0.05)  # another process: its output is all there is to wait for
+            time.sleep(0.05)  # another process: its output is the only thing to wait for
 
     def kill(self) -> bool:
-        """SIGKILL to the driver, Python and JVM; false when it had ended. What hangs on it has to notice by itself."""
+        """Kill the driver, Python and JVM, with SIGKILL; return False if it had ended. Child processes notice it."""
         if self._process is None:
             return False
         running = self.running
@@ -96,14 +96,14 @@ class Driver:
         return running
 
     def kill_executor(self) -> bool:
-        """SIGKILL to an executor; false when there is none at the moment."""
+        """Kill an executor with SIGKILL; return False if there is none at the moment."""
         for pid in self._executors():
             _signal(pid)
             return True
         return False
 
     def orphan_executor(self) -> bool:
-        """Halt the executors and kill the driver; false when there is none. They go on beside the next one (`wake`)."""
+        """Pause the executors and kill the driver; return False if there is none. `wake` resumes the executors."""
         executors = self._executors()
         if not executors or self._process is None or not self.running:
             return False
@@ -115,25 +115,25 @@ class Driver:
         return True
 
     def wake_workers(self) -> None:
-        """Let the Python workers of orphaned executors go on, but not the JVMs, which would end them."""
+        """Resume the Python workers of orphaned executors, but not the JVMs, which would end them."""
         for pid in self._orphans:
             if EXECUTOR not in command_line(pid):
                 _signal(pid, signal.SIGCONT)
 
     def wake(self) -> None:
-        """Let orphaned executors go on with what they did, and wait until they notice that their driver is gone."""
+        """Resume orphaned executors, and wait until they notice that their driver is gone."""
         orphans, self._orphans = self._orphans, []
         for pid in orphans:
             _signal(pid, signal.SIGCONT)
         _await_gone(orphans)
 
     def log(self) -> str:
-        """The end of what the drivers wrote to their logs, without the hundreds of frames of the JVM's errors."""
+        """Return the end of the logs of the drivers, without the hundreds of frames of JVM errors."""
         lines = (self._folder / "stderr").read_text(errors="replace").splitlines()
         return "\n".join(line for line in lines if not line.startswith("\tat "))[-4000:]
 
     def _note_failures(self) -> None:
-        """Count the queries that failed in the driver that has ended, before the next one writes over its output."""
+        """Count the failed queries of the driver that has ended, before the next one overwrites its output."""
         if self._output.exists():
             self.failures.update(f"{line['failed']}: {line['cause']}" for line in self._lines() if "failed" in line)
 
@@ -172,17 +172,17 @@ class Driver:
 
 
 def _await_gone(processes: Sequence[int]) -> None:
-    """Wait until processes end by themselves; those that do not are killed."""
+    """Wait until processes end by themselves; kill the others."""
     deadline = time.monotonic() + GONE_TIMEOUT
     while any(_alive(pid) for pid in processes) and time.monotonic() < deadline:
-        time.sleep(0.05)  # no children of ours: nobody tells when they are gone
+        time.sleep(0.05)  # they are not our children, so no event reports their end
     for pid in processes:
         if _alive(pid):
             _signal(pid)
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Processes below one."""
+    """Return the child processes of a process, and theirs."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -197,7 +197,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def command_line(pid: int) -> str:
-    """How a process was started; nothing when it is gone."""
+    """Return the command line of a process; nothing if it is gone."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
     return ""

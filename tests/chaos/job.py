@@ -1,7 +1,7 @@
-"""The Spark driver that the chaos runs kill: one streaming query for each leg, in a process of its own.
+"""The Spark driver that the chaos runs kill: one streaming query for each leg, in its own process.
 
-It prints a line of JSON for every micro-batch, so that faults can hit a query that is at work, and for every query that
-fails, which is started again. `drain` reads what is left, and prints for each leg what its Parquet files hold.
+It prints a line of JSON for every micro-batch, so that faults can hit a running query, and for every query that fails,
+which is started again. `drain` reads the rest, and prints the content of the Parquet files of each leg.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Leg(TypedDict):
     """One query.
 
     `options` are those of the source, `sink` those of the JetStream sink; without them it writes Parquet to `folder`.
-    The numbers that have to come through are those up to `numbers` that end in one of `digits`.
+    The numbers that must come through are those up to `numbers` that end in one of `digits`.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Leg(TypedDict):
 
 
 class Found(TypedDict):
-    """What came through: rows, different numbers among those that have to, and rows that are no such number."""
+    """The content of the result: rows, distinct expected numbers, and rows with other content."""
 
     rows: int
     different: int
@@ -51,7 +51,7 @@ class Found(TypedDict):
 
 
 class Job(TypedDict):
-    """What the driver does."""
+    """The task of the driver."""
 
     master: str
     conf: dict[str, str]
@@ -59,7 +59,7 @@ class Job(TypedDict):
 
 
 def session(job: Job) -> SparkSession:
-    """The Spark session."""
+    """Return the Spark session."""
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     conf = {**recommended_conf(), **light_conf(), **quiet, "spark.sql.shuffle.partitions": "2", **job["conf"]}
     builder = SparkSession.builder.master(job["master"]).appName("chaos")
@@ -69,7 +69,7 @@ def session(job: Job) -> SparkSession:
 
 
 def writer(spark: SparkSession, leg: Leg) -> DataStreamWriter:
-    """The query of a leg, not started."""
+    """Return the query of a leg, not started."""
     frame: DataFrame = spark.readStream.format("jetstream").options(**leg["options"]).load()
     if leg["sink"]:
         made = frame.select("data").writeStream.format("jetstream").options(**leg["sink"])
@@ -79,24 +79,24 @@ def writer(spark: SparkSession, leg: Leg) -> DataStreamWriter:
     return made.option("checkpointLocation", f"{leg['folder']}/checkpoint").queryName(leg["name"])
 
 
-def tell(progress: QueryProgress) -> None:
-    """Print how far a query is."""
+def report(progress: QueryProgress) -> None:
+    """Print the progress of a query."""
     print_line({"leg": progress.name, "batch": progress.batch_id, "rows": progress.rows, "lag": progress.lag})
 
 
 def print_line(line: dict[str, object]) -> None:
-    """Print it as JSON."""
+    """Print the value as JSON."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
 def run(job: Job) -> None:
-    """Run the queries; one that fails is started again where its checkpoint says."""
+    """Run the queries; one that fails is started again at its checkpoint."""
     spark = session(job)
-    spark.streams.addListener(JetStreamListener(tell, log=False))
+    spark.streams.addListener(JetStreamListener(report, log=False))
     queries = {leg["name"]: started(spark, leg) for leg in job["legs"]}
     while True:
-        with contextlib.suppress(StreamingQueryException):  # each query says below why it ended
+        with contextlib.suppress(StreamingQueryException):  # each query reports below why it ended
             spark.streams.awaitAnyTermination()
         spark.streams.resetTerminated()
         for leg in job["legs"]:
@@ -106,16 +106,16 @@ def run(job: Job) -> None:
 
 
 def started(spark: SparkSession, leg: Leg) -> StreamingQuery:
-    """The query of a leg, running. One after the other: each starts processes, to which Spark gives ten seconds."""
+    """Start the query of a leg. Queries start one by one: each starts processes, for which Spark allows ten seconds."""
     query = writer(spark, leg).start()
     deadline = time.monotonic() + START_TIMEOUT
     while query.isActive and query.status["message"].startswith("Initializing") and time.monotonic() < deadline:
-        time.sleep(0.05)  # nobody tells
+        time.sleep(0.05)  # no event reports it
     return query
 
 
 def cause(query: StreamingQuery) -> str:
-    """Why a query failed: the last line of ours, or Spark's first."""
+    """Return why a query failed: our last line, or the first line of Spark."""
     error = query.exception()
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("jetspark.")]
@@ -123,20 +123,20 @@ def cause(query: StreamingQuery) -> str:
 
 
 def drain(spark: SparkSession, legs: Sequence[Leg]) -> dict[str, Found]:
-    """Read what is left; returns what the Parquet files of each leg hold."""
+    """Read the rest; return the content of the Parquet files of each leg."""
     found = {}
     for leg in legs:
         query = writer(spark, leg).trigger(availableNow=True).start()
         query.awaitTermination()
         if not leg["sink"]:
-            found[leg["name"]] = look(spark, leg)
+            found[leg["name"]] = compare(spark, leg)
         if "commitMode" in leg["options"]:
             release_committed(f"{leg['folder']}/checkpoint", leg["options"], spark)
     return found
 
 
-def look(spark: SparkSession, leg: Leg) -> Found:
-    """Compare the Parquet files of a leg with the numbers that have to be there."""
+def compare(spark: SparkSession, leg: Leg) -> Found:
+    """Compare the Parquet files of a leg with the expected numbers."""
     wanted = f"coalesce(number BETWEEN 1 AND {leg['numbers']} AND number % 10 IN {(*leg['digits'], -1)}, false)"
     (row,) = (
         spark.read.parquet(f"{leg['folder']}/out")
@@ -151,7 +151,7 @@ def look(spark: SparkSession, leg: Leg) -> Found:
 
 
 def main(mode: str, path: str) -> None:
-    """Run, or drain and print what was found."""
+    """Run, or drain and print the result."""
     job: Job = json.loads(Path(path).read_text())
     if mode == "run":
         run(job)

@@ -1,4 +1,4 @@
-"""Publishes the numbers 1 to N to every stream, each exactly once whatever happens to the servers."""
+"""Publishes the numbers 1 to N to every stream, each exactly once, whatever happens to the servers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jetspark.errors import Error
 __all__ = ["Publisher"]
 
 PIECE = 500
-GIVE_UP = 120.0  # as long as a stream knows message ids: a piece that is sent again later might be stored twice
+GIVE_UP = 120.0  # the duplicate window of the streams: a chunk that is sent again later might be stored twice
 
 
 class Publisher:
     """A thread that publishes up to a number that others raise (`allow`).
 
-    Each message has its number as message id, so a piece that may have been stored in part is sent again as a whole.
+    Each message has its number as message id, so a chunk that may have been stored in part is sent again as a whole.
     """
 
     def __init__(self, servers: Sequence[str], subjects: Sequence[str], numbers: int) -> None:
@@ -44,7 +44,7 @@ class Publisher:
             self._condition.notify()
 
     def finish(self, timeout: float) -> None:
-        """Publish the rest, and wait for it. Raises what went wrong."""
+        """Publish the rest, and wait for it. Raise the error of the thread."""
         self.allow(self._numbers)
         self._thread.join(timeout)
         if self.failure is not None:

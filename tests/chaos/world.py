@@ -1,4 +1,4 @@
-"""The servers of a chaos run, with a proxy before each of them, and what can be done to them."""
+"""The servers of a chaos run, with a proxy in front of each, and the faults for them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ __all__ = ["World", "cluster", "single"]
 
 ELECTION_TIMEOUT = 60.0
 AWAY = 1.5
-"""Most seconds that a server stays away."""
+"""Maximum time in seconds that a server stays away."""
 
 
 @dataclass
 class World:
-    """See the module.
+    """The servers, their addresses and their faults.
 
     Attributes
     ----------
     nodes
         The servers.
     servers
-        Addresses for the publisher and for looking.
+        Addresses for the publisher and for checks.
     proxied
         Addresses for Spark.
     replicas
         Copies of each stream.
     faults
-        By name, what can be done; each takes the name of a stream and returns when it is over, with whether it was
-        done.
+        The faults by name. Each takes the name of a stream and returns at its end whether it was done.
     """
 
     nodes: Sequence[NatsServer]
@@ -49,7 +48,7 @@ class World:
     faults: dict[str, Callable[[str], bool]]
 
     def create(self, name: str, **config: object) -> str:
-        """Make a stream for `<name>.*`; returns its name."""
+        """Create a stream for `<name>.*`; return its name."""
         fields: dict[str, object] = {"name": name, "subjects": [f"{name}.*"], "num_replicas": self.replicas, **config}
         with bulk.connect(self.servers) as connection:
             made = StreamConfig(**fields)  # type: ignore[arg-type]  # by name
@@ -57,14 +56,14 @@ class World:
         return name
 
     def info(self, name: str) -> StreamInfo:
-        """What a stream holds."""
+        """Return the state of a stream."""
         with bulk.connect(self.servers) as connection:
             return connection.request(StreamInfoRequest(name))
 
 
 @contextlib.contextmanager
 def single(chance: random.Random) -> Iterator[World]:
-    """One server with a file store."""
+    """Start one server with a file store."""
     with NatsServer() as server, Proxy(server) as proxy:
 
         def kill_server(stream: str) -> bool:
@@ -81,7 +80,7 @@ def single(chance: random.Random) -> Iterator[World]:
 
 @contextlib.contextmanager
 def cluster(chance: random.Random) -> Iterator[World]:
-    """Three servers."""
+    """Start three servers."""
     with contextlib.ExitStack() as stack:
         nodes = stack.enter_context(NatsCluster(3))
         proxies = [stack.enter_context(Proxy(node)) for node in nodes]

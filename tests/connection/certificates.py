@@ -1,11 +1,11 @@
-"""An authority of the tests' own, and what it signed."""
+"""A certificate authority for the tests, and its certificates."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import trustme
-from tests.connection.support import PATIENCE
+from tests.connection.support import TEST_TIMEOUT
 
 __all__ = ["Certificates"]
 
@@ -28,4 +28,4 @@ class Certificates:
 
     def config(self, **more: object) -> dict[str, object]:
         files = {"cert_file": self.server[0], "key_file": self.server[1], "ca_file": self.ca}
-        return {"tls": {**files, "timeout": PATIENCE, **more}}
+        return {"tls": {**files, "timeout": TEST_TIMEOUT, **more}}

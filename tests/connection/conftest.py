@@ -1,4 +1,4 @@
-"""Servers, both fronts, and the leak check that every test here is under."""
+"""Servers, both fronts, and the leak check for every test in this folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def url(shared_server: NatsServer) -> str:
 
 @pytest.fixture
 def server() -> Iterator[NatsServer]:
-    """A server of the test's own, to kill."""
+    """A server for one test, which can kill it."""
     with NatsServer(jetstream=False) as server:
         yield server
 

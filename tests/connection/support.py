@@ -1,6 +1,6 @@
-"""What the connection's tests share: both fronts behind one asyncio face, a recorder of events, a TCP proxy, waiting.
+"""Helpers for the tests of the connection: both fronts with one asyncio interface, a recorder, a proxy, and waits.
 
-The same tests run on the asyncio front and on the blocking one, whose calls are carried to threads.
+The same tests run on the asyncio front and on the blocking one, whose calls run in threads.
 """
 
 # ruff: noqa: ASYNC109 - the fronts take deadlines as parameters
@@ -23,11 +23,13 @@ from jetspark.wire.options import ConnectOptions
 
 E = TypeVar("E", bound=Event)
 
-PATIENCE = 30.0
+TEST_TIMEOUT = 30.0
 
 
-async def eventually(condition: Callable[[], object], timeout: float = PATIENCE, what: str = "the condition") -> None:
-    """Wait until a condition holds; it may be asynchronous, where only the server knows."""
+async def eventually(
+    condition: Callable[[], object], timeout: float = TEST_TIMEOUT, what: str = "the condition"
+) -> None:
+    """Wait until a condition is true. It may be asynchronous if it depends on the server."""
     deadline = time.monotonic() + timeout
     while True:
         result = condition()
@@ -39,7 +41,7 @@ async def eventually(condition: Callable[[], object], timeout: float = PATIENCE,
 
 
 class Recorder:
-    """An event handler that keeps the events, and in which threads it was called."""
+    """An event handler that keeps the events and the threads in which it was called."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -56,8 +58,8 @@ class Recorder:
     def of(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    async def wait(self, kind: type[E], count: int = 1, timeout: float = PATIENCE) -> E:
-        """The count-th event of a kind."""
+    async def wait(self, kind: type[E], count: int = 1, timeout: float = TEST_TIMEOUT) -> E:
+        """Wait for the `count`-th event of a kind."""
         await eventually(lambda: len(self.of(kind)) >= count, timeout, f"{count} x {kind.__name__} in {self.names}")
         return self.of(kind)[count - 1]
 
@@ -81,7 +83,7 @@ class Front:
         return connection
 
     async def answer(self, connection: aio.Connection, subject: str, answer: Callable[[bytes], bytes]) -> None:
-        """Serve a subject."""
+        """Answer requests on a subject."""
 
         async def serve(message: aio.Msg) -> None:
             await message.respond(answer(message.payload))
@@ -96,15 +98,15 @@ class Front:
 
 
 class Proxy:
-    """A TCP proxy in front of a server; keeps what the clients said, and cuts on request."""
+    """A TCP proxy in front of a server. It keeps the data of the clients, and cuts on request."""
 
     def __init__(self, port: int) -> None:
         self.said = bytearray()
         self.sessions = 0
         self.passed = 0  # bytes to clients
         self.open = True  # False: refuse new sessions
-        self.passes_ends = True  # False: what a client has ended goes on at the server
-        self.listening = asyncio.Event()  # cleared: take nothing from the clients
+        self.passes_ends = True  # False: the server does not see that a client has closed its end
+        self.listening = asyncio.Event()  # cleared: read nothing from the clients
         self.listening.set()
         self.budget: Callable[[], int | None] = lambda: None  # bytes to pass to the client before a cut
         self._port = port
@@ -121,7 +123,7 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._server is not None
-        self.open = False  # a session that was accepted just now finds this
+        self.open = False  # a session that was accepted just now checks this
         self._server.close()
         self.cut()
         for task in list(self._tasks):

@@ -1,4 +1,4 @@
-"""Who we are, and encryption, on both fronts and a real server."""
+"""Authentication and encryption, on both fronts and a real server."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def jwt_server(operator: Operator) -> Iterator[NatsServer]:
         yield server
 
 
-async def test_user_and_password(front: Front) -> None:
+async def test_user_and_password_are_accepted(front: Front) -> None:
     config = {"authorization": {"user": "ada", "password": "s3cret-word"}}
     with NatsServer(jetstream=False, config=config) as server:
         await (await front.connect(server.url, user="ada", password="s3cret-word")).flush()
@@ -121,7 +121,7 @@ async def test_user_and_password(front: Front) -> None:
         await front.close()
 
 
-async def test_token(front: Front) -> None:
+async def test_a_token_is_accepted(front: Front) -> None:
     with NatsServer(jetstream=False, config={"authorization": {"token": "t0ken"}}) as server:
         await (await front.connect(server.url, token="t0ken")).flush()
         await (await front.connect(server.url, token=lambda: "t0ken")).flush()
@@ -131,7 +131,7 @@ async def test_token(front: Front) -> None:
         await front.close()
 
 
-async def test_nkey(front: Front) -> None:
+async def test_an_nkey_is_accepted(front: Front) -> None:
     user = Signer(nkeys.PREFIX_BYTE_USER)
     config = {"authorization": {"users": [{"nkey": user.public}]}}
     with NatsServer(jetstream=False, config=config) as server:
@@ -145,7 +145,9 @@ async def test_nkey(front: Front) -> None:
         await front.close()
 
 
-async def test_creds_file_and_text(front: Front, operator: Operator, jwt_server: NatsServer, tmp_path: Path) -> None:
+async def test_credentials_are_accepted_as_file_and_text(
+    front: Front, operator: Operator, jwt_server: NatsServer, tmp_path: Path
+) -> None:
     path = tmp_path / "user.creds"
     path.write_text(operator.creds())
     await (await front.connect(jwt_server.url, credentials_file=str(path))).flush()
@@ -157,7 +159,7 @@ async def test_creds_file_and_text(front: Front, operator: Operator, jwt_server:
         await front.connect(jwt_server.url, credentials=operator.creds(-10))
 
 
-async def test_r53_expired_credentials_are_read_anew(
+async def test_r53_expired_credentials_are_read_again(
     front: Front, operator: Operator, jwt_server: NatsServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "user.creds"
@@ -166,7 +168,7 @@ async def test_r53_expired_credentials_are_read_anew(
         recorder = Recorder()
         try:
             connection = await front.connect(jwt_server.url, credentials_file=str(path), on_event=recorder)
-        except AuthenticationError:  # a process that was held up for so long logs in too late
+        except AuthenticationError:  # a process that was slow for so long logs in too late
             continue
         break
     subscription = await connection.subscribe("still")
@@ -178,14 +180,14 @@ async def test_r53_expired_credentials_are_read_anew(
     assert (await subscription.next_msg(5)).payload == b"here"
 
 
-async def test_r53_refused_credentials_are_given_up_only_if_asked(front: Front) -> None:
+async def test_r53_refused_credentials_give_up_a_server_only_on_request(front: Front) -> None:
     config = {"authorization": {"user": "ada", "password": "first"}}
     other = {"authorization": {"user": "ada", "password": "second"}}
     words = ["first"]
     with NatsServer(jetstream=False, config=config) as server:
-        patient, strict = Recorder(), Recorder()
+        retrying, strict = Recorder(), Recorder()
         connection = await front.connect(
-            server.url, user="ada", password=lambda: words[-1], on_event=patient, reconnect_wait=0.02
+            server.url, user="ada", password=lambda: words[-1], on_event=retrying, reconnect_wait=0.02
         )
         stopped = await front.connect(
             server.url, user="ada", password="first", on_event=strict, reconnect_wait=0.02, max_auth_failures=2
@@ -194,15 +196,15 @@ async def test_r53_refused_credentials_are_given_up_only_if_asked(front: Front) 
         closed = await strict.wait(Closed)
         assert isinstance(closed.error, ConnectError)
         assert stopped.closed
-        await eventually(lambda: len(patient.of(ErrorOccurred)) >= 4)
-        assert isinstance(patient.of(ErrorOccurred)[-1].error, AuthenticationError)
+        await eventually(lambda: len(retrying.of(ErrorOccurred)) >= 4)
+        assert isinstance(retrying.of(ErrorOccurred)[-1].error, AuthenticationError)
         words.append("second")
-        await patient.wait(Reconnected)
+        await retrying.wait(Reconnected)
         await connection.flush()
         await front.close()
 
 
-async def test_a_server_that_closes_on_authentication_is_an_error_and_the_next_one_is_taken(
+async def test_a_server_that_closes_during_authentication_is_an_error_and_the_next_one_is_used(
     front: Front, url: str
 ) -> None:
     asked = 0
@@ -284,7 +286,7 @@ async def test_tls_checks_the_certificate_and_its_name(front: Front, certificate
         await front.close()
 
 
-async def test_tls_with_a_client_certificate(front: Front, certificates: Certificates) -> None:
+async def test_tls_works_with_a_client_certificate(front: Front, certificates: Certificates) -> None:
     with NatsServer(jetstream=False, config=certificates.config(verify=True)) as server:
         url = f"tls://localhost:{server.port}"
         chain, key = certificates.client
@@ -295,7 +297,7 @@ async def test_tls_with_a_client_certificate(front: Front, certificates: Certifi
         await front.close()
 
 
-async def test_tls_before_info(front: Front, certificates: Certificates) -> None:
+async def test_tls_works_before_info(front: Front, certificates: Certificates) -> None:
     with NatsServer(jetstream=False, config=certificates.config(handshake_first=True)) as server:
         first = TLSOptions(ca_file=certificates.ca, handshake_first=True)
         connection = await front.connect(f"tls://localhost:{server.port}", tls=first)
@@ -303,12 +305,12 @@ async def test_tls_before_info(front: Front, certificates: Certificates) -> None
         await front.close()
 
 
-async def test_tls_that_the_server_lacks_is_an_error(front: Front, shared_server: NatsServer) -> None:
+async def test_tls_with_a_server_that_lacks_it_is_an_error(front: Front, shared_server: NatsServer) -> None:
     with pytest.raises(TLSError, match="does not offer it"):
         await front.connect(f"tls://localhost:{shared_server.port}")
 
 
-async def test_tls_comes_back_after_a_kill(front: Front, certificates: Certificates) -> None:
+async def test_tls_is_used_again_after_a_kill(front: Front, certificates: Certificates) -> None:
     with NatsServer(jetstream=False, config=certificates.config()) as server:
         recorder = Recorder()
         connection = await front.connect(

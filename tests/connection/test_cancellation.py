@@ -1,4 +1,4 @@
-"""Cancelled at any await, an operation ends as cancelled, and the connection goes on as if it had not been."""
+"""An operation that is cancelled at any await raises CancelledError, and the connection works as before."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _thrower(coroutine: Coroutine[Any, Any, object], error: BaseException) -> Ca
 async def _cancel_everywhere(
     operation: Callable[[], Coroutine[Any, Any, object]], after: Callable[[], Awaitable[None]]
 ) -> int:
-    """Run the operation again and again, cancelled one await later each time; returns how many awaits it has."""
+    """Run the operation repeatedly, cancelled one await later each time; return how many awaits it has."""
     for step in range(100):
         cancelled = CancelledAt(operation(), step)
 
@@ -95,7 +95,7 @@ async def _echo(connection: aio.Connection) -> None:
 @pytest.mark.parametrize(
     "operation", ["publish", "publish much", "flush", "request", "own inbox", "subscribe", "drain"]
 )
-async def test_r25_an_operation_may_be_cancelled_at_every_await(url: str, operation: str) -> None:
+async def test_r25_every_operation_can_be_cancelled_at_every_await(url: str, operation: str) -> None:
     connection = await aio.connect(url)
     await _echo(connection)
 
@@ -145,7 +145,7 @@ async def test_r24_a_cancelled_wait_loses_no_message(url: str) -> None:
     await connection.close()
 
 
-async def test_a_cancelled_reader_passes_its_turn_on(url: str) -> None:
+async def test_a_cancelled_reader_passes_its_message_to_the_next(url: str) -> None:
     connection = await aio.connect(url)
     subscription = await connection.subscribe("turn")
     first, second = asyncio.create_task(subscription.next_msg()), asyncio.create_task(subscription.next_msg())
@@ -169,7 +169,7 @@ async def test_a_cancelled_connect_leaves_nothing_open(url: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["close", "drain"])
-async def test_a_cancelled_end_is_an_end(url: str, how: str) -> None:
+async def test_a_cancelled_close_or_drain_still_closes(url: str, how: str) -> None:
     opened: list[aio.Connection] = []
 
     async def operation() -> None:
@@ -188,7 +188,7 @@ async def test_a_cancelled_end_is_an_end(url: str, how: str) -> None:
     await opened[-1].close()
 
 
-async def test_r25_a_flush_on_a_dead_connection_is_cancelled_not_confirmed(server: NatsServer) -> None:
+async def test_r25_a_cancelled_flush_on_a_dead_connection_is_not_confirmed(server: NatsServer) -> None:
     connection = await aio.connect(server.url)
     server.pause()
     task = asyncio.create_task(connection.flush(30))

@@ -29,11 +29,11 @@ def _write(environ: dict[str, str], name: str, selected: bool = False, **fields:
     return path
 
 
-def test_without_anything_the_defaults_count(environ: dict[str, str]) -> None:
+def test_without_settings_the_defaults_apply(environ: dict[str, str]) -> None:
     assert options_from_environment(environ) == ConnectOptions()
 
 
-def test_a_context_is_read_by_name_by_path_by_variable_or_because_it_is_selected(environ: dict[str, str]) -> None:
+def test_a_context_is_found_by_name_path_variable_or_selection(environ: dict[str, str]) -> None:
     path = _write(environ, "one", url="nats://one:1,nats://two:2", user="ada", password="x", description="first")
     _write(environ, "other", selected=True, url="nats://other:3")
     for context in (
@@ -50,7 +50,7 @@ def test_a_context_is_read_by_name_by_path_by_variable_or_because_it_is_selected
         load_context("one", home)
 
 
-def test_all_that_a_context_says_is_followed(environ: dict[str, str], tmp_path: Path) -> None:
+def test_all_settings_of_a_context_are_used(environ: dict[str, str], tmp_path: Path) -> None:
     seed = tmp_path / "user.nk"
     seed.write_text("# a comment\nSUSEED\n")
     _write(
@@ -67,7 +67,7 @@ def test_all_that_a_context_says_is_followed(environ: dict[str, str], tmp_path: 
     assert (context.jetstream_domain, context.jetstream_api_prefix) == ("hub", None)
 
 
-def test_variables_go_before_the_context(environ: dict[str, str]) -> None:
+def test_environment_variables_take_precedence_over_the_context(environ: dict[str, str]) -> None:
     _write(environ, "base", selected=True, url="nats://base:1", user="ada", password="x", ca="/ca.pem")
     environ |= {"NATS_URL": "nats://env:2", "NATS_CREDS": "/env.creds", "NATS_CERT": "/c.pem", "NATS_KEY": "/k.pem"}
     options = options_from_environment(environ)
@@ -87,25 +87,25 @@ def test_a_user_without_a_password_is_a_token(environ: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "fields", [{"socks_proxy": "x"}, {"nsc": "x"}, {"user_jwt": "x"}, {"creds": "a", "token": "b"}]
 )
-def test_what_cannot_be_followed_is_an_error(environ: dict[str, str], fields: dict[str, str]) -> None:
+def test_an_unsupported_setting_is_an_error(environ: dict[str, str], fields: dict[str, str]) -> None:
     _write(environ, "bad", selected=True, **fields)
     with pytest.raises(ConfigError):
         options_from_environment(environ)
 
 
 @pytest.mark.parametrize("name", ["../escape", "a/b", "..", "missing"])
-def test_a_name_that_is_none_is_an_error(environ: dict[str, str], name: str) -> None:
+def test_an_invalid_name_is_an_error(environ: dict[str, str], name: str) -> None:
     with pytest.raises(ConfigError):
         load_context(name, environ)
 
 
-def test_a_broken_file_is_an_error_that_names_it(environ: dict[str, str]) -> None:
+def test_a_broken_file_is_an_error_with_its_path(environ: dict[str, str]) -> None:
     _write(environ, "broken").write_text("{")
     with pytest.raises(ConfigError, match=r"broken\.json"):
         load_context("broken", environ)
 
 
-async def test_a_context_connects(environ: dict[str, str]) -> None:
+async def test_a_connection_can_use_a_context(environ: dict[str, str]) -> None:
     with NatsServer(jetstream=False, config={"authorization": {"user": "ada", "password": "x"}}) as server:
         _write(environ, "real", selected=True, url=server.url, user="ada", password="x")
         async with await aio.connect(options_from_environment(environ)) as connection:

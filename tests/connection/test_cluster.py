@@ -1,4 +1,4 @@
-"""A cluster of three: servers that are told of, and a rolling restart, on both fronts."""
+"""A cluster of three: discovered servers and a rolling restart, on both fronts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cluster() -> Iterator[NatsCluster]:
         yield cluster
 
 
-async def test_the_servers_of_the_cluster_are_discovered(front: Front, cluster: NatsCluster) -> None:
+async def test_servers_of_the_cluster_are_discovered(front: Front, cluster: NatsCluster) -> None:
     recorder = Recorder()
     connection = await front.connect(cluster[0].url, on_event=recorder)
     event = await recorder.wait(ServersDiscovered)
@@ -32,16 +32,16 @@ async def test_the_servers_of_the_cluster_are_discovered(front: Front, cluster: 
     assert recorder.names == ["Connected", "ServersDiscovered"]
 
 
-async def test_discovered_servers_can_be_left_out(front: Front, cluster: NatsCluster) -> None:
+async def test_discovery_can_be_disabled(front: Front, cluster: NatsCluster) -> None:
     connection = await front.connect(cluster[0].url, discover_servers=False)
     assert len(connection.servers) == 1
 
 
 @pytest.mark.slow
 async def test_a_rolling_restart_loses_no_request_and_no_connection(front: Front, cluster: NatsCluster) -> None:
-    told, served = Recorder(), []
-    client = await front.connect(cluster[0].url, on_event=told, reconnect_wait=0.02)
-    server = await front.connect(cluster[1].url, on_event=told, reconnect_wait=0.02)
+    recorder, served = Recorder(), []
+    client = await front.connect(cluster[0].url, on_event=recorder, reconnect_wait=0.02)
+    server = await front.connect(cluster[1].url, on_event=recorder, reconnect_wait=0.02)
 
     def serve(payload: bytes) -> bytes:
         served.append(int(payload))
@@ -70,6 +70,6 @@ async def test_a_rolling_restart_loses_no_request_and_no_connection(front: Front
     await asyncio.wait_for(asking, 10)
     assert answered == list(range(len(answered)))
     assert set(answered) <= set(served)
-    await told.wait(Reconnected, 2)
+    await recorder.wait(Reconnected, 2)
     assert not client.closed
     assert not server.closed

@@ -1,4 +1,4 @@
-"""Flush, drain and the limits of what may wait, on both fronts."""
+"""Flush, drain and the limits of pending messages, on both fronts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jetspark.server import NatsServer
 from jetspark.wire.events import Closed, SlowConsumer
 from jetspark.wire.messages import Message
 
-pytestmark = pytest.mark.blocking  # the ends of the blocking connection are written by hand
+pytestmark = pytest.mark.blocking  # close and drain of the blocking connection are handwritten
 
 
 async def test_after_a_flush_the_server_has_everything(front: Front, url: str) -> None:
@@ -23,7 +23,7 @@ async def test_after_a_flush_the_server_has_everything(front: Front, url: str) -
     for _ in range(5000):
         await sender.publish("flushed", b"x")
     await sender.flush()
-    await receiver.flush()  # the server's answer comes behind what it had for us by then
+    await receiver.flush()  # the answer of the server comes after its earlier messages for us
     assert subscription.received == 5000
 
 
@@ -70,7 +70,7 @@ async def test_r44_draining_a_connection_waits_for_the_last_callback(front: Fron
     assert receiver.closed
 
 
-async def test_what_callbacks_publish_during_a_drain_is_sent(front: Front, url: str) -> None:
+async def test_messages_published_by_callbacks_during_a_drain_are_sent(front: Front, url: str) -> None:
     client, server = await front.connect(url), await front.connect(url)
     answers = await client.subscribe("answers")
     await client.flush()
@@ -83,7 +83,7 @@ async def test_what_callbacks_publish_during_a_drain_is_sent(front: Front, url: 
     await eventually(lambda: answers.received == 100)
 
 
-async def test_a_drain_that_takes_too_long_raises_and_closes(front: Front, url: str) -> None:
+async def test_a_drain_that_times_out_raises_and_closes(front: Front, url: str) -> None:
     recorder = Recorder()
     connection = await front.connect(url, on_event=recorder)
     subscription = await connection.subscribe("stuck")
@@ -96,7 +96,7 @@ async def test_a_drain_that_takes_too_long_raises_and_closes(front: Front, url: 
     await recorder.wait(Closed)
 
 
-async def test_a_subscription_that_is_not_drained_in_time_drops_the_rest(front: Front, url: str) -> None:
+async def test_a_subscription_whose_drain_times_out_drops_the_rest(front: Front, url: str) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("stuck")
     await connection.publish("stuck")
@@ -109,7 +109,7 @@ async def test_a_subscription_that_is_not_drained_in_time_drops_the_rest(front: 
     await connection.flush()
 
 
-async def test_a_draining_connection_takes_no_new_subscription(front: Front, url: str) -> None:
+async def test_a_draining_connection_refuses_new_subscriptions(front: Front, url: str) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("slow")
     await connection.publish("slow")
@@ -122,7 +122,7 @@ async def test_a_draining_connection_takes_no_new_subscription(front: Front, url
     await draining
 
 
-async def test_a_full_subscription_drops_and_says_so_once(front: Front, url: str) -> None:
+async def test_a_full_subscription_drops_messages_and_reports_it_once(front: Front, url: str) -> None:
     recorder = Recorder()
     connection = await front.connect(url, on_event=recorder)
     subscription = await connection.subscribe("full", pending_msgs_limit=10)
@@ -143,7 +143,7 @@ async def test_a_full_subscription_drops_and_says_so_once(front: Front, url: str
     assert len(recorder.of(SlowConsumer)) == 2
 
 
-async def test_bytes_are_a_limit_too(front: Front, url: str) -> None:
+async def test_the_byte_limit_drops_messages_too(front: Front, url: str) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("full", pending_bytes_limit=1000)
     for _ in range(10):
@@ -168,7 +168,7 @@ async def test_r43_a_subscription_that_pauses_loses_nothing(front: Front, url: s
 
     sending = asyncio.create_task(send())
     await eventually(lambda: subscription.pending[0] >= 100)
-    await asyncio.sleep(2.5)  # several pings: to read nothing is no reason to take the server for dead
+    await asyncio.sleep(2.5)  # several pings: a pause of reading does not count as a dead server
     got = [int((await subscription.next_msg(10)).payload) for _ in range(20_000)]
     await sending
     assert got == list(range(20_000))

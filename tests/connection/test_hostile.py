@@ -1,7 +1,7 @@
-"""Bytes that no server should send: a protocol error and a reconnect, never a hang, never memory without bound.
+"""Invalid bytes of a server cause a protocol error and a reconnect, never a hang and never unlimited memory.
 
-The real server cannot be made to send them, so they come from a socket that says them; the wire itself is compared with
-the scalar parser on mutated streams.
+A real server cannot be made to send such bytes, so a raw socket sends them. On mutated streams the read loop is
+compared with the scalar parser.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ INFO = b'INFO {"server_id":"X","version":"2.15.0","headers":true,"max_payload":1
 
 @contextlib.asynccontextmanager
 async def saying(*sessions: bytes) -> AsyncIterator[str]:
-    """A server whose sessions are opened properly and then say these bytes; the last one goes on living."""
+    """A server whose sessions are opened correctly and then send these bytes. The last session stays open."""
     left = list(sessions)
     writers: list[asyncio.StreamWriter] = []
 
@@ -72,7 +72,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
-async def test_broken_bytes_end_the_session_and_a_new_one_is_opened(front: Front, broken: bytes) -> None:
+async def test_invalid_bytes_end_the_session_and_a_new_one_is_opened(front: Front, broken: bytes) -> None:
     good = b"MSG a 1 4\r\ngood\r\n"
     async with saying(b"MSG a 1 6\r\nbefore\r\n" + broken, good) as url:
         recorder = Recorder()
@@ -87,10 +87,10 @@ async def test_broken_bytes_end_the_session_and_a_new_one_is_opened(front: Front
         await connection.close()
 
 
-async def test_what_the_documents_allow_is_tolerated(front: Front) -> None:
+async def test_everything_that_the_protocol_allows_is_accepted(front: Front) -> None:
     block = b"NATS/1.0\r\nno colon\r\n: no key\r\nK:v\xff\xfe\r\nN : x\r\n\r\n"
     said = (
-        b"+OK\r\nPONG\r\nPING\r\nMSG a 77 2\r\nno\r\n"  # a PONG too many; a subscription that is not there
+        b"+OK\r\nPONG\r\nPING\r\nMSG a 77 2\r\nno\r\n"  # an extra PONG; an unknown subscription
         b"-ERR 'Something new'\r\n" + b"HMSG a 1 %d %d\r\n%b\r\n" % (len(block), len(block), block)
     )
     async with saying(said) as url:
@@ -104,7 +104,7 @@ async def test_what_the_documents_allow_is_tolerated(front: Front) -> None:
 
 
 @pytest.mark.parametrize("greeting", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"PING\r\n", b"\x00\x01\x02\r\n", b""])
-async def test_what_is_no_nats_server_is_refused(front: Front, greeting: bytes) -> None:
+async def test_a_server_that_is_not_a_nats_server_is_refused(front: Front, greeting: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(greeting)
         with contextlib.suppress(OSError):
@@ -117,7 +117,7 @@ async def test_what_is_no_nats_server_is_refused(front: Front, greeting: bytes) 
             await front.connect(url)
 
 
-async def test_a_server_that_says_nothing_is_given_up_in_time(front: Front) -> None:
+async def test_connecting_to_a_silent_server_times_out(front: Front) -> None:
     release = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -132,7 +132,7 @@ async def test_a_server_that_says_nothing_is_given_up_in_time(front: Front) -> N
 
 
 class Collector:
-    """What an Inbound delivers, in its order."""
+    """The deliveries of an `Inbound`, in order."""
 
     def __init__(self, limits: FrameLimits) -> None:
         self.seen: list[MsgFrame | Control] = []
@@ -203,7 +203,7 @@ def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 
 @settings(max_examples=300)
 @given(st.lists(valid, max_size=8), st.lists(st.integers(0, 10_000), max_size=6))
-def test_the_read_loop_gives_what_the_parser_gives_wherever_it_is_cut(stream: list[bytes], cuts: list[int]) -> None:
+def test_the_read_loop_agrees_with_the_parser_wherever_the_data_is_split(stream: list[bytes], cuts: list[int]) -> None:
     data = b"".join(stream)
     seen, failed = _fed(_pieces(data, cuts), LIMITS)
     assert not failed
@@ -211,7 +211,7 @@ def test_the_read_loop_gives_what_the_parser_gives_wherever_it_is_cut(stream: li
     assert seen == _parsed(data, LIMITS)[0]
 
 
-def test_the_read_loop_may_be_cut_at_every_byte() -> None:
+def test_the_data_of_the_read_loop_can_be_split_at_every_byte() -> None:
     data = b"INFO {}\r\nMSG a 1 r 5\r\n\r\nMSG\r\nPING\r\nHMSG a 2 12 14\r\nNATS/1.0\r\n\r\nhi\r\nMSG a 3 0\r\n\r\n"
     whole, failed = _fed([data], LIMITS)
     assert (len(whole), failed) == (5, False)
@@ -234,7 +234,7 @@ def test_the_read_loop_may_be_cut_at_every_byte() -> None:
     ),
     st.lists(st.integers(0, 10_000), max_size=4),
 )
-def test_fuzzed_streams_never_do_more_than_raise_a_protocol_error(
+def test_fuzzed_streams_raise_only_protocol_errors(
     stream: list[bytes], mutations: list[tuple[int, bytes, int]], cuts: list[int]
 ) -> None:
     data = bytearray(b"".join(stream))
@@ -248,7 +248,7 @@ def test_fuzzed_streams_never_do_more_than_raise_a_protocol_error(
 
 
 class Queues:
-    """Subscriptions without limits, which the read loop fills run by run."""
+    """Return subscriptions without limits, which the read loop fills run by run."""
 
     def __init__(self, limits: FrameLimits) -> None:
         self.controls: list[Control] = []
@@ -295,8 +295,8 @@ in_runs = st.builds(
     ),
     st.lists(st.integers(0, 10_000), max_size=6),
 )
-@example([b"MSG a 1 r 1\r\nx\r\n" * 2 + b"MSG a 1  1\r\nx\r\n"], [], [])  # an empty word is no reply subject
-def test_runs_of_messages_give_what_the_parser_gives(
+@example([b"MSG a 1 r 1\r\nx\r\n" * 2 + b"MSG a 1  1\r\nx\r\n"], [], [])  # an empty word is not a reply subject
+def test_runs_of_messages_agree_with_the_parser(
     stream: list[bytes], mutations: list[tuple[int, bytes, int]], cuts: list[int]
 ) -> None:
     data = bytearray(b"".join(stream))
@@ -322,7 +322,7 @@ def test_runs_of_messages_give_what_the_parser_gives(
 
 
 def test_a_message_in_small_pieces_is_copied_once() -> None:
-    """Linear time: a quadratic read loop would take minutes for this."""
+    """The time is linear: a quadratic read loop would take minutes."""
     collector = Collector(FrameLimits())
     size = 8 << 20
     collector.inbound.feed(b"MSG a 1 %d\r\n" % size)

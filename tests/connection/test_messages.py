@@ -22,7 +22,7 @@ from jetspark.wire.messages import Message
 pytestmark = pytest.mark.blocking
 
 
-async def test_a_message_comes_with_subject_payload_reply_and_headers(front: Front, url: str) -> None:
+async def test_a_message_has_subject_payload_reply_and_headers(front: Front, url: str) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("a.*")
     await connection.publish("a.b", b"payload", reply="r.s", headers={"Key": "value"})
@@ -43,14 +43,14 @@ async def test_messages_come_in_order(front: Front, url: str) -> None:
 
 
 @pytest.mark.parametrize("payload", [bytearray(b"abc"), memoryview(b"xabcx")[1:4]], ids=["bytearray", "memoryview"])
-async def test_a_payload_may_be_any_buffer_of_bytes(front: Front, url: str, payload: bytearray | memoryview) -> None:
+async def test_a_payload_can_be_any_bytes_like_object(front: Front, url: str, payload: bytearray | memoryview) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("buffer")
     await connection.publish("buffer", payload)
     assert (await subscription.next_msg(5)).payload == b"abc"
 
 
-async def test_text_is_no_payload(front: Front, url: str) -> None:
+async def test_text_is_refused_as_a_payload(front: Front, url: str) -> None:
     connection = await front.connect(url)
     with pytest.raises(TypeError, match="not str"):
         await connection.publish("a", "text")  # type: ignore[arg-type]  # the mistake under test
@@ -58,7 +58,7 @@ async def test_text_is_no_payload(front: Front, url: str) -> None:
 
 @pytest.mark.conformance("WIR-02")
 @pytest.mark.parametrize("size", [0, 1, 30_000])
-async def test_payloads_and_headers_of_any_size_come_back(front: Front, url: str, size: int) -> None:
+async def test_payloads_and_headers_of_any_size_are_delivered(front: Front, url: str, size: int) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("sizes")
     await connection.publish("sizes", b"", headers={"H": "h" * size})
@@ -70,7 +70,7 @@ async def test_payloads_and_headers_of_any_size_come_back(front: Front, url: str
 
 
 @pytest.mark.conformance("WIR-04")
-async def test_header_keys_keep_case_and_repeat(front: Front, url: str) -> None:
+async def test_header_keys_keep_their_case_and_may_repeat(front: Front, url: str) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("headers")
     sent = Headers([("A", "1"), ("a", "2"), ("A", "3")])
@@ -81,7 +81,7 @@ async def test_header_keys_keep_case_and_repeat(front: Front, url: str) -> None:
     assert list(headers.items()) == list(sent.items())
 
 
-async def test_r52_the_callers_headers_are_left_alone(front: Front, url: str) -> None:
+async def test_r52_the_headers_of_the_caller_are_not_changed(front: Front, url: str) -> None:
     connection = await front.connect(url)
     headers = {"A": "1"}
     await connection.publish("headers", b"", headers=headers)
@@ -90,7 +90,7 @@ async def test_r52_the_callers_headers_are_left_alone(front: Front, url: str) ->
 
 @pytest.mark.conformance("WIR-05")
 @pytest.mark.parametrize("headers", [{"a b": "x"}, {"a:b": "x"}, {"é": "x"}, {"": "x"}, {"k": "x\r\ny"}, {"k": "x\n"}])
-async def test_bad_headers_raise_and_nothing_is_sent(front: Front, url: str, headers: dict[str, str]) -> None:
+async def test_invalid_headers_raise_and_nothing_is_sent(front: Front, url: str, headers: dict[str, str]) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("bad")
     with pytest.raises(BadHeadersError):
@@ -109,7 +109,7 @@ async def test_user_headers_named_status_are_data(front: Front, url: str) -> Non
 
 
 @pytest.mark.parametrize("subject", ["", "a b", "a\r\nPUB x 0\r\n", "a..b", ".a", "a.", "a.*", ">", "\ud800"])
-async def test_a_bad_subject_raises_before_anything_is_sent(front: Front, url: str, subject: str) -> None:
+async def test_an_invalid_subject_raises_before_anything_is_sent(front: Front, url: str, subject: str) -> None:
     connection = await front.connect(url)
     with pytest.raises(BadSubjectError):
         await connection.publish(subject, b"")
@@ -120,7 +120,7 @@ async def test_a_bad_subject_raises_before_anything_is_sent(front: Front, url: s
     await connection.flush()
 
 
-async def test_r50_a_payload_over_the_limit_raises_and_the_connection_stays(front: Front, url: str) -> None:
+async def test_r50_a_payload_over_the_limit_raises_and_the_connection_stays_open(front: Front, url: str) -> None:
     connection = await front.connect(url)
     limit = connection.server_info.max_payload
     with pytest.raises(MaxPayloadError) as caught:
@@ -174,7 +174,7 @@ async def test_max_msgs_ends_the_iteration(front: Front, url: str) -> None:
         await subscription.next_msg(1)
 
 
-async def test_unsubscribe_after_a_number_counts_from_the_begin(front: Front, url: str) -> None:
+async def test_unsubscribe_after_a_number_counts_from_the_start(front: Front, url: str) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("count")
     for _ in range(3):
@@ -208,7 +208,7 @@ async def test_unsubscribe_ends_a_waiting_iteration(front: Front, url: str) -> N
     assert await asyncio.wait_for(reading, 5) == []
 
 
-async def test_waiting_for_a_message_ends_in_time(front: Front, url: str) -> None:
+async def test_waiting_for_a_message_times_out(front: Front, url: str) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("nothing")
     with pytest.raises(NoMessageError) as caught:
@@ -229,7 +229,7 @@ async def test_several_readers_share_a_subscription(front: Front, url: str) -> N
     assert sorted(message.payload for message in got) == [b"%d" % number for number in range(8)]
 
 
-async def test_a_closed_connection_says_so(front: Front, url: str) -> None:
+async def test_a_closed_connection_reports_it(front: Front, url: str) -> None:
     connection = await front.connect(url)
     subscription = await connection.subscribe("a")
     await connection.close()
@@ -250,7 +250,7 @@ async def test_a_closed_connection_says_so(front: Front, url: str) -> None:
     await connection.close()
 
 
-async def test_what_was_published_before_the_close_arrives(front: Front, url: str) -> None:
+async def test_messages_published_before_close_arrive(front: Front, url: str) -> None:
     receiver = await front.connect(url)
     subscription = await receiver.subscribe("last")
     await receiver.flush()
@@ -261,7 +261,7 @@ async def test_what_was_published_before_the_close_arrives(front: Front, url: st
     await eventually(lambda: subscription.received == 10_000)
 
 
-async def test_without_echo_the_server_keeps_our_own_messages(front: Front, url: str) -> None:
+async def test_without_echo_the_server_does_not_return_our_own_messages(front: Front, url: str) -> None:
     connection = await front.connect(url, echo=False)
     subscription = await connection.subscribe("own")
     await connection.publish("own")

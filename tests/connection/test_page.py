@@ -1,4 +1,4 @@
-"""The examples of the page about the connection run as they stand."""
+"""The examples of docs/connection.md run unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EXAMPLES = examples("connection.md")
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["asyncio", "blocking"])
-def test_a_whole_example_runs(url: str, number: int) -> None:
+def test_a_complete_example_runs(url: str, number: int) -> None:
     assert "hello" in run_at(url, EXAMPLES[number])
 
 

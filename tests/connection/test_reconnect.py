@@ -24,7 +24,7 @@ from jetspark.wire.events import Closed, Disconnected, ErrorOccurred, LameDuck, 
 
 
 @pytest.mark.conformance("REC-01")
-async def test_a_killed_server_is_found_again_and_subscriptions_go_on(front: Front, server: NatsServer) -> None:
+async def test_subscriptions_continue_after_a_killed_server_is_restarted(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
     connection = await front.connect(server.url, on_event=recorder)
     subscription = await connection.subscribe("go.on")
@@ -35,7 +35,7 @@ async def test_a_killed_server_is_found_again_and_subscriptions_go_on(front: Fro
     await recorder.wait(Disconnected)
     for number in range(100, 200):
         await connection.publish("go.on", b"%d" % number)
-    await recorder.wait(ErrorOccurred)  # each failed try is told
+    await recorder.wait(ErrorOccurred)  # each failed attempt is reported
     await asyncio.to_thread(server.start)
     await recorder.wait(Reconnected)
     for number in range(200, 300):
@@ -47,7 +47,7 @@ async def test_a_killed_server_is_found_again_and_subscriptions_go_on(front: Fro
 
 
 @pytest.mark.conformance("REC-01")
-async def test_a_stopped_server_is_taken_for_dead_after_two_pings(front: Front, server: NatsServer) -> None:
+async def test_a_stopped_server_is_considered_dead_after_two_pings(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
     connection = await front.connect(server.url, on_event=recorder, ping_interval=0.5)
     subscription = await connection.subscribe("alive")
@@ -63,10 +63,10 @@ async def test_a_stopped_server_is_taken_for_dead_after_two_pings(front: Front, 
     assert (await subscription.next_msg(5)).payload == b"kept"
 
 
-async def test_a_living_server_is_left_alone_by_pings(front: Front, url: str) -> None:
+async def test_pings_do_not_close_a_living_server(front: Front, url: str) -> None:
     recorder = Recorder()
     connection = await front.connect(url, on_event=recorder, ping_interval=0.8)
-    await asyncio.sleep(3.2)  # longer than it takes to give up a server that does not answer
+    await asyncio.sleep(3.2)  # longer than the time after which a silent server is given up
     assert connection.connected
     assert recorder.names == ["Connected"]
 
@@ -109,7 +109,7 @@ async def test_subscriptions_are_restored_before_buffered_publishes(front: Front
 
 @pytest.mark.conformance("REC-02")
 @pytest.mark.blocking
-async def test_publishes_without_a_session_wait_up_to_a_limit(front: Front, server: NatsServer) -> None:
+async def test_publishes_without_a_session_are_buffered_up_to_a_limit(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
     connection = await front.connect(server.url, on_event=recorder, reconnect_buffer_size=10_000)
     subscription = await connection.subscribe("kept")
@@ -141,7 +141,7 @@ async def test_the_first_retry_is_immediate(front: Front, shared_server: NatsSer
         await front.close()
 
 
-async def test_what_is_under_way_when_the_session_is_lost_fails_at_once(front: Front, server: NatsServer) -> None:
+async def test_requests_in_flight_fail_at_once_when_the_session_is_lost(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
     async with Proxy(server.port) as proxy:
         connection = await front.connect(proxy.url, on_event=recorder)
@@ -161,7 +161,7 @@ async def test_what_is_under_way_when_the_session_is_lost_fails_at_once(front: F
             await flush
         server.resume()
         await recorder.wait(Reconnected)
-        # The own inbox is a subscription like any other, so its answer may still come.
+        # The own inbox is a subscription like any other, so its answer may still arrive.
         request = await silent.next_msg(5), await silent.next_msg(5)
         for message in request:
             await connection.publish(message.reply, b"answer")
@@ -208,7 +208,7 @@ async def test_r54_servers_killed_during_flushes_leave_a_living_connection(front
     assert (await subscription.next_msg(5)).payload == b"yes"
 
 
-async def test_a_proxy_that_cuts_at_random_bytes_garbles_nothing(front: Front, shared_server: NatsServer) -> None:
+async def test_a_proxy_that_cuts_at_random_bytes_corrupts_nothing(front: Front, shared_server: NatsServer) -> None:
     rng = random.Random(7)
     sender = await front.connect(shared_server.url)
     async with Proxy(shared_server.port) as proxy:
@@ -238,13 +238,13 @@ async def test_a_proxy_that_cuts_at_random_bytes_garbles_nothing(front: Front, s
         await front.close()
 
 
-async def test_a_confirmed_publish_has_arrived_whatever_was_cut(front: Front, shared_server: NatsServer) -> None:
+async def test_a_confirmed_publish_arrived_despite_any_cut(front: Front, shared_server: NatsServer) -> None:
     rng = random.Random(11)
     receiver = await front.connect(shared_server.url)
     subscription = await receiver.subscribe("confirmed")
     await receiver.flush()
     async with Proxy(shared_server.port) as proxy:
-        proxy.budget = lambda: rng.randrange(700, 1300)  # the greeting takes more than 800
+        proxy.budget = lambda: rng.randrange(700, 1300)  # the handshake takes more than 800
         sender = await front.connect(proxy.url, retry_connect=True, reconnect_wait=0.001)
         confirmed = set()
         for number in range(1500):
@@ -262,7 +262,7 @@ async def test_a_confirmed_publish_has_arrived_whatever_was_cut(front: Front, sh
     assert confirmed <= arrived
 
 
-async def test_the_lame_duck_is_told(front: Front, server: NatsServer) -> None:
+async def test_lame_duck_mode_is_reported(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
     await front.connect(server.url, on_event=recorder)
     lame = asyncio.create_task(asyncio.to_thread(server.lame_duck))
@@ -270,7 +270,7 @@ async def test_the_lame_duck_is_told(front: Front, server: NatsServer) -> None:
     await lame
 
 
-async def test_without_reconnect_a_loss_closes(front: Front, server: NatsServer) -> None:
+async def test_without_reconnect_a_lost_session_closes_the_connection(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
     connection = await front.connect(server.url, on_event=recorder, reconnect=False)
     subscription = await connection.subscribe("a")
@@ -284,7 +284,7 @@ async def test_without_reconnect_a_loss_closes(front: Front, server: NatsServer)
         await subscription.next_msg(5)
 
 
-async def test_with_no_server_left_the_connection_closes_and_says_why(front: Front, server: NatsServer) -> None:
+async def test_the_connection_closes_with_its_reason_if_no_server_is_left(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
     connection = await front.connect(server.url, on_event=recorder, max_reconnects=3, reconnect_wait=0.01)
     flush_fails = asyncio.create_task(connection.flush(20))
@@ -308,13 +308,13 @@ async def test_connect_fails_fast_and_names_the_server(front: Front, server: Nat
 
 
 @pytest.mark.blocking
-async def test_connect_takes_the_next_server(front: Front, url: str) -> None:
+async def test_connect_tries_the_next_server(front: Front, url: str) -> None:
     connection = await front.connect(["nats://127.0.0.1:1", url], randomize=False)
     assert connection.connected
     assert connection.servers[0].port == 1
 
 
-async def test_connect_retries_if_asked(front: Front, server: NatsServer) -> None:
+async def test_connect_retries_on_request(front: Front, server: NatsServer) -> None:
     url = server.url
     await asyncio.to_thread(server.stop)
     connecting = asyncio.create_task(front.connect(url, retry_connect=True, reconnect_wait=0.02))
@@ -325,7 +325,7 @@ async def test_connect_retries_if_asked(front: Front, server: NatsServer) -> Non
     await connection.flush()
 
 
-async def test_a_reconnect_can_be_closed(front: Front, server: NatsServer) -> None:
+async def test_a_reconnect_can_be_interrupted_by_close(front: Front, server: NatsServer) -> None:
     recorder = Recorder()
     connection = await front.connect(server.url, on_event=recorder, reconnect_wait=30, reconnect_wait_max=30)
     flush = asyncio.create_task(connection.flush(20))

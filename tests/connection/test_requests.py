@@ -16,7 +16,7 @@ pytestmark = pytest.mark.blocking
 
 
 @pytest.mark.conformance("WIR-01")
-async def test_connect_asks_for_headers_and_no_responders_and_a_request_to_nobody_fails_at_once(
+async def test_connect_enables_headers_and_no_responders_and_a_request_to_nobody_fails_at_once(
     front: Front, shared_server: NatsServer
 ) -> None:
     async with Proxy(shared_server.port) as proxy:
@@ -34,7 +34,7 @@ async def test_connect_asks_for_headers_and_no_responders_and_a_request_to_nobod
 
 
 @pytest.mark.parametrize("own_inbox", [False, True], ids=["shared inbox", "own inbox"])
-async def test_a_request_gets_its_answer(front: Front, url: str, own_inbox: bool) -> None:
+async def test_a_request_gets_its_reply(front: Front, url: str, own_inbox: bool) -> None:
     server = await front.connect(url)
     client = await front.connect(url)
     await front.answer(server, "double", lambda payload: payload * 2)
@@ -42,7 +42,7 @@ async def test_a_request_gets_its_answer(front: Front, url: str, own_inbox: bool
     assert answer.payload == b"abab"
 
 
-async def test_an_answer_may_itself_want_an_answer(front: Front, url: str) -> None:
+async def test_a_reply_can_itself_request_a_reply(front: Front, url: str) -> None:
     connection = await front.connect(url)
     asked, acknowledged = await connection.subscribe("ask"), await connection.subscribe("ack")
     for own_inbox in (False, True):
@@ -52,7 +52,7 @@ async def test_an_answer_may_itself_want_an_answer(front: Front, url: str) -> No
         assert (await acknowledged.next_msg(5)).payload == b"thanks"
 
 
-async def test_an_empty_answer_is_an_answer(front: Front, url: str) -> None:
+async def test_an_empty_reply_is_a_reply(front: Front, url: str) -> None:
     connection = await front.connect(url)
     await front.answer(connection, "empty", lambda payload: b"")
     assert (await connection.request("empty")).payload == b""
@@ -67,16 +67,16 @@ async def test_r41_a_thousand_requests_at_once_are_all_answered(front: Front, ur
 
 
 @pytest.mark.parametrize("own_inbox", [False, True], ids=["shared inbox", "own inbox"])
-async def test_without_an_answer_a_request_ends_in_time(front: Front, url: str, own_inbox: bool) -> None:
+async def test_a_request_without_a_reply_times_out(front: Front, url: str, own_inbox: bool) -> None:
     connection = await front.connect(url)
     await connection.subscribe("silent")
     begin = time.monotonic()
     with pytest.raises(RequestTimeoutError, match="silent"):
         await connection.request("silent", timeout=0.1, own_inbox=own_inbox)
-    assert 0.05 < time.monotonic() - begin < 4  # the usual time-out is 5
+    assert 0.05 < time.monotonic() - begin < 4  # the default timeout is 5
 
 
-async def test_a_late_answer_reaches_nobody_else(front: Front, url: str) -> None:
+async def test_a_late_reply_reaches_no_other_request(front: Front, url: str) -> None:
     connection = await front.connect(url)
     late = await connection.subscribe("late")
     with pytest.raises(RequestTimeoutError):
@@ -86,7 +86,7 @@ async def test_a_late_answer_reaches_nobody_else(front: Front, url: str) -> None
     assert (await connection.request("prompt")).payload == b"right"
 
 
-async def test_answering_a_message_without_reply_subject_raises(front: Front, url: str) -> None:
+async def test_respond_without_a_reply_subject_raises(front: Front, url: str) -> None:
     recorder = Recorder()
     connection = await front.connect(url, on_event=recorder)
     await front.answer(connection, "plain", lambda payload: payload)

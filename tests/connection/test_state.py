@@ -1,4 +1,4 @@
-"""The connection's state machines, without a socket and without a clock."""
+"""The state machines of the connection, without a socket and without a clock."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def _next(pool: ServerPool) -> tuple[Server, float]:
     return tried
 
 
-# -- the reconnect plan ------------------------------------------------------------------------------------------
+# -- reconnect attempts ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.conformance("REC-01")
-def test_servers_are_tried_in_random_order_unless_it_is_kept() -> None:
+def test_servers_are_tried_in_random_order_unless_disabled() -> None:
     orders = {
         tuple(server.address.host for server in ServerPool(ConnectOptions(servers=THREE), Random(seed)).servers)
         for seed in range(50)
@@ -55,7 +55,7 @@ def test_servers_are_tried_in_random_order_unless_it_is_kept() -> None:
 
 
 @pytest.mark.conformance("REC-01")
-def test_the_first_round_comes_at_once_and_then_the_wait_grows_with_jitter() -> None:
+def test_the_first_round_starts_at_once_and_later_waits_grow_with_jitter() -> None:
     pool = _pool(reconnect_wait=0.1, reconnect_wait_max=1.0)
     pool.restart_rounds()
     delays = [_next(pool)[1] for _ in range(3 * 12)]
@@ -70,19 +70,19 @@ def test_the_first_round_comes_at_once_and_then_the_wait_grows_with_jitter() -> 
     assert _next(pool)[1] == 0
 
 
-def test_waits_stay_finite_however_long_it_takes() -> None:
+def test_waits_stay_finite_however_many_rounds_fail() -> None:
     pool = _pool(reconnect_wait_max=5.0)
     assert all(_next(pool)[1] <= 5.0 for _ in range(10_000))
 
 
-def test_a_server_is_given_up_after_as_many_failures_as_asked() -> None:
+def test_a_server_is_given_up_after_the_given_number_of_failures() -> None:
     pool = _pool(max_reconnects=2, randomize=False)
     for _ in range(6):
         pool.count_failure(_next(pool)[0], FAILURE)
     assert pool.next() is None
 
 
-def test_only_failures_in_a_row_count() -> None:
+def test_only_consecutive_failures_count() -> None:
     pool = _pool(max_auth_failures=2, randomize=False)
     server, _ = _next(pool)
     for error in (AuthenticationError("no"), FAILURE, AuthenticationError("no")):
@@ -95,7 +95,7 @@ def test_only_failures_in_a_row_count() -> None:
     assert server not in pool.servers
 
 
-def test_discovered_servers_join_and_leave_but_configured_ones_stay() -> None:
+def test_discovered_servers_come_and_go_but_configured_ones_stay() -> None:
     pool = ServerPool(ConnectOptions(servers=("tls://user:word@start:1",)), Random(1))
     current, _ = _next(pool)
     fresh = pool.update_discovered(["10.0.0.2:4222", "named:4222", "bad port:x", "start:1"], current)
@@ -111,12 +111,12 @@ def test_discovered_servers_join_and_leave_but_configured_ones_stay() -> None:
 # -- pings -------------------------------------------------------------------------------------------------------
 
 
-def test_silence_for_as_many_pings_as_allowed_is_death() -> None:
+def test_a_connection_is_dead_after_too_many_pings_without_an_answer() -> None:
     pings = PingTracker(2)
     assert [pings.tick(0) for _ in range(3)] == [True, True, False]
 
 
-def test_an_answer_or_anything_else_is_a_sign_of_life() -> None:
+def test_an_answer_or_any_other_data_is_a_sign_of_life() -> None:
     pings = PingTracker(2)
     for _ in range(10):
         assert pings.tick(0)
@@ -126,7 +126,7 @@ def test_an_answer_or_anything_else_is_a_sign_of_life() -> None:
         pings.alive = True
 
 
-def test_answers_belong_to_pings_in_order() -> None:
+def test_answers_are_matched_to_pings_in_order() -> None:
     pings, seen = PingTracker(2), list[tuple[str, Error | None]]()
     pings.add_ping(5, lambda error: seen.append(("first", error)))
     pings.tick(7)
@@ -138,13 +138,13 @@ def test_answers_belong_to_pings_in_order() -> None:
     lost = DisconnectedError("lost")
     pings.on_session_lost(lost)
     assert seen == [("first", None), ("second", lost)]
-    pings.on_pong()  # one too many
+    pings.on_pong()  # an extra pong
 
 
-# -- what waits to be sent ---------------------------------------------------------------------------------------
+# -- the outbound buffer ---------------------------------------------------------------------------------------
 
 
-def test_frames_are_what_the_protocol_wants() -> None:
+def test_frames_follow_the_protocol() -> None:
     outbound = Outbound(1000)
     assert outbound.encode("a.b", b"xy", "", None) == b"PUB a.b 2\r\nxy\r\n"
     assert outbound.encode("a", b"", "r.s", None) == b"PUB a r.s 0\r\n\r\n"
@@ -152,7 +152,7 @@ def test_frames_are_what_the_protocol_wants() -> None:
     assert outbound.encode("a", b"xy", b"r", Headers()) == b"HPUB a r 12 14\r\nNATS/1.0\r\n\r\nxy\r\n"
 
 
-def test_a_new_session_restores_first_and_leaves_out_old_commands() -> None:
+def test_a_new_session_restores_subscriptions_first_and_drops_old_commands() -> None:
     outbound = Outbound(1000)
     outbound.begin_session(b"")
     outbound.queue_publish(b"PUB a 0\r\n\r\n")
@@ -166,7 +166,7 @@ def test_a_new_session_restores_first_and_leaves_out_old_commands() -> None:
     assert (outbound.size, outbound.taken_publishes) == (0, 2)
 
 
-def test_the_limit_holds_without_a_session_only() -> None:
+def test_the_buffer_limit_applies_only_without_a_session() -> None:
     outbound = Outbound(10)
     with pytest.raises(OutboundBufferLimitError):
         outbound.queue_publish(b"x" * 11)
@@ -174,7 +174,7 @@ def test_the_limit_holds_without_a_session_only() -> None:
     assert outbound.queue_publish(b"x" * 11) == 11
 
 
-def test_subjects_that_were_checked_are_remembered_within_bounds() -> None:
+def test_checked_subjects_are_remembered_up_to_a_limit() -> None:
     outbound = Outbound(10)
     for number in range(5000):
         outbound.encode(f"a.{number}", b"", "", None)
@@ -186,7 +186,7 @@ def test_subjects_that_were_checked_are_remembered_within_bounds() -> None:
 # -- subscriptions -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_restored_is_what_is_left() -> None:
+def test_only_open_subscriptions_are_restored() -> None:
     client = ConnectionState(ConnectOptions(), lambda event: None)
     plain = client.subscribe("a", "q")
     few = client.subscribe("b", max_msgs=5)
@@ -196,12 +196,12 @@ def test_what_is_restored_is_what_is_left() -> None:
     assert client.subscriptions.restore() == b"SUB a q %d\r\nSUB b %d\r\nUNSUB %d 3\r\n" % (plain.sid, few.sid, few.sid)
 
 
-def test_ids_are_never_used_twice() -> None:
-    routes = SubscriptionTable()
-    assert [routes.next_sid() for _ in range(3)] == [1, 2, 3]
+def test_ids_are_never_reused() -> None:
+    table = SubscriptionTable()
+    assert [table.next_sid() for _ in range(3)] == [1, 2, 3]
 
 
-# -- a whole life ------------------------------------------------------------------------------------------------
+# -- the life of a connection ----------------------------------------------------------------------------------
 
 
 def _opened(client: ConnectionState) -> Server:
@@ -211,7 +211,7 @@ def _opened(client: ConnectionState) -> Server:
     return server
 
 
-def test_states_and_events_of_a_life() -> None:
+def test_a_connection_emits_its_states_and_events() -> None:
     seen: list[Event] = []
     client = ConnectionState(ConnectOptions(), seen.append)
     states = [client.status]
@@ -238,7 +238,7 @@ def test_states_and_events_of_a_life() -> None:
         client.subscribe("a")
 
 
-def test_the_servers_complaint_is_the_reason_of_the_loss() -> None:
+def test_the_error_of_the_server_is_the_reason_of_the_loss() -> None:
     seen: list[Event] = []
     client = ConnectionState(ConnectOptions(), seen.append)
     server, _ = _next(client.servers)
@@ -250,7 +250,7 @@ def test_the_servers_complaint_is_the_reason_of_the_loss() -> None:
     assert "Stale Connection" in str(seen[-1].error)
 
 
-def test_frames_that_come_with_the_consent_are_not_lost() -> None:
+def test_frames_that_arrive_with_the_handshake_are_not_lost() -> None:
     client = ConnectionState(ConnectOptions(), lambda event: None)
     server, _ = _next(client.servers)
     inbound = client.begin_handshake()
@@ -276,25 +276,23 @@ def test_a_loss_with_unconfirmed_publishes_is_remembered() -> None:
     assert client.has_unconfirmed_publishes
 
 
-def test_the_farewell_is_answered_behind_the_pings_that_were_open_and_whoever_waited_for_those_is_told_at_once() -> (
-    None
-):
-    told: list[Error | None] = []
+def test_the_final_ping_is_answered_after_open_pings_and_their_callers_fail_at_once() -> None:
+    outcomes: list[Error | None] = []
     client = ConnectionState(ConnectOptions(), lambda event: None)
     _opened(client)
-    client.ping(told.append)
+    client.ping(outcomes.append)
     client.close()
-    assert [type(error) for error in told] == [ConnectionClosedError]
+    assert [type(error) for error in outcomes] == [ConnectionClosedError]
     assert client.final_ping() == b"PING\r\n"
     left = []
     for _ in range(2):
         client.pings.on_pong()
         left.append(len(client.pings))
     assert left == [1, 0]
-    assert len(told) == 1
+    assert len(outcomes) == 1
 
 
-def test_a_connection_that_is_closed_does_not_drain() -> None:
+def test_a_closed_connection_does_not_drain() -> None:
     client = ConnectionState(ConnectOptions(), lambda event: None)
     client.close()
     with pytest.raises(ConnectionClosedError):
@@ -305,7 +303,7 @@ def test_a_connection_that_is_closed_does_not_drain() -> None:
 # -- events and messages -----------------------------------------------------------------------------------------
 
 
-def test_too_many_errors_push_out_old_errors_never_states() -> None:
+def test_too_many_errors_replace_old_errors_and_never_states() -> None:
     queue = EventQueue(max_errors=3)
     queue.put(Closed(None))
     for number in range(10):
@@ -332,7 +330,7 @@ def test_a_status_is_a_code_on_the_version_line_of_a_message_without_payload() -
     assert message(b"NATS/1.0\r\nStatus: 404\r\n\r\n").status is None
 
 
-def test_messages_show_no_content() -> None:
+def test_the_repr_of_messages_shows_no_content() -> None:
     assert "secret" not in repr(Message(b"a", b"r", b"NATS/1.0\r\nsecret: x\r\n\r\n", b"secret", None))
 
 
@@ -344,6 +342,6 @@ def test_messages_show_no_content() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_options_that_make_no_sense_are_refused(changes: dict[str, object]) -> None:
+def test_invalid_options_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises((ConfigError, BadSubjectError)):
         ConnectOptions.of(None, **changes)

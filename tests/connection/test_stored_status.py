@@ -1,4 +1,4 @@
-"""What the server stored and what it says of itself, told apart on a real stream."""
+"""Stored messages and statuses are distinguished on a real stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def _api(connection: aio.Connection, subject: str, **body: object) -> None
 
 
 @pytest.mark.conformance("WIR-06")
-async def test_stored_messages_that_look_like_a_status_are_data_and_a_status_is_one(front: Front) -> None:
+async def test_stored_messages_that_look_like_a_status_are_data(front: Front) -> None:
     with NatsServer() as server:
         connection = await front.connect(server.url)
         await _api(connection, "STREAM.CREATE.S", name="S", subjects=["a"], storage="memory")
@@ -27,16 +27,16 @@ async def test_stored_messages_that_look_like_a_status_are_data_and_a_status_is_
         await connection.request("a", b"", headers={"Status": "404", "Description": "hi"})
         await connection.request("a", b"body")
 
-        # Data come with the stream's subject, so only a subscription of their own can tie them to the request (WIR-07).
+        # Data has the subject of the stream, so only its own subscription connects it with the request (WIR-07).
         subject = "$JS.API.CONSUMER.MSG.NEXT.S."
-        # The consumers may hear of the messages later than we do, so they are given time.
+        # The consumers may see the messages later than we do, so they get time.
         pull = b'{"batch":1,"expires":4000000000}'
-        looks_like_one = await connection.request(subject + "ALL", pull, own_inbox=True)
-        assert looks_like_one.status is None
-        assert looks_like_one.payload == b""
-        assert (looks_like_one.headers["Status"], looks_like_one.headers["Description"]) == ("404", "hi")
-        assert looks_like_one.subject == "a"
-        assert looks_like_one.reply.startswith("$JS.ACK.S.ALL.")
+        stored_message = await connection.request(subject + "ALL", pull, own_inbox=True)
+        assert stored_message.status is None
+        assert stored_message.payload == b""
+        assert (stored_message.headers["Status"], stored_message.headers["Description"]) == ("404", "hi")
+        assert stored_message.subject == "a"
+        assert stored_message.reply.startswith("$JS.ACK.S.ALL.")
 
         first, second = [await connection.request(subject + "HEADERS", pull, own_inbox=True) for _ in range(2)]
         assert (first.status, second.status) == (None, None)

@@ -1,4 +1,4 @@
-"""Nothing dies unseen, nothing stays behind, and what must not be shared says so."""
+"""Every failure is noticed, no task or thread is left, and wrong use from another thread or loop raises."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, cast
 
 import pytest
-from tests.connection.support import PATIENCE, Front, Recorder, eventually
+from tests.connection.support import TEST_TIMEOUT, Front, Recorder, eventually
 
 import jetspark
 from jetspark import aio, sync
@@ -66,7 +66,7 @@ async def test_r54_the_death_of_the_supervising_task_is_a_lost_session_and_a_rec
 
 
 @pytest.mark.usefixtures("no_leaks")
-async def test_the_death_of_a_callbacks_task_is_told_and_ends_the_subscription(url: str) -> None:
+async def test_a_cancelled_callback_task_is_reported_and_ends_the_subscription(url: str) -> None:
     recorder = Recorder()
     connection = await aio.connect(url, on_event=recorder)
     subscription = await connection.subscribe("a", callback=lambda message: None)
@@ -78,7 +78,7 @@ async def test_the_death_of_a_callbacks_task_is_told_and_ends_the_subscription(u
     await connection.close()
 
 
-async def test_events_come_in_order_from_their_own_place_and_a_slow_handler_stops_nothing(
+async def test_events_come_in_order_from_a_separate_task_and_a_slow_handler_blocks_nothing(
     front: Front, url: str
 ) -> None:
     seen: list[str] = []
@@ -87,7 +87,7 @@ async def test_events_come_in_order_from_their_own_place_and_a_slow_handler_stop
     def handler(event: Event) -> None:
         seen.append(type(event).__name__)
         if front.name == "sync":
-            release.wait(5)  # a handler that blocks; on asyncio it would block everybody, so there it does not
+            release.wait(5)  # a blocking handler; on asyncio it would block the loop, so it does not block there
         raise RuntimeError("the handler's own fault")
 
     connection = await front.connect(url, on_event=handler)
@@ -98,7 +98,7 @@ async def test_events_come_in_order_from_their_own_place_and_a_slow_handler_stop
     await eventually(lambda: seen == ["Connected", "Disconnected", "Closed"])
 
 
-async def test_the_connection_may_be_closed_from_a_callback_and_from_a_handler(front: Front, url: str) -> None:
+async def test_the_connection_can_be_closed_from_a_callback_and_from_a_handler(front: Front, url: str) -> None:
     recorder = Recorder()
     connection = await front.connect(url, on_event=recorder)
     if front.name == "aio":
@@ -161,7 +161,7 @@ async def test_a_connection_used_from_another_event_loop_raises_at_once(url: str
 
 
 @pytest.mark.usefixtures("no_leaks")
-async def test_the_blocking_connection_may_be_used_from_many_threads(url: str) -> None:
+async def test_the_blocking_connection_can_be_used_from_many_threads(url: str) -> None:
     with await asyncio.to_thread(sync.connect, url) as connection:
         subscription = connection.subscribe("many")
 
@@ -173,7 +173,7 @@ async def test_the_blocking_connection_may_be_used_from_many_threads(url: str) -
         await asyncio.gather(*(asyncio.to_thread(send, thread) for thread in range(4)))
         got = [subscription.next_msg(5).payload.split() for _ in range(2000)]
         for thread in range(4):
-            assert [int(number) for who, number in got if int(who) == thread] == list(range(500))
+            assert [int(number) for sender, number in got if int(sender) == thread] == list(range(500))
 
 
 @pytest.mark.usefixtures("no_leaks")
@@ -207,11 +207,11 @@ def replace_queue(subscription: sync.Subscription, items: deque[Message]) -> Non
 
 
 @pytest.mark.usefixtures("no_leaks")
-async def test_a_message_that_is_dropped_while_a_thread_takes_it_was_not_there(url: str) -> None:
+async def test_a_message_that_is_dropped_while_a_thread_takes_it_is_not_delivered(url: str) -> None:
     cleared = threading.Event()
 
     class Overtaken(deque[Message]):
-        """Who takes finds that the subscription ends in that moment, as another thread wants it."""
+        """When a thread takes a message, another thread ends the subscription at that moment."""
 
         def popleft(self) -> Message:
             if self:
@@ -235,11 +235,11 @@ async def test_a_message_that_is_dropped_while_a_thread_takes_it_was_not_there(u
 
 
 @pytest.mark.usefixtures("no_leaks")
-async def test_the_last_message_is_taken_when_it_comes_with_the_end_right_behind_a_look(url: str) -> None:
+async def test_the_last_message_is_delivered_if_it_arrives_with_the_end_after_a_check(url: str) -> None:
     looks = 0
 
     class Late(deque[Message]):
-        """Behind the second look that finds nothing the message comes, and with it the end."""
+        """After the second check that finds nothing, the message arrives together with the end."""
 
         def __len__(self) -> int:
             size = super().__len__()
@@ -258,7 +258,7 @@ async def test_the_last_message_is_taken_when_it_comes_with_the_end_right_behind
             looks += 1
             if not found and looks == 2:
                 connection.publish("a", b"last")
-                deadline = time.monotonic() + PATIENCE
+                deadline = time.monotonic() + TEST_TIMEOUT
                 while not subscription.closed:
                     assert time.monotonic() < deadline, "the end did not come"
                     time.sleep(0.001)
@@ -272,11 +272,11 @@ async def test_the_last_message_is_taken_when_it_comes_with_the_end_right_behind
 
 
 @pytest.mark.usefixtures("no_leaks")
-async def test_a_blocking_connection_drains_while_another_thread_adds_what_has_to_be_drained(url: str) -> None:
+async def test_a_blocking_connection_drains_while_another_thread_adds_subscriptions(url: str) -> None:
     grown = False
 
     class Growing(weakref.WeakSet[Any]):
-        """Another thread enlists something while somebody looks at what there is."""
+        """Another thread registers an entry during an iteration."""
 
         def __iter__(self) -> Iterator[Any]:
             nonlocal grown
@@ -300,7 +300,7 @@ async def test_a_blocking_connection_drains_while_another_thread_adds_what_has_t
 
 
 @pytest.mark.usefixtures("no_leaks")
-async def test_a_blocking_connection_drains_also_what_another_thread_subscribes_to_in_that_moment(
+async def test_a_blocking_connection_also_drains_a_subscription_that_another_thread_adds_at_that_moment(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = await asyncio.to_thread(sync.connect, url)
@@ -322,13 +322,13 @@ async def test_a_blocking_connection_drains_also_what_another_thread_subscribes_
         return call(coroutine)
 
     monkeypatch.setattr(connection._core, "call", call_later)
-    draining = asyncio.create_task(asyncio.to_thread(connection.drain, PATIENCE))
+    draining = asyncio.create_task(asyncio.to_thread(connection.drain, TEST_TIMEOUT))
     await eventually(lambda: later and later[0].closed)
-    assert (await asyncio.to_thread(later[0].next_msg, PATIENCE)).payload == b"kept"
+    assert (await asyncio.to_thread(later[0].next_msg, TEST_TIMEOUT)).payload == b"kept"
     await draining
 
 
-def test_a_blocking_connection_after_a_fork_says_so(url: str) -> None:
+def test_a_blocking_connection_reports_a_fork(url: str) -> None:
     script = f"""
 import os, warnings
 warnings.simplefilter("ignore")
@@ -350,7 +350,7 @@ connection.close()
 
 
 def test_both_fronts_offer_the_same_names_and_parameters() -> None:
-    """The blocking front carries calls over to the asyncio one; here it shows when one of them is changed alone."""
+    """The blocking front forwards calls to the asyncio one. This test fails if only one of them is changed."""
     shown = {"status", "connected", "closed", "address", "buffered"}
     inner = set(vars(AioCore)) | set(vars(SyncCore))
     inner -= shown
@@ -386,7 +386,7 @@ def test_the_package_offers_both_and_imports_neither() -> None:
         jetspark.nothing  # noqa: B018
 
 
-async def test_closed_errors_name_the_reason(front: Front, url: str) -> None:
+async def test_closed_errors_include_the_reason(front: Front, url: str) -> None:
     connection = await front.connect(url)
     await connection.close()
     with pytest.raises(ConnectionClosedError, match="the connection is closed"):

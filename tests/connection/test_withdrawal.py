@@ -1,4 +1,4 @@
-"""What nobody waits for any more is not sent, and who waits on a subscription of their own hears that it is in vain."""
+"""Withdrawn frames are not sent, and reply listeners learn at once that they wait in vain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jetspark.wire.outbound import Outbound
 from jetspark.wire.session import ServerInfo
 
 
-def test_withdrawn_frames_are_the_very_ones_and_marks_stay_true() -> None:
+def test_only_the_withdrawn_frames_are_removed_and_marks_stay_valid() -> None:
     outbound = Outbound(1000)
     frames = [outbound.encode("a", b"same", "", None) for _ in range(4)]
     for frame in frames:
@@ -34,19 +34,19 @@ def test_withdrawn_frames_are_the_very_ones_and_marks_stay_true() -> None:
     outbound.withdraw(frames[1:3])
     assert outbound.size == size - len(frames[1]) - len(frames[2])
     assert outbound.publish_count == mark == 4
-    outbound.withdraw([bytes(bytearray(frames[0]))])  # equal, but another one
+    outbound.withdraw([bytes(bytearray(frames[0]))])  # equal, but another object
     outbound.begin_session(b"")
     assert outbound.take_all() == frames[0] + frames[3]
     outbound.withdraw(frames)
     assert (outbound.size, outbound.taken_publishes) == (0, 4)
 
 
-class _Dependent:
+class _ReplyListener:
     def __init__(self) -> None:
-        self.told: list[tuple[type[Error], str | None]] = []
+        self.errors: list[tuple[type[Error], str | None]] = []
 
     def fail(self, error: Error, subject: str | None = None) -> None:
-        self.told.append((type(error), subject))
+        self.errors.append((type(error), subject))
 
 
 def _client() -> ConnectionState:
@@ -56,30 +56,30 @@ def _client() -> ConnectionState:
     return client
 
 
-def test_dependents_are_told_of_losses_of_refusals_and_of_the_end() -> None:
+def test_reply_listeners_get_losses_refusals_and_the_end() -> None:
     client = _client()
-    dependent = _Dependent()
-    client.reply_listeners.add(dependent)
+    listener = _ReplyListener()
+    client.reply_listeners.add(listener)
     client._on_control(Err('Permissions Violation for Publish to "secret"'))
     client.on_session_lost(DisconnectedError("gone"))
     client.close()
-    assert [subject for _, subject in dependent.told] == ["secret", None, None]
-    assert [kind.__name__ for kind, _ in dependent.told] == [
+    assert [subject for _, subject in listener.errors] == ["secret", None, None]
+    assert [kind.__name__ for kind, _ in listener.errors] == [
         PermissionsViolationError.__name__,
         DisconnectedError.__name__,
         "ConnectionClosedError",
     ]
 
 
-def test_dependents_are_not_kept_alive() -> None:
+def test_reply_listeners_are_held_weakly() -> None:
     client = _client()
-    client.reply_listeners.add(_Dependent())
+    client.reply_listeners.add(_ReplyListener())
     gc.collect()
     assert not client.reply_listeners
     client.on_session_lost(DisconnectedError("gone"))
 
 
-class _Watcher:
+class _SessionListener:
     def __init__(self, client: ConnectionState) -> None:
         self.sent: list[bytes] = []
         self._client = client
@@ -89,21 +89,21 @@ class _Watcher:
         self.sent = list(self._client.outbound.chunks)
 
 
-def test_watchers_send_behind_the_restored_subscriptions_and_are_not_kept_alive() -> None:
+def test_session_listeners_send_after_the_restored_subscriptions_and_are_held_weakly() -> None:
     client = _client()
     client.subscribe("a")
-    watcher = _Watcher(client)
-    client.session_listeners.add(watcher)
+    session_listener = _SessionListener(client)
+    client.session_listeners.add(session_listener)
     client.on_session_lost(DisconnectedError("gone"))
-    assert watcher.sent == []
+    assert session_listener.sent == []
     client.on_session_opened(client.servers.servers[0], ServerInfo())
-    assert watcher.sent == [b"SUB a 1\r\n", b"PUB again 0\r\n\r\n"]
-    del watcher
+    assert session_listener.sent == [b"SUB a 1\r\n", b"PUB again 0\r\n\r\n"]
+    del session_listener
     gc.collect()
     assert not client.session_listeners
 
 
-def test_an_answer_goes_to_the_reply_subject_as_it_came() -> None:
+def test_an_acknowledgement_goes_to_the_exact_reply_subject() -> None:
     outbound = Outbound(40)
     frame = b"PUB $JS.ACK.x 4\r\n+ACK\r\n"
     assert outbound.encode_ack(b"$JS.ACK.x", b"+ACK") == frame
@@ -125,7 +125,7 @@ def test_an_answer_goes_to_the_reply_subject_as_it_came() -> None:
 
 
 @pytest.mark.parametrize("own_inbox", [False, True], ids=["shared inbox", "own inbox"])
-async def test_a_request_that_was_given_up_is_not_sent_after_the_reconnect(
+async def test_a_request_that_timed_out_is_not_sent_after_the_reconnect(
     front: Front, server: NatsServer, own_inbox: bool
 ) -> None:
     recorder = Recorder()

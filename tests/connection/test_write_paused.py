@@ -1,4 +1,4 @@
-"""A transport that takes no more, as the server reads nothing, and a session that is lost meanwhile."""
+"""A transport whose writing is paused because the server reads nothing, and a session that is lost meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jetspark.wire.errors import StaleConnectionError
 
 
 @pytest.mark.usefixtures("no_leaks")
-async def test_who_waits_for_room_gives_way_to_the_supervisor_when_the_session_is_lost_at_that_moment(
+async def test_wait_writable_yields_to_the_supervisor_when_the_session_is_lost_at_that_moment(
     server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = await aio.connect(server.url, ping_interval=600)
@@ -33,7 +33,7 @@ async def test_who_waits_for_room_gives_way_to_the_supervisor_when_the_session_i
                 connection._core.send_frame(connection._core.outbound.encode("a", bytes(FLUSH_THRESHOLD), "", None))
                 await asyncio.sleep(0)
         monkeypatch.setattr(link, "flush", flush)
-        link.fail(StaleConnectionError("no answer"))  # as when a ping interval has passed
+        link.fail(StaleConnectionError("no answer"))  # like after a ping interval
         await connection._core.wait_writable()
         assert not connection.connected
     finally:

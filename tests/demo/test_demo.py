@@ -1,4 +1,4 @@
-"""The demo, in small: every number right, and an exit code that tells when one is not."""
+"""The demo in small: every number is right, and the exit code shows a wrong one."""
 
 import io
 import os
@@ -42,7 +42,7 @@ def test_help_names_the_options() -> None:
 
 
 @pytest.mark.parametrize("rows", ["0", "-5", "many"])
-def test_a_number_of_rows_that_makes_no_sense_is_refused(rows: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_number_of_rows_is_refused(rows: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main([f"--rows={rows}"])
     assert f"not a positive number: '{rows}'" in capsys.readouterr().err
@@ -51,7 +51,7 @@ def test_a_number_of_rows_that_makes_no_sense_is_refused(rows: str, capsys: pyte
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.matrix
-def test_a_short_run_survives_the_kill_counts_every_message_and_leaves_its_results(tmp_path: Path) -> None:
+def test_a_short_run_survives_the_kill_counts_every_message_and_keeps_its_results(tmp_path: Path) -> None:
     done = run_python("-m", "demo", "--rows", "3000", "--output", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all 13 checks hold" in done.stdout
@@ -67,7 +67,7 @@ def test_a_short_run_survives_the_kill_counts_every_message_and_leaves_its_resul
 
 
 def results(flights: pd.DataFrame, **changes: object) -> Results:
-    """What a run gives in which nothing went wrong, but for the changes to what was counted."""
+    """The result of a run without errors, except for the given changes of its counts."""
     total, windows = len(flights), len(closed_windows(flights))
     report = PublishReport(total, 1, 0, {"FLIGHTS": StreamAcks(total, 0, 1, total)})
     missing = int(flights["dep_delay"].isna().sum())
@@ -102,7 +102,7 @@ def test_a_count_that_does_not_match_is_named(changes: dict[str, object], said: 
     assert text.count("✗") == 1
 
 
-def test_counts_that_match_are_shown_as_such() -> None:
+def test_matching_counts_are_shown_as_such() -> None:
     flights = load_flights(500)
     console = Console(record=True, width=120, file=io.StringIO())
     assert show_checks(console, check_results(results(flights)))
@@ -120,7 +120,7 @@ def test_a_missing_delay_becomes_null() -> None:
     assert batch.column("subject")[0].as_py() == f"flights.{cancelled['origin'].iloc[0]}.{cancelled['carrier'].iloc[0]}"
 
 
-def test_the_end_of_a_log_is_shown_without_the_frames_of_the_jvm(tmp_path: Path) -> None:
+def test_the_end_of_a_log_is_shown_without_jvm_stack_frames(tmp_path: Path) -> None:
     log = tmp_path / "spark.log"
     frames = "\tat org.apache.spark.scheduler.DAGScheduler\n" * 100
     log.write_text("begin\n" * 50 + "java.lang.IllegalStateException: why\n" + frames + "RuntimeError: so\n")

@@ -1,4 +1,4 @@
-"""The examples of the page about columns run as they stand."""
+"""The examples of docs/columns.md run unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without an extra everything else works, and what needs it says which one."""
+"""Without an extra everything else works, and features that need the extra name it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ except ModuleNotFoundError as error:
         (["pyspark"], "import jetspark.spark", "jetspark[spark]"),
     ],
 )
-def test_what_is_missing_is_told_with_what_to_install(missing: list[str], use: str, extra: str) -> None:
-    told = run(WITHOUT.format(missing=missing, use=use))
-    assert missing[0] in told
-    assert f"pip install '{extra}'" in told
+def test_a_missing_package_is_reported_with_the_extra_to_install(missing: list[str], use: str, extra: str) -> None:
+    output = run(WITHOUT.format(missing=missing, use=use))
+    assert missing[0] in output
+    assert f"pip install '{extra}'" in output
 
 
-def test_an_error_within_is_not_taken_for_a_missing_extra() -> None:
-    told = run(WITHOUT.format(missing=["jetspark.engine.ranges"], use="import jetspark.bulk"))
-    assert "jetspark.engine.ranges" in told
-    assert "pip install" not in told
+def test_an_import_error_inside_a_package_is_not_reported_as_a_missing_extra() -> None:
+    output = run(WITHOUT.format(missing=["jetspark.engine.ranges"], use="import jetspark.bulk"))
+    assert "jetspark.engine.ranges" in output
+    assert "pip install" not in output

@@ -89,7 +89,7 @@ def test_a_number_without_an_entry_is_found(use: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["R0", "R177", "var17", "PR17", "R17x", "17"])
-def test_other_words_are_no_numbers(text: str) -> None:
+def test_other_words_are_not_numbers(text: str) -> None:
     assert numbers(text) == set()
 
 

@@ -1,4 +1,4 @@
-"""The examples of the README run as they stand, and its links lead somewhere."""
+"""The examples of the README run unchanged, and its links are valid."""
 
 import os
 import re
@@ -31,7 +31,7 @@ def example(section: str) -> str:
 
 
 def run_examples(*sections: str, directory: Path, **environment: str) -> str:
-    """Run blocks one after the other as one script; returns what it printed. The interpreter is not on the path."""
+    """Run blocks one after the other as one script; return its output. The interpreter is not on the path."""
     script = directory / "example.py"
     script.write_text("".join(map(example, sections)))
     inherited = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
@@ -57,7 +57,7 @@ def connection() -> Iterator[bulk.Connection]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_spark_examples_run_as_they_stand(connection: bulk.Connection, tmp_path: Path) -> None:
+def test_the_spark_examples_run_unchanged(connection: bulk.Connection, tmp_path: Path) -> None:
     connection.request(StreamCreateRequest(StreamConfig(name="ALARMS", subjects=["alarms.>"])))
     printed = run_examples("Write", "Read", "Stream", directory=tmp_path, NATS_URL=str(connection.address))
     state = connection.request(StreamInfoRequest("SENSORS")).state
@@ -71,12 +71,12 @@ def test_the_spark_examples_run_as_they_stand(connection: bulk.Connection, tmp_p
     assert connection.request(StreamInfoRequest("ALARMS")).state.messages == sum(n % 7 == 6 for n in range(1000))
 
 
-def test_the_bulk_example_runs_as_it_stands(tmp_path: Path) -> None:
+def test_the_bulk_example_runs_unchanged(tmp_path: Path) -> None:
     printed = run_examples("Without Spark", directory=tmp_path)
     assert printed.splitlines() == ["100000 stored, the last one as 100000", "50000 read of 50000"]
 
 
-def test_the_client_example_runs_as_it_stands(tmp_path: Path) -> None:
+def test_the_client_example_runs_unchanged(tmp_path: Path) -> None:
     printed = run_examples("As a client", directory=tmp_path)
     assert printed.splitlines() == ["1 order 0", "2 order 1", "3 order 2"]
 
@@ -86,7 +86,7 @@ def test_the_spark_examples_have_ten_lines_at_most(section: str) -> None:
     assert sum(bool(line) for line in example(section).splitlines()) <= 10
 
 
-def test_both_commands_are_shown_and_exist() -> None:
+def test_both_commands_are_documented_and_exist() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = set(re.findall(r"\bmake ([a-z]+)", README))
     assert {"demo", "test"} <= named <= targets
@@ -95,7 +95,7 @@ def test_both_commands_are_shown_and_exist() -> None:
 @pytest.mark.parametrize(
     "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
 )
-def test_links_to_files_lead_somewhere(page: Path) -> None:
+def test_links_to_files_are_valid(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
     for link in links:
         if not link.startswith(("http://", "https://")):

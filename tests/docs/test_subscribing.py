@@ -1,4 +1,4 @@
-"""The examples of the page about subscribing run as they stand."""
+"""The examples of docs/subscribing.md run unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["asyncio", "blocking"])
-def test_a_whole_example_runs(url: str, number: int) -> None:
+def test_a_complete_example_runs(url: str, number: int) -> None:
     assert "order" in run_at(url, EXAMPLES[number])
 
 
@@ -41,5 +41,5 @@ def test_a_fragment_runs_inside_a_program(url: str, example: str) -> None:
     run(FRAME.format(lines=indented(example), url=url))
 
 
-def test_there_are_fragments() -> None:
+def test_the_page_has_fragments() -> None:
     assert len(EXAMPLES) > 5

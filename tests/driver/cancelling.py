@@ -1,4 +1,4 @@
-"""Runs an operation again and again, and cancels it one await later each time."""
+"""Runs an operation repeatedly, and cancels it one await later each time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 __all__ = ["Moment", "cancel_everywhere"]
 
 Moment = Literal["waiting", "woken"]
-"""When an await is cancelled: as it begins, or when what it waits for is there and the task has not run yet."""
+"""When an await is cancelled: at its start, or when its result is ready and the task has not continued yet."""
 
 _MOST: int = 200
 
@@ -68,10 +68,10 @@ async def cancel_everywhere(
     *,
     before: Callable[[], Awaitable[object]] | None = None,
 ) -> int:
-    """Run the operation until it is not reached by the cancellation any more; returns how many awaits it has.
+    """Run the operation until the cancellation no longer reaches it; return how many awaits it has.
 
-    Each time, the task must end as cancelled and leave no task, and `after` checks what else has to hold. `before` runs
-    ahead of each one, and is not cancelled.
+    Each time, the task must raise CancelledError and leave no task, and `after` checks other conditions. `before` runs
+    before each operation and is not cancelled.
     """
     for step in range(_MOST):
         if before is not None:

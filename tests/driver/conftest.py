@@ -1,4 +1,4 @@
-"""Virtual time and connections in memory for every test of this layer, and a look at what each one leaves."""
+"""Virtual time and connections in memory for every test of this layer, and a leak check for each test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pytest_asyncio_loop_factories(
 
 @pytest.fixture(autouse=True)
 async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    """What a test has; nothing that it opened may be there at its end."""
+    """The world of a test. Nothing that the test opened may be left at its end."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     numbers = random.Random(7)
@@ -43,7 +43,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
 
 @pytest.fixture
 def clock(world: World) -> Clock:
-    """The time."""
+    """The clock."""
     return world.clock
 
 

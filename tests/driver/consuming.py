@@ -1,4 +1,4 @@
-"""What the tests of consume share."""
+"""Helpers for the tests of consume."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Consume", "consuming"]
 
 
 class Consume:
-    """A running consume, and what it warns of."""
+    """A running consume, and its warnings."""
 
     def __init__(self, context: ConsumeContext, warnings: list[Exception]) -> None:
         self.context = context
         self.warnings = warnings
 
     async def take(self, count: int) -> list[bytes]:
-        """The payloads of the next messages."""
+        """Return the payloads of the next messages."""
         return [(await self.context.__anext__()).payload for _ in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""What the tests of fetches share."""
+"""Helpers for the tests of fetches."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ async def handle(world: World, **options: Any) -> Consumer:
 
 
 def payloads(batch: list[aio.Msg]) -> list[bytes]:
-    """The payloads of a batch, which may raise its error after the last one."""
+    """Return the payloads of a batch, which may raise its error after the last one."""
     return [batch[place].payload for place in range(len(batch))]

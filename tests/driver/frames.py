@@ -1,4 +1,4 @@
-"""What a client says, as a server reads it; and what a server says, as bytes."""
+"""Frames of a client as a server reads them, and frames of a server as bytes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Sub:
 
 @dataclass(frozen=True)
 class Unsub:
-    """UNSUB; `most` is 0 where it ends at once."""
+    """UNSUB; `most` is 0 if it ends at once."""
 
     sid: str
     most: int
@@ -84,13 +84,13 @@ ClientFrame = Connect | Sub | Unsub | Pub | Ping | Pong
 
 
 class FrameReader:
-    """Reads the client's bytes, cut anywhere."""
+    """Reads the bytes of the client, split anywhere."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes, at: float) -> Iterator[ClientFrame]:
-        """The frames that are complete."""
+        """Return the complete frames."""
         self._rest += data
         while (frame := self._next(at)) is not None:
             yield frame
@@ -139,14 +139,14 @@ def _pub(words: list[str], header_size: int, content: bytes, at: float) -> Pub:
 
 
 def header_block(status: str = "", headers: Mapping[str, str] | None = None) -> bytes:
-    """A header block; the status is a code, perhaps with a description."""
+    """Return a header block. The status is a code, perhaps with a description."""
     first = f"NATS/1.0 {status}".rstrip()
     lines = [first, *(f"{key}: {value}" for key, value in (headers or {}).items())]
     return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
 
 
 def message(subject: str, sid: str, payload: bytes = b"", reply: str = "", header: bytes = b"") -> bytes:
-    """MSG or, with a header block, HMSG."""
+    """Return MSG or, with a header block, HMSG."""
     words = [subject, sid, *([reply] if reply else [])]
     if header:
         words = ["HMSG", *words, str(len(header)), str(len(header) + len(payload))]
@@ -156,7 +156,7 @@ def message(subject: str, sid: str, payload: bytes = b"", reply: str = "", heade
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Whether a subject matches one that may have wildcards."""
+    """Return whether a subject matches a subject that may have wildcards."""
     wanted, given = pattern.split("."), subject.split(".")
     for position, token in enumerate(wanted):
         if token == ">":

@@ -1,4 +1,4 @@
-"""JetStream, as far as a script needs it: answers of the API, streams that acknowledge, consumers that deliver."""
+"""A scripted JetStream: answers of the API, streams that acknowledge, consumers that deliver."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["API", "SILENCE", "Answer", "ConsumerScript", "JetStreamScript", "Pul
 
 API: Final = "$JS.API."
 SILENCE: Final = "silence"
-"""An answer that does not come."""
+"""Stands for an answer that never comes."""
 _CREATED: Final = "2026-01-02T03:04:05Z"
 _TIMESTAMP: Final = 1_767_323_045_000_000_000
 
 Answer = Mapping[str, Any] | str
-"""A reply as JSON; or a status (`503`); or `SILENCE`."""
+"""A reply as JSON, a status (`503`), or `SILENCE`."""
 
 Answering = Answer | Callable[[Pub], Answer]
 
 
 def refusal(code: int, err_code: int, description: str) -> Answer:
-    """The answer of a server that refuses a request."""
+    """Return the answer of a server that refuses a request."""
     return {"error": {"code": code, "err_code": err_code, "description": description}}
 
 
@@ -44,35 +44,35 @@ class Pull:
 
     @property
     def at(self) -> float:
-        """When it came."""
+        """The time at which the server read it."""
         return self.request.at
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What it asks for."""
+        """The body of the request."""
         return self.request.json
 
     @property
     def batch(self) -> int:
-        """How many messages it asks for."""
+        """The requested number of messages."""
         batch: int = self.fields["batch"]
         return batch
 
     @property
     def heard(self) -> bool:
-        """The client still listens to its inbox."""
+        """Whether the client still listens to its inbox."""
         return any(matches(sub.subject, self.request.reply) for sub in self.session.subs.values())
 
     def deliver(self, *payloads: bytes, **more: Any) -> int:
-        """Send the next messages of the stream; returns how many the client may receive."""
+        """Send the next messages of the stream; return how many the client may receive."""
         return sum(self.consumer.send(self.session, self.request.reply, payload, **more) for payload in payloads)
 
     def fill(self, count: int | None = None) -> int:
-        """Send as many messages as it asks for, or so many; their payloads are their numbers in the stream."""
+        """Send the requested number of messages, or `count`. Their payloads are their sequences in the stream."""
         return sum(self.deliver(b"%d" % (self.consumer.stream_seq + 1)) for _ in range(count or self.batch))
 
     def status(self, status: str, **headers: str) -> int:
-        """Send a status; `Nats_Pending_Messages` stands for `Nats-Pending-Messages`."""
+        """Send a status. `Nats_Pending_Messages` stands for `Nats-Pending-Messages`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.session.deliver(self.request.reply, status=status, headers=named)
 
@@ -83,16 +83,16 @@ class Pull:
 
 @dataclass
 class ConsumerScript:
-    """One consumer: what it is, what it was asked for, and what it delivers."""
+    """One consumer: its configuration, its pulls, and its deliveries."""
 
     js: JetStreamScript
     stream: str
     name: str
     config: dict[str, Any]
     stream_seq: int = 0
-    """Sequence in the stream of the last message that it delivered."""
+    """The stream sequence of the last delivered message."""
     consumer_seq: int = 0
-    """How many messages it delivered."""
+    """The number of delivered messages."""
     pulls: list[Pull] = field(default_factory=list)
     deleted: bool = False
 
@@ -103,7 +103,7 @@ class ConsumerScript:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What the server says of it."""
+        """The consumer info of the server."""
         return {
             "type": "io.nats.jetstream.api.v1.consumer_info_response",
             "stream_name": self.stream,
@@ -114,7 +114,7 @@ class ConsumerScript:
         }
 
     def ack_subject(self, delivered: int = 1, pending: int = 0) -> str:
-        """Reply subject of the last message."""
+        """The reply subject of the last message."""
         place = f"{delivered}.{self.stream_seq}.{self.consumer_seq}.{_TIMESTAMP}.{pending}"
         return f"$JS.ACK.{self.stream}.{self.name}.{place}"
 
@@ -130,7 +130,7 @@ class ConsumerScript:
         pending: int = 0,
         skip: int = 0,
     ) -> int:
-        """Deliver the next message to an inbox; `skip` leaves out so many messages of the stream before."""
+        """Deliver the next message to an inbox; `skip` leaves out a number of messages of the stream before it."""
         self.stream_seq += 1 + skip
         self.consumer_seq += 1
         header = header_block("", headers) if headers else b""
@@ -141,7 +141,7 @@ class ConsumerScript:
 
     @property
     def deliver_subject(self) -> str:
-        """Where it pushes to."""
+        """The deliver subject."""
         subject: str = self.config["deliver_subject"]
         return subject
 
@@ -150,7 +150,7 @@ class ConsumerScript:
         return sum(self.send(self.js.session, self.deliver_subject, payload, **more) for payload in payloads)
 
     def lose(self, count: int = 1) -> None:
-        """Messages that it pushed, and that never arrive."""
+        """Push messages that never arrive."""
         self.stream_seq += count
         self.consumer_seq += count
 
@@ -167,14 +167,14 @@ class ConsumerScript:
 
 
 class StreamScript:
-    """One stream: it keeps what is published to it, and acknowledges.
+    """One stream: it keeps published messages, and acknowledges them.
 
     Attributes
     ----------
     answers
-        What it does with the publishes: `ack` acknowledges, `hold` waits for `ack` and `refuse`, a status is sent.
+        The reaction to publishes: `ack` acknowledges, `hold` waits for `ack` and `refuse`, a status is sent.
     published
-        The publishes, in their order.
+        The publishes, in order.
     """
 
     def __init__(self, name: str) -> None:
@@ -186,7 +186,7 @@ class StreamScript:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What the server says of it."""
+        """The stream info of the server."""
         return {
             "type": "io.nats.jetstream.api.v1.stream_info_response",
             "config": {"name": self.name, "subjects": [f"{self.name.lower()}.>"]},
@@ -196,11 +196,11 @@ class StreamScript:
 
     @property
     def payloads(self) -> list[bytes]:
-        """What was published."""
+        """The published payloads."""
         return [pub.payload for pub in self.published]
 
     def take(self, session: Session, pub: Pub) -> None:
-        """Something was published."""
+        """Handle a publish."""
         self.published.append(pub)
         self._sessions.append(session)
         if self.answers == "ack":
@@ -209,13 +209,13 @@ class StreamScript:
             session.deliver(pub.reply, status=self.answers)
 
     def ack(self, position: int = -1, **fields: Any) -> int:
-        """Acknowledge the publish at a place of `published`."""
+        """Acknowledge the publish at an index of `published`."""
         self.last += 1
         answer = {"stream": self.name, "seq": self.last, **fields}
         return self._answer(position, json.dumps(answer).encode())
 
     def refuse(self, position: int = -1, code: int = 503, err_code: int = 10077, description: str = "no room") -> int:
-        """Refuse the publish at a place of `published`."""
+        """Refuse the publish at an index of `published`."""
         return self._answer(position, json.dumps(refusal(code, err_code, description)).encode())
 
     def _answer(self, position: int, payload: bytes) -> int:
@@ -228,13 +228,13 @@ class JetStreamScript:
     Attributes
     ----------
     requests
-        What the API was asked, pulls left out.
+        Requests to the API, without pulls.
     acks
         Acknowledgements of messages.
     flow
         Answers to flow control.
     consumers, streams
-        By their names.
+        By name.
     """
 
     def __init__(self, server: MemoryServer) -> None:
@@ -257,27 +257,27 @@ class JetStreamScript:
         return self.server.session
 
     def asked(self, endpoint: str) -> list[Pub]:
-        """The requests to a part of the API, such as `CONSUMER.INFO.>`."""
+        """Return the requests to a part of the API, such as `CONSUMER.INFO.>`."""
         return [pub for pub in self.requests if matches(API + endpoint, pub.subject)]
 
     def answer(self, endpoint: str, *answers: Answering) -> None:
-        """Answer requests to a part of the API: the first one so, the next one so, and from then on like the last."""
+        """Set the answers to requests to a part of the API, in order. The last one is repeated."""
         self._answers.append((API + endpoint, list(answers)))
 
     def stream(self, name: str = "ORDERS") -> StreamScript:
-        """Make a stream; it takes what is published below its name in lower case."""
+        """Create a stream; it takes subjects below its name in lower case."""
         stream = self.streams[name] = StreamScript(name)
         self.server.on(f"{name.lower()}.>", stream.take)
         return stream
 
     def consumer(self, name: str = "worker", stream: str = "ORDERS", **config: Any) -> ConsumerScript:
-        """Make a consumer that is there already. The fields are those of its configuration, as JSON."""
+        """Create an existing consumer. The fields are those of its configuration, as JSON."""
         fields = {"durable_name": name, "name": name, "ack_policy": "explicit", **config}
         consumer = self.consumers[name] = ConsumerScript(self, stream, name, fields)
         return consumer
 
     def make(self, pub: Pub) -> Answer:
-        """Make the consumer that a request asks for."""
+        """Create the requested consumer."""
         stream = pub.subject.removeprefix(API).split(".")[2]
         config: dict[str, Any] = pub.json["config"]
         name = config.get("name") or config.get("durable_name") or f"made-up-{next(self._names)}"

@@ -1,4 +1,4 @@
-"""What the tests of pull subscriptions share."""
+"""Helpers for the tests of pull subscriptions."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ async def bound(world: World) -> PullSubscription:
 
 
 def payloads(messages: list[aio.Msg]) -> list[bytes]:
-    """The payloads of what was fetched."""
+    """Return the payloads of the fetched messages."""
     return [message.payload for message in messages]

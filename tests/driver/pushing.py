@@ -1,4 +1,4 @@
-"""What the tests of push subscriptions share."""
+"""Helpers for the tests of push subscriptions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ async def bound(world: World, options: dict[str, Any] | None = None, **more: Any
 
 
 def errors(world: World) -> list[type[Exception]]:
-    """What was reported as events."""
+    """Return the errors that were reported as events."""
     return [type(event.error) for event in world.events.of(ErrorOccurred)]
 
 
 async def take(subscription: PushSubscription, count: int) -> list[bytes]:
-    """The payloads of the next messages."""
+    """Return the payloads of the next messages."""
     return [(await subscription.next_msg(1)).payload for _ in range(count)]

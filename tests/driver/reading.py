@@ -1,4 +1,4 @@
-"""What the tests of ordered consumers of the pull form share."""
+"""Helpers for the tests of ordered pull consumers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Reading", "alive", "handle", "reading", "starts"]
 
 
 class Reading:
-    """An ordered consumer, its consume, and what that warns of."""
+    """An ordered consumer, its consume, and its warnings."""
 
     def __init__(self, consumer: OrderedConsumer, **options: Any) -> None:
         self.consumer = consumer
@@ -26,12 +26,12 @@ class Reading:
         return [type(warning) for warning in self.warnings]
 
     async def take(self, count: int) -> list[bytes]:
-        """The payloads of the next messages."""
+        """Return the payloads of the next messages."""
         return [(await self.context.__anext__()).payload for _ in range(count)]
 
 
 async def handle(world: World, options: dict[str, Any] | None = None, **fields: Any) -> OrderedConsumer:
-    """Connect; returns an ordered consumer of ORDERS."""
+    """Connect, and return an ordered consumer of ORDERS."""
     connection = await world.connect(**(options or {}))
     return connection.jetstream().ordered_consumer("ORDERS", name_prefix="reader", **fields)
 
@@ -44,10 +44,10 @@ async def reading(world: World, options: dict[str, Any] | None = None, **more: A
 
 
 def starts(script: JetStreamScript) -> list[int | None]:
-    """Where the consumers begin; None for the first of the stream."""
+    """Return the start sequences of the consumers; None for the first sequence of the stream."""
     return [consumer.config.get("opt_start_seq") for consumer in script.created]
 
 
 def alive(script: JetStreamScript) -> list[str]:
-    """The consumers that are not deleted."""
+    """Return the consumers that are not deleted."""
     return [consumer.name for consumer in script.created if not consumer.deleted]

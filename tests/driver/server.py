@@ -1,7 +1,7 @@
-"""Scripted servers in memory, and the network that leads to them.
+"""Scripted servers in memory, and the network between them and the client.
 
-By default a server does what a NATS server does: it greets, answers CONNECT and PING, routes what is published to the
-subscriptions of its sessions, and sends a 503 where nobody listens. A test switches off what it wants to be otherwise.
+By default a server behaves like a NATS server. It sends INFO, answers CONNECT and PING, routes published messages to
+the subscriptions of its sessions, and sends a 503 if nobody listens. A test switches off single behaviours.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ __all__ = ["Handler", "MemoryNetwork", "MemoryServer", "Session"]
 F = TypeVar("F", bound=ClientFrame)
 
 Handler = Callable[["Session", Pub], None]
-"""Does what a service would do with a message that was published."""
+"""Handles a published message like a service."""
 
 
 class Session:
-    """One connection of a client, at its server.
+    """One connection of a client, on the side of its server.
 
     Attributes
     ----------
     frames
-        What the client said.
+        The frames of the client.
     subs
-        Its subscriptions by their id.
+        Its subscriptions by id.
     left
-        How many messages are left for subscriptions with a maximum.
+        The number of messages left for subscriptions with a maximum.
     silent
-        Frames are kept, and nothing is done with them.
+        Frames are kept and not handled.
     opened_at, gone_at
         When the client connected, and when it closed its end.
     """
@@ -64,19 +64,19 @@ class Session:
         self._clock = clock
         self._reader = FrameReader()
 
-    # -- what the client said ------------------------------------------------------------------------------------
+    # -- frames of the client -----------------------------------------------------------------------------------
 
     def of(self, kind: type[F]) -> list[F]:
-        """The frames of a kind."""
+        """Return the frames of a kind."""
         return [frame for frame in self.frames if isinstance(frame, kind)]
 
     def published(self, pattern: str = ">") -> list[Pub]:
-        """What was published to some subjects."""
+        """Return the publishes to some subjects."""
         return [pub for pub in self.of(Pub) if matches(pattern, pub.subject)]
 
     @property
     def subjects(self) -> list[str]:
-        """What it listens to."""
+        """Return the subjects of its subscriptions."""
         return sorted(sub.subject for sub in self.subs.values())
 
     def feed(self, data: bytes) -> None:
@@ -99,7 +99,7 @@ class Session:
         else:
             self.subs.pop(frame.sid, None)
 
-    # -- what the server says ------------------------------------------------------------------------------------
+    # -- frames of the server -----------------------------------------------------------------------------------
 
     def send(self, *frames: bytes) -> None:
         """Send bytes; they arrive together."""
@@ -114,15 +114,15 @@ class Session:
         status: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> int:
-        """Send a message to the subscriptions that it matches; returns to how many."""
+        """Send a message to the matching subscriptions; return how many there are."""
         header = header_block(status, headers) if status or headers else b""
         return self.deliver_raw(subject, payload, reply, header)
 
     def deliver_raw(self, subject: str, payload: bytes, reply: str, header: bytes, to: str = "") -> int:
-        """As `deliver`, with the header block as it is.
+        """Do the same as `deliver`, with a raw header block.
 
-        `to` is what the subscriptions listen to, where that is not the subject that the message shows: a consumer sends
-        to an inbox, and its messages keep their subjects.
+        `to` is the subject of the subscriptions, if it differs from the subject of the message: a consumer sends to an
+        inbox, and its messages keep their subjects.
         """
         found = [sub for sub in self.subs.values() if matches(sub.subject, to or subject)]
         for sub in found:
@@ -140,13 +140,13 @@ class Session:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """The server closes the connection."""
+        """Close the connection on the server's side."""
         self.silent = True
         self.subs.clear()
         self.transport.deliver_eof()
 
     def reset(self, error: Exception | None = None) -> None:
-        """The connection breaks."""
+        """Break the connection."""
         self.silent = True
         self.subs.clear()
         self.transport.deliver_reset(error or ConnectionResetError("reset by peer"))
@@ -160,17 +160,17 @@ class MemoryServer:
     info
         Fields of its INFO.
     refuses
-        Raised when a client connects; None takes it.
+        Raised when a client connects; None accepts it.
     accepts
-        Cleared: a client that connects waits for ever, as where a firewall drops its packets.
+        If cleared, a client that connects waits for ever, like with a firewall that drops its packets.
     greets, answers_connect, answers_pings, routes
-        What it does.
-    tls_error, goes_in_tls
-        What becomes of a TLS handshake: it fails, or the server closes the connection in it.
+        Its default behaviours.
+    tls_error, closes_in_tls
+        The result of a TLS handshake: it fails, or the server closes the connection during it.
     rejects
         Text of an `-ERR` with which it answers CONNECT, and closes.
     handlers
-        Services by the subjects they listen to; the latest that matches is asked.
+        Services by subject; the latest that matches is used.
     """
 
     def __init__(self, network: MemoryNetwork, host: str, port: int) -> None:
@@ -192,7 +192,7 @@ class MemoryServer:
         self.greets = self.answers_connect = self.answers_pings = self.routes = True
         self.rejects = ""
         self.tls_error: Exception | None = None
-        self.goes_in_tls = False
+        self.closes_in_tls = False
         self.attempts: list[float] = []
         self.sessions: list[Session] = []
         self.handlers: list[tuple[str, Handler]] = []
@@ -215,12 +215,12 @@ class MemoryServer:
                 session.reset()
 
     def up(self) -> None:
-        """Take clients again."""
+        """Accept clients again."""
         self.refuses = None
         self.accepts.set()
 
     def on(self, pattern: str, handler: Handler) -> None:
-        """Let a handler take what is published to some subjects."""
+        """Let a handler take the publishes to some subjects."""
         self.handlers.append((pattern, handler))
 
     def respond(self, pattern: str, payload: bytes = b"") -> None:
@@ -228,17 +228,17 @@ class MemoryServer:
         self.on(pattern, lambda session, pub: _answer(session, pub.reply, payload))
 
     def publish(self, subject: str, payload: bytes = b"", *, reply: str = "", **more: Any) -> int:
-        """Send a message to all who listen; returns to how many."""
+        """Send a message to all subscriptions; return how many there are."""
         return sum(session.deliver(subject, payload, reply=reply, **more) for session in self.sessions)
 
-    # -- what it does --------------------------------------------------------------------------------------------
+    # -- behaviour ----------------------------------------------------------------------------------------------
 
     def greeting(self) -> bytes:
-        """Its INFO."""
+        """Return its INFO."""
         return b"INFO " + json.dumps(self.info).encode() + b"\r\n"
 
     def handle(self, session: Session, frame: ClientFrame) -> None:
-        """Do what a server does with a frame."""
+        """Handle a frame like a NATS server."""
         if isinstance(frame, Connect):
             if self.rejects:
                 session.error(self.rejects)
@@ -264,12 +264,12 @@ class MemoryServer:
 
 
 class MemoryNetwork:
-    """The servers by their addresses, and every connection to them.
+    """The servers by address, and every connection to them.
 
     Attributes
     ----------
     latency
-        Seconds that bytes take, in either direction, of connections that are opened from now on.
+        Delay in seconds of bytes in either direction, for connections that are opened later.
     transports
         The client's end of every connection.
     """
@@ -283,17 +283,17 @@ class MemoryNetwork:
         loop.network = self
 
     def server(self, port: int = 4222, host: str = "localhost") -> MemoryServer:
-        """Make a server."""
+        """Create a server."""
         server = self._servers[host, port] = MemoryServer(self, host, port)
         return server
 
     @property
     def open_transports(self) -> list[MemoryTransport]:
-        """Connections that the client has not closed."""
+        """Return the connections that the client has not closed."""
         return [transport for transport in self.transports if not transport.closed]
 
     async def open(self, protocol: asyncio.BaseProtocol, host: str, port: int) -> asyncio.Transport:
-        """Connect, as `loop.create_connection` does."""
+        """Connect like `loop.create_connection`."""
         server = self._servers.get((host, port))
         await asyncio.sleep(self.latency)
         if server is None:
@@ -319,7 +319,7 @@ class MemoryNetwork:
         return transport
 
     async def start_tls(self, transport: asyncio.BaseTransport) -> asyncio.Transport | None:
-        """Encrypt, as `loop.start_tls` does; here the bytes stay as they are."""
+        """Encrypt like `loop.start_tls`; here the bytes stay the same."""
         assert isinstance(transport, MemoryTransport)
         session = next(
             each for server in self._servers.values() for each in server.sessions if each.transport is transport
@@ -328,7 +328,7 @@ class MemoryNetwork:
         if session.server.tls_error is not None:
             transport.close()
             raise session.server.tls_error
-        if session.server.goes_in_tls:
+        if session.server.closes_in_tls:
             transport.abort()
             return None
         session.tls = True

@@ -1,4 +1,4 @@
-"""Acknowledgements of messages: what is sent, and when the session does not take it."""
+"""Acknowledgements of messages: the data that is sent, and a session that cannot take it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def fetched(clock: Clock, consumer: Consumer, worker: ConsumerScript, coun
         (lambda message: message.in_progress(), b"+WPI"),
     ],
 )
-async def test_each_kind_goes_to_the_reply_subject(
+async def test_each_kind_of_acknowledgement_goes_to_the_reply_subject(
     world: World,
     worker: ConsumerScript,
     clock: Clock,
@@ -61,7 +61,9 @@ async def test_each_kind_goes_to_the_reply_subject(
 
 
 @pytest.mark.conformance("ACK-04")
-async def test_after_a_terminal_one_later_ones_do_nothing(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_later_acknowledgements_do_nothing_after_a_terminal_one(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
     [message] = await fetched(world.clock, await handle(world), worker)
     await message.nak()
     await message.ack()
@@ -73,7 +75,9 @@ async def test_after_a_terminal_one_later_ones_do_nothing(world: World, worker: 
 
 
 @pytest.mark.conformance("ACK-05")
-async def test_in_progress_may_be_repeated_and_ends_nothing(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_in_progress_can_be_repeated_and_is_not_terminal(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
     [message] = await fetched(world.clock, await handle(world), worker)
     await message.in_progress()
     await message.in_progress()
@@ -83,7 +87,7 @@ async def test_in_progress_may_be_repeated_and_ends_nothing(world: World, worker
 
 
 @pytest.mark.conformance("ACK-07")
-async def test_a_synchronous_one_waits_for_the_answer(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_ack_sync_waits_for_the_answer(world: World, worker: ConsumerScript, clock: Clock) -> None:
     world.net.latency = 0.1
     consumer = await handle(world)
     fetching = asyncio.create_task(consumer.fetch(1))
@@ -96,7 +100,7 @@ async def test_a_synchronous_one_waits_for_the_answer(world: World, worker: Cons
     assert message.settled
 
 
-async def test_a_synchronous_one_without_an_answer_may_be_sent_again(
+async def test_ack_sync_without_an_answer_can_be_sent_again(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     [message] = await fetched(world.clock, await handle(world), worker)
@@ -110,9 +114,7 @@ async def test_a_synchronous_one_without_an_answer_may_be_sent_again(
     assert message.settled
 
 
-async def test_a_synchronous_one_to_a_consumer_that_is_gone_says_so(
-    world: World, server: MemoryServer, worker: ConsumerScript
-) -> None:
+async def test_ack_sync_reports_a_missing_consumer(world: World, server: MemoryServer, worker: ConsumerScript) -> None:
     [message] = await fetched(world.clock, await handle(world), worker)
     server.on("$JS.ACK.>", lambda session, pub: _nobody(session.deliver, pub))
     with pytest.raises(NoRespondersError):
@@ -120,7 +122,7 @@ async def test_a_synchronous_one_to_a_consumer_that_is_gone_says_so(
     assert not message.settled
 
 
-async def test_a_synchronous_one_under_way_fails_with_the_session(
+async def test_ack_sync_in_flight_fails_with_the_session(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     [message] = await fetched(world.clock, await handle(world), worker)
@@ -134,7 +136,7 @@ async def test_a_synchronous_one_under_way_fails_with_the_session(
     assert not message.settled
 
 
-async def test_one_without_a_session_is_sent_in_the_next(
+async def test_an_acknowledgement_without_a_session_is_sent_in_the_next(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     [message] = await fetched(world.clock, await handle(world, reconnect_wait=1), worker)
@@ -147,7 +149,7 @@ async def test_one_without_a_session_is_sent_in_the_next(
 
 
 @pytest.mark.conformance("ACK-06")
-async def test_one_that_cannot_be_sent_leaves_the_message_as_it_was(
+async def test_an_acknowledgement_that_cannot_be_sent_leaves_the_message_unacknowledged(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     [message] = await fetched(world.clock, await handle(world, reconnect_wait=1, reconnect_buffer_size=0), worker)
@@ -163,7 +165,7 @@ async def test_one_that_cannot_be_sent_leaves_the_message_as_it_was(
     assert [pub.payload for pub in worker.js.acks] == [b"+ACK"]
 
 
-async def test_after_the_close_it_is_an_error(world: World, worker: ConsumerScript) -> None:
+async def test_an_acknowledgement_after_close_is_an_error(world: World, worker: ConsumerScript) -> None:
     consumer = await handle(world)
     [message] = await fetched(world.clock, consumer, worker)
     await consumer._core.connection.close()
@@ -171,7 +173,7 @@ async def test_after_the_close_it_is_an_error(world: World, worker: ConsumerScri
         await message.ack()
 
 
-async def test_a_message_of_no_consumer_cannot_be_acknowledged(
+async def test_a_message_without_a_consumer_cannot_be_acknowledged(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     subscription = await (await world.connect()).subscribe("a")
@@ -183,7 +185,9 @@ async def test_a_message_of_no_consumer_cannot_be_acknowledged(
 
 
 @pytest.mark.conformance("ACK-08")
-async def test_with_ack_policy_none_they_do_nothing(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_with_ack_policy_none_acknowledgements_do_nothing(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
     worker.config["ack_policy"] = "none"
     [message] = await fetched(world.clock, await handle(world), worker)
     await message.ack()
@@ -193,7 +197,9 @@ async def test_with_ack_policy_none_they_do_nothing(world: World, worker: Consum
     assert worker.js.acks == []
 
 
-async def test_with_ack_policy_all_one_goes_out_for_many(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_with_ack_policy_all_one_acknowledgement_is_sent_for_many(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
     worker.config["ack_policy"] = "all"
     consumer = await handle(world)
     messages = await fetched(world.clock, consumer, worker, 5)
@@ -203,7 +209,9 @@ async def test_with_ack_policy_all_one_goes_out_for_many(world: World, worker: C
     assert all(message.settled for message in messages)
 
 
-async def test_with_ack_policy_explicit_each_goes_out_once(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_with_ack_policy_explicit_each_acknowledgement_is_sent_once(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
     consumer = await handle(world)
     messages = await fetched(world.clock, consumer, worker, 3)
     await messages[1].term()
@@ -214,7 +222,7 @@ async def test_with_ack_policy_explicit_each_goes_out_once(world: World, worker:
 
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
 @pytest.mark.parametrize("kind", ["ack", "nak", "ack_sync"])
-async def test_one_that_is_cancelled_anywhere_is_sent_once_or_may_be_sent(
+async def test_an_acknowledgement_that_is_cancelled_anywhere_is_sent_once_or_can_be_sent(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock, kind: str, moment: Moment
 ) -> None:
     consumer = await handle(world)

@@ -1,4 +1,4 @@
-"""Requests of the JetStream API: questions, which are asked again, and changes, which are not."""
+"""Requests of the JetStream API: read requests are repeated, and write requests are not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jetspark.errors import (
 )
 
 
-async def test_a_question_without_an_answer_is_sent_four_times_within_its_timeout(
+async def test_a_read_request_without_an_answer_is_sent_four_times_within_its_timeout(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     js = (await world.connect()).jetstream()
@@ -31,7 +31,7 @@ async def test_a_question_without_an_answer_is_sent_four_times_within_its_timeou
     assert clock.now == 8.0
 
 
-async def test_the_first_answer_to_a_question_counts(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_the_first_answer_to_a_read_request_counts(world: World, script: JetStreamScript, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
     consumer = script.consumer()
     script.answer("CONSUMER.INFO.>", SILENCE, SILENCE, consumer.info)
@@ -39,7 +39,7 @@ async def test_the_first_answer_to_a_question_counts(world: World, script: JetSt
     assert clock.now == 4.0
 
 
-async def test_a_change_is_sent_once(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_a_write_request_is_sent_once(world: World, script: JetStreamScript, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
     script.answer("CONSUMER.DELETE.>", SILENCE)
     with pytest.raises(RequestTimeoutError):
@@ -48,7 +48,7 @@ async def test_a_change_is_sent_once(world: World, script: JetStreamScript, cloc
     assert len(script.asked("CONSUMER.DELETE.>")) == 1
 
 
-async def test_a_question_is_asked_again_in_the_next_session(
+async def test_a_read_request_is_repeated_in_the_next_session(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     js = (await world.connect(reconnect_wait=1)).jetstream()
@@ -61,7 +61,7 @@ async def test_a_question_is_asked_again_in_the_next_session(
     assert clock.now == 1.05
 
 
-async def test_a_change_under_way_fails_with_the_session(
+async def test_a_write_request_in_flight_fails_with_the_session(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     js = (await world.connect()).jetstream()
@@ -97,7 +97,7 @@ async def test_a_server_that_stays_without_a_leader_is_an_error_within_the_timeo
 
 
 @pytest.mark.conformance("WIR-11")
-async def test_nobody_at_the_api_means_that_jetstream_is_not_enabled(
+async def test_no_responders_at_the_api_means_that_jetstream_is_not_enabled(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     js = (await world.connect()).jetstream()
@@ -114,7 +114,7 @@ async def test_an_error_of_the_server_has_its_class(world: World, script: JetStr
 
 
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
-async def test_a_question_may_be_cancelled_anywhere(world: World, script: JetStreamScript, moment: Moment) -> None:
+async def test_a_read_request_can_be_cancelled_anywhere(world: World, script: JetStreamScript, moment: Moment) -> None:
     connection = await world.connect()
     js = connection.jetstream()
     consumer = script.consumer()

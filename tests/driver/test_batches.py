@@ -38,7 +38,7 @@ class Batches:
     def _take(self, session: Session, pub: Pub) -> None:
         commit = pub.headers.get("Nats-Batch-Commit")
         if commit == "eob" and pub.headers["Nats-Batch-Sequence"] == "1":
-            self.added.clear()  # it was discarded
+            self.added.clear()  # the batch was discarded
             return
         if commit != "eob":
             self.added.append(pub)
@@ -70,7 +70,7 @@ async def test_a_batch_is_stored_at_its_commit(world: World, batches: Batches, c
     assert clock.now == 0.0
 
 
-async def test_a_last_message_may_commit(world: World, batches: Batches) -> None:
+async def test_the_last_message_can_commit(world: World, batches: Batches) -> None:
     js = (await world.connect()).jetstream()
     batch = js.atomic_batch()
     await batch.add("orders.new", b"1")
@@ -91,7 +91,7 @@ async def test_an_exception_discards_the_batch(world: World, batches: Batches, c
         await batch.add("orders.new", b"2")
 
 
-async def test_a_commit_without_an_answer_is_not_tried_again(world: World, batches: Batches, clock: Clock) -> None:
+async def test_a_commit_without_an_answer_is_not_repeated(world: World, batches: Batches, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
     batch = js.atomic_batch(timeout=3)
     await batch.add("orders.new", b"1")
@@ -119,7 +119,7 @@ async def test_a_lost_session_fails_the_commit(
     assert clock.now == 1.0
 
 
-async def test_a_batch_waits_while_the_transport_takes_no_more(
+async def test_a_batch_waits_while_writing_is_paused(
     world: World, server: MemoryServer, batches: Batches, clock: Clock
 ) -> None:
     js = (await world.connect()).jetstream()
@@ -152,7 +152,7 @@ async def test_a_refusal_fails_the_batch(world: World, stream: StreamScript, clo
         await batch.add("orders.new", b"2")
 
 
-async def test_the_first_message_is_tried_again_where_no_stream_answers(
+async def test_the_first_message_is_retried_if_no_stream_responds(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
     js = (await world.connect()).jetstream()
@@ -199,7 +199,7 @@ class Replica:
         self.count = count
         self.asked: list[Pub] = []
         self.cut_at = 0
-        """Sequence after which the answer to the first question stops."""
+        """Sequence at which the answer to the first request stops."""
         script.server.on("$JS.API.DIRECT.GET.ORDERS", self._answer)
 
     def _answer(self, session: Session, pub: Pub) -> None:
@@ -233,7 +233,7 @@ async def read(stream: Stream, seconds: float = 5.0) -> list[bytes]:
 
 
 @pytest.mark.usefixtures("stream")
-async def test_pages_follow_one_another_to_the_end(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_pages_follow_one_another_until_the_end(world: World, script: JetStreamScript, clock: Clock) -> None:
     replica = Replica(script, 2500)
     assert len(await read(await opened(world))) == 2500
     assert [pub.json.get("seq") for pub in replica.asked] == [1, 1001, 2001]
@@ -241,7 +241,7 @@ async def test_pages_follow_one_another_to_the_end(world: World, script: JetStre
 
 
 @pytest.mark.usefixtures("stream")
-async def test_an_answer_that_stops_is_asked_for_again_after_its_time(
+async def test_an_interrupted_answer_is_requested_again_after_a_timeout(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     replica = Replica(script, 10)
@@ -251,7 +251,7 @@ async def test_an_answer_that_stops_is_asked_for_again_after_its_time(
 
 
 @pytest.mark.usefixtures("stream")
-async def test_an_answer_that_a_session_was_lost_under_is_asked_for_in_the_next(
+async def test_an_answer_interrupted_by_a_lost_session_is_requested_in_the_next(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     replica = Replica(script, 10)
@@ -264,9 +264,7 @@ async def test_an_answer_that_a_session_was_lost_under_is_asked_for_in_the_next(
 
 
 @pytest.mark.usefixtures("stream")
-async def test_a_server_that_says_nothing_twice_is_an_error(
-    world: World, script: JetStreamScript, clock: Clock
-) -> None:
+async def test_a_server_that_is_silent_twice_is_an_error(world: World, script: JetStreamScript, clock: Clock) -> None:
     script.answer("DIRECT.GET.>", SILENCE)
     with pytest.raises(RequestTimeoutError):
         await read(await opened(world), 3)
@@ -275,7 +273,9 @@ async def test_a_server_that_says_nothing_twice_is_an_error(
 
 
 @pytest.mark.usefixtures("stream")
-async def test_a_stream_without_direct_get_says_so_at_once(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_a_stream_without_direct_get_is_reported_at_once(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
     script.answer("DIRECT.GET.>", "503")
     with pytest.raises(NoDirectGetError):
         await read(await opened(world))
@@ -284,7 +284,7 @@ async def test_a_stream_without_direct_get_says_so_at_once(world: World, script:
 
 @pytest.mark.usefixtures("stream")
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
-async def test_a_read_that_is_cancelled_anywhere_listens_no_longer(
+async def test_a_read_that_is_cancelled_anywhere_leaves_no_subscription(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock, moment: Moment
 ) -> None:
     stream = await opened(world)
@@ -318,7 +318,7 @@ STORED = {
         ({"next_by_subject": "orders.a", "seq": 3}, "", {"seq": 3, "next_by_subj": "orders.a"}),
     ],
 )
-async def test_a_message_is_got_from_any_replica(
+async def test_a_message_is_read_from_any_replica(
     world: World, server: MemoryServer, choice: dict[str, Any], endpoint: str, asked: dict[str, Any]
 ) -> None:
     pubs: list[Pub] = []
@@ -334,7 +334,7 @@ async def test_a_message_is_got_from_any_replica(
 
 
 @pytest.mark.usefixtures("stream")
-async def test_a_message_is_got_from_the_leader_unless_the_stream_allows_more(
+async def test_a_message_is_read_from_the_leader_unless_the_stream_allows_direct_get(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     stored = {"subject": "orders.a", "seq": 7, "data": "MQ==", "time": "2026-01-02T03:04:05Z"}
@@ -377,7 +377,7 @@ async def test_the_last_messages_of_subjects_are_read(
     assert [(pub.json["multi_last"], pub.json["up_to_seq"]) for pub in pubs] == [(wanted, 9)]
 
 
-async def test_answers_to_a_former_question_do_not_count(world: World, server: MemoryServer) -> None:
+async def test_answers_to_an_earlier_request_do_not_count(world: World, server: MemoryServer) -> None:
     def answer(session: Session, pub: Pub) -> None:
         session.deliver(pub.reply, pub.payload)
         session.deliver(pub.reply, pub.payload)

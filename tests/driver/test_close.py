@@ -1,4 +1,4 @@
-"""Close of a connection: with servers that answer, do not answer, and die meanwhile."""
+"""Close of a connection to servers that answer, do not answer, or die meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jetspark.errors import ConnectionClosedError, DisconnectedError, DrainTimeo
 from jetspark.wire.events import Closed, Disconnected
 
 
-async def test_close_waits_for_the_answer_to_a_last_ping(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_close_waits_for_the_answer_to_the_final_ping(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     await connection.publish("last", b"word")
     server.answers_pings = False
@@ -52,7 +52,7 @@ async def test_close_does_not_wait_for_a_server_that_dies(world: World, server: 
     assert clock.now == 0.5
 
 
-async def test_close_of_a_lost_connection_is_at_once(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_close_of_a_lost_connection_ends_at_once(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect(reconnect_wait=10)
     server.down()
     await clock.until(1)
@@ -61,7 +61,7 @@ async def test_close_of_a_lost_connection_is_at_once(world: World, server: Memor
     assert world.events.names[-1] == "Closed"
 
 
-async def test_close_during_a_connect_that_hangs_is_at_once(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_close_during_a_pending_connect_ends_at_once(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.greets = False
     server.session.reset()
@@ -79,7 +79,7 @@ async def test_a_second_close_does_nothing(world: World, server: MemoryServer) -
     assert world.events.names.count("Closed") == 1
 
 
-async def test_two_closes_at_a_time_end_together(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_two_concurrent_closes_end_together(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.answers_pings = False
     closings = [asyncio.create_task(connection.close()) for _ in range(2)]
@@ -89,7 +89,7 @@ async def test_two_closes_at_a_time_end_together(world: World, server: MemorySer
     assert clock.now == 0.5
 
 
-async def test_a_close_that_is_cancelled_beside_another_leaves_that_one_its_time(
+async def test_a_cancelled_close_leaves_another_close_its_full_timeout(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -105,9 +105,7 @@ async def test_a_close_that_is_cancelled_beside_another_leaves_that_one_its_time
     assert clock.now == 1.0
 
 
-async def test_what_waits_for_an_answer_is_reported_of_the_close(
-    world: World, server: MemoryServer, clock: Clock
-) -> None:
+async def test_pending_calls_fail_with_the_close(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.on("silent", lambda session, pub: None)
     subscription = await connection.subscribe("a")
@@ -123,9 +121,7 @@ async def test_what_waits_for_an_answer_is_reported_of_the_close(
     assert clock.now == 0.0
 
 
-async def test_a_callback_that_does_not_end_is_cancelled_by_the_close(
-    world: World, server: MemoryServer, clock: Clock
-) -> None:
+async def test_close_cancels_a_callback_that_does_not_end(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     cancelled: list[float] = []
 
@@ -144,7 +140,7 @@ async def test_a_callback_that_does_not_end_is_cancelled_by_the_close(
     assert cancelled == [1.0]
 
 
-async def test_a_callback_may_close_the_connection(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_callback_can_close_the_connection(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     closed: list[float] = []
 
@@ -160,7 +156,7 @@ async def test_a_callback_may_close_the_connection(world: World, server: MemoryS
     assert closed == [0.0]
 
 
-async def test_the_event_handler_may_close_the_connection(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_the_event_handler_can_close_the_connection(world: World, server: MemoryServer, clock: Clock) -> None:
     connections: list[aio.Connection] = []
     seen: list[str] = []
 
@@ -176,7 +172,7 @@ async def test_the_event_handler_may_close_the_connection(world: World, server: 
     assert seen == ["Connected", "Disconnected", "Closed"]
 
 
-async def test_bytes_that_the_transport_did_not_take_are_sent_before_the_close(
+async def test_bytes_that_wait_for_the_transport_are_sent_before_the_close(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -195,7 +191,7 @@ async def test_bytes_that_the_transport_did_not_take_are_sent_before_the_close(
     assert len(server.session.published("much")) == 3
 
 
-async def test_close_reads_again_where_reading_was_paused(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_close_resumes_paused_reading(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     subscription = await connection.subscribe("a", pending_msgs_limit=2, overflow="pause")
     await clock.settle()
@@ -204,7 +200,7 @@ async def test_close_reads_again_where_reading_was_paused(world: World, server: 
     await clock.settle()
     assert not server.session.transport.is_reading()
     await connection.close()
-    assert clock.now == 0.0  # the answer to the last PING was read
+    assert clock.now == 0.0  # the answer to the final PING was read
     assert subscription.closed
 
 
@@ -228,7 +224,7 @@ async def test_a_context_manager_drains_and_after_an_error_closes(
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
 @pytest.mark.parametrize("answers", [True, False])
 @pytest.mark.parametrize("how", ["close", "drain"])
-async def test_an_end_that_is_cancelled_anywhere_is_an_end(
+async def test_a_close_or_drain_that_is_cancelled_anywhere_still_closes(
     world: World, net: MemoryNetwork, server: MemoryServer, clock: Clock, how: str, answers: bool, moment: Moment
 ) -> None:
     connection: aio.Connection

@@ -17,7 +17,7 @@ from jetspark.wire.events import Connected
 from jetspark.wire.options import ConnectOptions, TLSOptions
 
 
-async def test_a_client_says_connect_and_ping_once_it_was_greeted(world: World, server: MemoryServer) -> None:
+async def test_the_client_sends_connect_and_ping_after_info(world: World, server: MemoryServer) -> None:
     connection = await world.connect(name="tester")
     assert connection.connected
     first, second = server.session.frames[:2]
@@ -27,20 +27,22 @@ async def test_a_client_says_connect_and_ping_once_it_was_greeted(world: World, 
 
 
 @pytest.mark.conformance("WIR-01")
-async def test_connect_asks_for_headers_no_responders_and_protocol_1(world: World, server: MemoryServer) -> None:
+async def test_connect_enables_headers_no_responders_and_protocol_1(world: World, server: MemoryServer) -> None:
     await world.connect()
     options = server.session.of(Connect)[0].options
     assert (options["headers"], options["no_responders"], options["protocol"]) == (True, True, 1)
 
 
-async def test_a_server_that_refuses_is_named_at_once(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_server_that_refuses_the_connection_is_named_at_once(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
     server.down()
     with pytest.raises(ConnectError, match="localhost:4222: cannot connect: refused"):
         await world.connect()
     assert clock.now == 0.0
 
 
-async def test_a_server_that_never_takes_the_connection_costs_the_connect_timeout(
+async def test_a_server_that_never_accepts_the_connection_uses_up_the_connect_timeout(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     server.accepts.clear()
@@ -50,18 +52,18 @@ async def test_a_server_that_never_takes_the_connection_costs_the_connect_timeou
     server.accepts.set()
 
 
-@pytest.mark.parametrize("what", ["greets", "answers_connect"])
-async def test_a_server_that_says_nothing_costs_the_connect_timeout(
-    world: World, server: MemoryServer, clock: Clock, what: str
+@pytest.mark.parametrize("behaviour", ["greets", "answers_connect"])
+async def test_a_silent_server_uses_up_the_connect_timeout(
+    world: World, server: MemoryServer, clock: Clock, behaviour: str
 ) -> None:
-    setattr(server, what, False)
+    setattr(server, behaviour, False)
     with pytest.raises(ConnectError, match="no answer in time"):
         await world.connect(connect_timeout=3)
     assert clock.now == 3.0
     assert server.session.transport.aborted
 
 
-async def test_the_connect_timeout_is_for_each_server(world: World, net: MemoryNetwork, clock: Clock) -> None:
+async def test_the_connect_timeout_applies_to_each_server(world: World, net: MemoryNetwork, clock: Clock) -> None:
     servers = [net.server(port) for port in (1, 2, 3)]
     for server in servers[:2]:
         server.greets = False
@@ -70,7 +72,7 @@ async def test_the_connect_timeout_is_for_each_server(world: World, net: MemoryN
     assert str(connection.address) == servers[2].url
 
 
-async def test_one_round_through_all_the_servers_fails_with_each_named(world: World, net: MemoryNetwork) -> None:
+async def test_connect_fails_after_one_round_and_names_each_server(world: World, net: MemoryNetwork) -> None:
     servers = [net.server(port) for port in (1, 2)]
     for server in servers:
         server.down()
@@ -79,14 +81,14 @@ async def test_one_round_through_all_the_servers_fails_with_each_named(world: Wo
     assert [len(each.attempts) for each in servers] == [1, 1]
 
 
-async def test_a_server_that_rejects_the_credentials_says_so(world: World, server: MemoryServer) -> None:
+async def test_rejected_credentials_are_reported(world: World, server: MemoryServer) -> None:
     server.rejects = "Authorization Violation"
     server.answers_connect = False
     with pytest.raises(AuthenticationError, match="Authorization Violation"):
         await world.connect(user="alice", password="wrong")
 
 
-async def test_something_else_than_a_nats_server_is_recognised(world: World, server: MemoryServer) -> None:
+async def test_a_server_that_is_not_a_nats_server_is_recognised(world: World, server: MemoryServer) -> None:
     server.greeting = lambda: b"PING\r\n"  # type: ignore[method-assign]
     with pytest.raises(ProtocolError, match="check that a NATS server listens there"):
         await world.connect()
@@ -98,9 +100,7 @@ async def test_a_server_without_headers_is_too_old(world: World, server: MemoryS
         await world.connect()
 
 
-async def test_a_server_that_closes_after_its_greeting_is_a_failure_at_once(
-    world: World, server: MemoryServer, clock: Clock
-) -> None:
+async def test_a_server_that_closes_after_info_fails_at_once(world: World, server: MemoryServer, clock: Clock) -> None:
     server.answers_connect = False
     connecting = asyncio.create_task(world.connect())
     await clock.settle()
@@ -121,7 +121,7 @@ async def test_a_ping_during_the_handshake_is_answered(world: World, server: Mem
     assert connection.connected
 
 
-async def test_a_greeting_in_pieces_is_read(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_info_in_pieces_is_read(world: World, server: MemoryServer, clock: Clock) -> None:
     server.greets = False
     connecting = asyncio.create_task(world.connect())
     await clock.settle()
@@ -130,14 +130,14 @@ async def test_a_greeting_in_pieces_is_read(world: World, server: MemoryServer, 
     assert (await connecting).server_info.server_id == "ID4222"
 
 
-async def test_tls_begins_between_greeting_and_connect(world: World, server: MemoryServer) -> None:
+async def test_tls_starts_between_info_and_connect(world: World, server: MemoryServer) -> None:
     server.info["tls_required"] = True
     await world.connect(tls=TLSOptions(verify=False))
     assert server.session.tls
     assert server.session.of(Connect)[0].options["tls_required"] is True
 
 
-async def test_tls_that_is_wanted_and_not_offered_is_an_error(world: World, server: MemoryServer) -> None:
+async def test_tls_that_the_server_does_not_offer_is_an_error(world: World, server: MemoryServer) -> None:
     with pytest.raises(TLSError, match="the server does not offer it"):
         await world.connect(tls=TLSOptions(verify=False))
     assert not server.session.of(Connect)
@@ -150,17 +150,17 @@ async def test_a_failed_tls_handshake_leaves_nothing_open(world: World, server: 
         await world.connect(tls=TLSOptions(verify=False))
 
 
-async def test_a_server_that_goes_in_the_tls_handshake_is_a_failure_at_once(
+async def test_a_server_that_disconnects_in_the_tls_handshake_fails_at_once(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     server.info["tls_required"] = True
-    server.goes_in_tls = True
+    server.closes_in_tls = True
     with pytest.raises(ConnectError, match="during the TLS handshake"):
         await world.connect(tls=TLSOptions(verify=False))
     assert clock.now == 0.0
 
 
-async def test_retry_connect_goes_on_until_the_server_is_there(
+async def test_retry_connect_continues_until_the_server_is_available(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     server.down()
@@ -187,7 +187,7 @@ async def test_retry_connect_ends_when_the_last_server_is_given_up(
 
 
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
-async def test_a_connect_that_is_cancelled_anywhere_leaves_nothing(
+async def test_a_connect_that_is_cancelled_anywhere_leaves_nothing_open(
     world: World, net: MemoryNetwork, server: MemoryServer, clock: Clock, moment: Moment
 ) -> None:
     async def connect() -> None:
@@ -201,7 +201,7 @@ async def test_a_connect_that_is_cancelled_anywhere_leaves_nothing(
     assert await cancel_everywhere(connect, check, moment) >= 4
 
 
-async def test_a_retry_that_is_cancelled_anywhere_leaves_nothing(
+async def test_a_retry_that_is_cancelled_anywhere_leaves_nothing_open(
     world: World, net: MemoryNetwork, server: MemoryServer, clock: Clock
 ) -> None:
     tries = 0
@@ -225,7 +225,7 @@ async def test_a_retry_that_is_cancelled_anywhere_leaves_nothing(
     assert await cancel_everywhere(connect, check) >= 8
 
 
-async def test_a_client_has_no_server_and_no_failure_before_its_first_session() -> None:
+async def test_before_the_first_session_there_is_no_server_and_no_failure() -> None:
     client = ConnectionState(ConnectOptions(), print)
     assert (client.server, client.fatal_error, client.handshake_frames, client.status) == (
         None,

@@ -1,4 +1,4 @@
-"""A consume: when it pulls, and what it makes of statuses and silence."""
+"""Consume: when it pulls, and how it handles statuses and silence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jetspark.errors import (
 
 
 @pytest.mark.conformance("CNS-01")
-async def test_the_first_pull_asks_for_the_whole_buffer(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_the_first_pull_requests_the_whole_buffer(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consume = await consuming(world, max_messages=100, expires=30)
     await clock.settle()
     assert not consume.context.closed
@@ -36,7 +36,7 @@ async def test_the_first_pull_asks_for_the_whole_buffer(world: World, worker: Co
 
 
 @pytest.mark.conformance("ALG-02", "ALG-03")
-async def test_the_next_pull_goes_out_when_less_than_half_is_pending(
+async def test_the_next_pull_is_sent_when_less_than_half_is_pending(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10)
@@ -52,7 +52,7 @@ async def test_the_next_pull_goes_out_when_less_than_half_is_pending(
 
 
 @pytest.mark.conformance("ALG-03")
-async def test_the_threshold_may_be_chosen(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_the_threshold_can_be_chosen(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consume = await consuming(world, max_messages=10, threshold_messages=10)
     await clock.settle()
     worker.pull.fill()
@@ -102,7 +102,7 @@ async def test_an_empty_stream_is_not_pulled_from_in_a_tight_loop(
 
 
 @pytest.mark.conformance("ALG-07")
-async def test_two_heartbeats_of_silence_are_reported_and_followed_by_a_new_pull(
+async def test_two_missed_heartbeats_are_reported_and_followed_by_a_new_pull(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10, expires=30, idle_heartbeat=5)
@@ -116,7 +116,7 @@ async def test_two_heartbeats_of_silence_are_reported_and_followed_by_a_new_pull
 
 
 @pytest.mark.parametrize("sign", ["heartbeat", "message", "flow"])
-async def test_any_sign_of_life_puts_the_alarm_off(
+async def test_any_sign_of_life_resets_the_heartbeat_timer(
     world: World, worker: ConsumerScript, clock: Clock, sign: str
 ) -> None:
     consume = await consuming(world, max_messages=10, idle_heartbeat=5)
@@ -133,7 +133,7 @@ async def test_any_sign_of_life_puts_the_alarm_off(
     assert len(consume.warnings) == 1
 
 
-async def test_what_a_silent_pull_brings_after_all_is_taken(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_late_messages_of_a_silent_pull_are_delivered(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consume = await consuming(world, max_messages=10, idle_heartbeat=5)
     await clock.until(10)
     first, second = worker.pulls
@@ -155,7 +155,7 @@ async def test_a_full_buffer_needs_no_heartbeats(world: World, worker: ConsumerS
     assert len(worker.pulls) == 1
 
 
-async def test_silence_without_a_session_is_no_warning(
+async def test_no_heartbeat_is_missed_without_a_session(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, {"reconnect_wait": 60, "reconnect_wait_max": 60}, idle_heartbeat=5)
@@ -184,7 +184,7 @@ async def test_silence_without_a_session_is_no_warning(
         ("423 Nats-Wrong-Pin-Id", 10),
     ],
 )
-async def test_a_silent_end_of_a_pull_is_followed_by_another(
+async def test_an_end_of_a_pull_without_error_is_followed_by_another_pull(
     world: World, worker: ConsumerScript, clock: Clock, status: str, pending: int | None
 ) -> None:
     consume = await consuming(world, max_messages=10)
@@ -221,7 +221,7 @@ async def test_a_warning_is_reported_and_followed_by_another_pull(
 
 
 @pytest.mark.conformance("ALG-06", "STA-20")
-async def test_pulls_that_are_refused_again_and_again_come_at_growing_distances(
+async def test_pulls_after_repeated_refusals_are_sent_at_growing_intervals(
     world: World, worker: ConsumerScript, script: JetStreamScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10)
@@ -259,7 +259,7 @@ async def test_an_error_ends_the_consume_after_its_messages(
 
 
 @pytest.mark.conformance("STA-08")
-async def test_a_message_that_never_fits_is_reported_and_asked_for_slowly(
+async def test_a_message_that_never_fits_is_reported_and_requested_slowly(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_bytes=1000)
@@ -272,7 +272,7 @@ async def test_a_message_that_never_fits_is_reported_and_asked_for_slowly(
     assert [pull.at for pull in worker.pulls] == [0.0, 0.25, 2.5, 5.0]
 
 
-async def test_a_user_who_may_not_pull_is_reported_and_another_forbidden_subject_is_no_concern(
+async def test_a_forbidden_pull_is_reported_and_other_forbidden_subjects_are_ignored(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10)

@@ -1,4 +1,4 @@
-"""The end of a consume: stopped, drained, forgotten, cancelled; and its callback."""
+"""The end of a consume: stop, drain, garbage collection, cancellation; and its callback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ async def handle(world: World) -> Consumer:
 
 
 @pytest.mark.conformance("CNS-05")
-async def test_stop_ends_at_once_and_drops_what_waits(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_stop_ends_at_once_and_drops_buffered_messages(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
     context = (await handle(world)).consume(max_messages=10)
     await clock.settle()
     worker.pull.fill(3)
@@ -54,7 +56,7 @@ async def test_stop_wakes_a_reader(world: World, worker: ConsumerScript, clock: 
 
 
 @pytest.mark.conformance("CNS-05")
-async def test_drain_hands_out_what_was_delivered_and_what_is_on_its_way(
+async def test_drain_delivers_received_messages_and_messages_in_flight(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     world.net.latency = 0.1
@@ -63,7 +65,7 @@ async def test_drain_hands_out_what_was_delivered_and_what_is_on_its_way(
     worker.pull.fill(1)
     await clock.advance(1)
     await context.drain()
-    worker.pull.fill(1)  # the server has not heard of it yet
+    worker.pull.fill(1)  # the server has not read the UNSUB yet
     assert [message.payload async for message in context] == [b"1", b"2"]
     assert context.closed
     await clock.advance(1)
@@ -90,7 +92,7 @@ async def test_drain_of_a_silent_server_ends_at_its_timeout_after_the_messages(
         await context.__anext__()
 
 
-async def test_a_session_that_is_lost_under_a_drain_ends_it(
+async def test_a_lost_session_ends_a_drain(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     context = (await handle(world)).consume()
@@ -131,7 +133,7 @@ async def test_stop_ends_a_drain(world: World, server: MemoryServer, worker: Con
     server.session.send(b"PONG\r\n")
 
 
-async def test_two_drains_are_one(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_a_second_drain_joins_the_first(world: World, worker: ConsumerScript, clock: Clock) -> None:
     context = (await handle(world)).consume()
     await clock.settle()
     await context.drain()
@@ -177,7 +179,7 @@ async def test_close_of_the_connection_ends_the_consume(world: World, worker: Co
     assert context.closed
 
 
-async def test_a_consume_that_is_forgotten_stops(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_a_garbage_collected_consume_stops(world: World, worker: ConsumerScript, clock: Clock) -> None:
     context = (await handle(world)).consume()
     await clock.settle()
     assert worker.pull.heard
@@ -187,7 +189,7 @@ async def test_a_consume_that_is_forgotten_stops(world: World, worker: ConsumerS
     assert not worker.pull.heard
 
 
-async def test_what_a_callback_raises_goes_to_the_error_handler_and_the_next_message_comes(
+async def test_an_exception_of_a_callback_goes_to_the_error_handler_and_the_next_message_comes(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     errors: list[Exception] = []
@@ -207,7 +209,9 @@ async def test_what_a_callback_raises_goes_to_the_error_handler_and_the_next_mes
     await context.stop()
 
 
-async def test_what_the_error_handler_raises_is_an_event(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_an_exception_of_the_error_handler_is_an_event(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
     async def fail(_: Exception) -> None:
         raise ValueError("in the handler")
 
@@ -219,7 +223,7 @@ async def test_what_the_error_handler_raises_is_an_event(world: World, worker: C
     await context.stop()
 
 
-async def test_stop_waits_for_the_callback_that_runs(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_stop_waits_for_the_running_callback(world: World, worker: ConsumerScript, clock: Clock) -> None:
     done: list[float] = []
 
     async def work(_: aio.Msg) -> None:
@@ -235,7 +239,7 @@ async def test_stop_waits_for_the_callback_that_runs(world: World, worker: Consu
     assert clock.now == 5.0
 
 
-async def test_a_callback_may_stop_the_consume(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_a_callback_can_stop_the_consume(world: World, worker: ConsumerScript, clock: Clock) -> None:
     got: list[bytes] = []
 
     async def work(message: aio.Msg) -> None:
@@ -252,7 +256,7 @@ async def test_a_callback_may_stop_the_consume(world: World, worker: ConsumerScr
 # -- progress --------------------------------------------------------------------------------------------------------
 
 
-async def test_what_waits_and_what_is_worked_on_is_reported_three_times_in_the_ack_wait(
+async def test_buffered_and_current_messages_are_reported_three_times_in_the_ack_wait(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     context = (await handle(world)).consume(max_messages=10, auto_in_progress=True)
@@ -320,7 +324,7 @@ async def test_a_reader_that_is_cancelled_anywhere_loses_no_message(
 
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
 @pytest.mark.parametrize("end", ["stop", "drain", "wait"])
-async def test_an_end_that_is_cancelled_anywhere_is_an_end(
+async def test_a_stop_or_drain_that_is_cancelled_anywhere_still_ends(
     world: World, worker: ConsumerScript, clock: Clock, end: str, moment: Moment
 ) -> None:
     consumer = await handle(world)

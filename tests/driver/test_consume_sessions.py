@@ -1,4 +1,4 @@
-"""A consume over lost sessions."""
+"""Consume over lost sessions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_a_lost_session_is_followed_by_a_pull_in_the_next_one(
     assert not consume.warnings
 
 
-async def test_a_pull_that_the_transport_did_not_take_is_not_sent_in_the_next_session(
+async def test_a_pull_that_was_not_written_is_not_sent_in_the_next_session(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10)
@@ -40,14 +40,14 @@ async def test_a_pull_that_the_transport_did_not_take_is_not_sent_in_the_next_se
     worker.pull.fill()
     await clock.settle()
     server.session.transport.choke()
-    await consume.take(10)  # leads to another pull, which waits
+    await consume.take(10)  # causes another pull, which waits
     server.session.reset()
     await clock.until(1)
     assert [pull.batch for pull in worker.pulls] == [10, 10]
     assert worker.pulls[1].session is server.session
 
 
-async def test_a_consume_that_begins_without_a_session_pulls_in_the_next_one(
+async def test_a_consume_that_starts_without_a_session_pulls_in_the_next_one(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     connection = await world.connect(reconnect_wait=1)
@@ -64,7 +64,7 @@ async def test_a_consume_that_begins_without_a_session_pulls_in_the_next_one(
 
 
 @pytest.mark.conformance("REC-06")
-async def test_a_consumer_that_is_gone_after_a_reconnect_ends_the_consume_if_so_asked(
+async def test_verify_on_reconnect_ends_the_consume_when_the_consumer_is_gone(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10, verify_on_reconnect=True)
@@ -77,7 +77,7 @@ async def test_a_consumer_that_is_gone_after_a_reconnect_ends_the_consume_if_so_
     assert len(worker.pulls) == 1
 
 
-async def test_a_look_up_that_fails_for_a_while_is_repeated_and_then_pulled(
+async def test_a_lookup_that_fails_temporarily_is_repeated_and_then_pulled(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10, verify_on_reconnect=True)
@@ -90,7 +90,7 @@ async def test_a_look_up_that_fails_for_a_while_is_repeated_and_then_pulled(
     assert not consume.context.closed
 
 
-async def test_a_look_up_without_an_answer_is_repeated(
+async def test_a_lookup_without_an_answer_is_repeated(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consume = await consuming(world, max_messages=10, verify_on_reconnect=True)
@@ -104,9 +104,7 @@ async def test_a_look_up_without_an_answer_is_repeated(
     assert not consume.context.closed
 
 
-async def test_warnings_are_events_where_there_is_no_handler(
-    world: World, worker: ConsumerScript, clock: Clock
-) -> None:
+async def test_warnings_without_a_handler_are_events(world: World, worker: ConsumerScript, clock: Clock) -> None:
     connection = await world.connect()
     context = (await connection.jetstream().consumer("ORDERS", "worker")).consume(idle_heartbeat=5)
     await clock.until(10)

@@ -1,4 +1,4 @@
-"""Drain of a connection: with readers and callbacks, and servers that answer, do not answer, and die meanwhile."""
+"""Drain of a connection with readers and callbacks, and servers that answer, do not answer, or die meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_drain_ends_subscriptions_before_the_connection(world: World, serv
     assert clock.now == 0.0
 
 
-async def test_drain_takes_what_the_server_sent_before_it_heard_of_it(world: World, clock: Clock) -> None:
+async def test_drain_delivers_messages_sent_before_the_server_processed_unsub(world: World, clock: Clock) -> None:
     world.net.latency = 0.1
     connection = await world.connect()
     got: list[bytes] = []
@@ -56,7 +56,7 @@ async def test_drain_waits_for_a_reader(world: World, server: MemoryServer, cloc
     assert clock.now == 5.0
 
 
-async def test_drain_waits_for_a_callback_that_takes_its_time(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_drain_waits_for_a_slow_callback(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     done: list[float] = []
 
@@ -75,7 +75,7 @@ async def test_drain_waits_for_a_callback_that_takes_its_time(world: World, serv
 
 
 @pytest.mark.parametrize("seconds", [None, 4.0])
-async def test_drain_times_out_at_its_time_and_drops_the_rest(
+async def test_drain_times_out_and_drops_the_rest(
     world: World, server: MemoryServer, clock: Clock, seconds: float | None
 ) -> None:
     connection = await world.connect(drain_timeout=7)
@@ -92,7 +92,7 @@ async def test_drain_times_out_at_its_time_and_drops_the_rest(
     assert subscription.closed
 
 
-async def test_drain_of_a_silent_server_costs_its_timeout_and_no_more(
+async def test_drain_of_a_silent_server_takes_its_timeout_and_no_more(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -121,7 +121,7 @@ async def test_drain_of_a_server_that_falls_silent_later_waits_for_it_in_the_clo
     assert clock.now == 5.0  # the close gives it two seconds
 
 
-async def test_drain_of_a_server_that_dies_meanwhile_says_so(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_drain_reports_a_server_that_dies_meanwhile(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     await connection.subscribe("a")
     server.answers_pings = False
@@ -147,7 +147,7 @@ async def test_drain_without_a_session_waits_for_the_next_one(world: World, serv
     assert connection.closed
 
 
-async def test_drain_without_a_server_costs_its_timeout(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_drain_without_a_server_takes_its_timeout(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.down()
     await clock.settle()
@@ -156,7 +156,7 @@ async def test_drain_without_a_server_costs_its_timeout(world: World, server: Me
     assert clock.now == 3.0
 
 
-async def test_a_connection_that_drains_takes_no_subscription(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_draining_connection_refuses_subscriptions(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.answers_pings = False
     draining = asyncio.create_task(connection.drain())

@@ -1,4 +1,4 @@
-"""Events: reported in order on a task of their own, whatever the handler does."""
+"""Events are reported in order in their own task, whatever the handler does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_a_slow_handler_gets_each_event_in_order(world: World, server: Mem
     assert seen == [("Connected", 1.0), ("Disconnected", 2.0), ("Reconnected", 3.0)]
 
 
-async def test_a_slow_handler_does_not_hold_the_connection_up(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_slow_handler_does_not_block_the_connection(world: World, server: MemoryServer, clock: Clock) -> None:
     async def handle(_: Event) -> None:
         await asyncio.sleep(60)
 
@@ -37,7 +37,7 @@ async def test_a_slow_handler_does_not_hold_the_connection_up(world: World, serv
     assert clock.now == 0.0
 
 
-async def test_what_the_handler_raises_is_logged_and_the_next_event_comes(
+async def test_an_exception_of_the_handler_is_logged_and_the_next_event_comes(
     world: World, server: MemoryServer, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[str] = []
@@ -55,7 +55,7 @@ async def test_what_the_handler_raises_is_logged_and_the_next_event_comes(
     assert "the handler of the connection's events raised" in record.getMessage()
 
 
-async def test_errors_that_nobody_takes_are_dropped_and_states_are_not(
+async def test_unhandled_errors_are_dropped_and_states_are_not(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     seen: list[Event] = []

@@ -1,4 +1,4 @@
-"""Fetches of a consumer's handle: one pull each, and its end."""
+"""Fetches of a consumer handle: one pull each, and its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jetspark.errors import (
 
 
 @pytest.mark.conformance("FET-01")
-async def test_a_fetch_ends_when_it_has_all(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_a_fetch_ends_when_it_is_full(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     fetching = asyncio.create_task(consumer.fetch(3))
     await clock.until(1)
@@ -42,7 +42,7 @@ async def test_a_fetch_ends_when_it_has_all(world: World, worker: ConsumerScript
 
 
 @pytest.mark.parametrize("status", ["408 Request Timeout", "404 No Messages", "409 Batch Completed"])
-async def test_a_fetch_returns_what_it_has_when_its_pull_ends(
+async def test_a_fetch_returns_its_messages_when_its_pull_ends(
     world: World, worker: ConsumerScript, clock: Clock, status: str
 ) -> None:
     consumer = await handle(world)
@@ -57,7 +57,7 @@ async def test_a_fetch_returns_what_it_has_when_its_pull_ends(
 
 
 @pytest.mark.conformance("FET-04")
-async def test_a_fetch_whose_server_says_nothing_ends_a_second_after_its_expiry(
+async def test_a_fetch_from_a_silent_server_ends_a_second_after_its_expiry(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -65,7 +65,7 @@ async def test_a_fetch_whose_server_says_nothing_ends_a_second_after_its_expiry(
     assert clock.now == 6.0
 
 
-async def test_a_fetch_that_does_not_wait_gives_the_server_five_seconds_to_answer(
+async def test_a_fetch_without_wait_gives_the_server_five_seconds_to_answer(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -76,7 +76,7 @@ async def test_a_fetch_that_does_not_wait_gives_the_server_five_seconds_to_answe
 
 
 @pytest.mark.conformance("FET-08")
-async def test_a_fetch_that_does_not_wait_takes_what_is_there(
+async def test_a_fetch_without_wait_returns_available_messages(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -89,7 +89,7 @@ async def test_a_fetch_that_does_not_wait_takes_what_is_there(
 
 
 @pytest.mark.conformance("FET-09")
-async def test_next_without_a_message_says_so_in_time(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_next_without_a_message_times_out(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     waiting = asyncio.create_task(consumer.next(3))
     await clock.until(3)
@@ -128,7 +128,7 @@ async def test_an_error_is_raised_after_the_messages(
 
 
 @pytest.mark.conformance("FET-06")
-async def test_two_heartbeats_of_silence_end_a_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_two_missed_heartbeats_end_a_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     fetching = asyncio.create_task(consumer.fetch(10, expires=30, idle_heartbeat=2))
     await clock.until(3)
@@ -138,7 +138,7 @@ async def test_two_heartbeats_of_silence_end_a_fetch(world: World, worker: Consu
     assert clock.now == 7.0
 
 
-async def test_a_fetch_without_an_end_pulls_again_and_again(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_a_fetch_without_a_timeout_pulls_repeatedly(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     fetching = asyncio.create_task(consumer.fetch(1, expires=None, idle_heartbeat=15))
     for number in range(1, 5):
@@ -153,7 +153,7 @@ async def test_a_fetch_without_an_end_pulls_again_and_again(world: World, worker
 
 
 @pytest.mark.conformance("REC-08")
-async def test_a_lost_session_ends_a_fetch_with_what_it_has(
+async def test_a_lost_session_ends_a_fetch_with_its_messages(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -190,7 +190,7 @@ async def test_a_fetch_without_a_session_pulls_for_the_rest_of_its_time(
     assert payloads(await fetching) == [b"1", b"2"]
 
 
-async def test_a_fetch_that_never_gets_a_session_says_so_in_time(
+async def test_a_fetch_that_never_gets_a_session_times_out(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)

@@ -1,4 +1,4 @@
-"""What a fetch leaves for the next one."""
+"""Messages that a cancelled or late fetch leaves for the next one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 
-async def test_what_a_cancelled_fetch_had_goes_to_the_next_one(
+async def test_messages_of_a_cancelled_fetch_go_to_the_next_one(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -30,7 +30,7 @@ async def test_what_a_cancelled_fetch_had_goes_to_the_next_one(
     assert payloads(await second) == [b"1", b"2", b"3", b"4", b"5"]
 
 
-async def test_what_was_on_its_way_to_a_cancelled_fetch_goes_to_the_next_one(
+async def test_messages_in_flight_to_a_cancelled_fetch_go_to_the_next_one(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     world.net.latency = 0.1
@@ -39,14 +39,14 @@ async def test_what_was_on_its_way_to_a_cancelled_fetch_goes_to_the_next_one(
     await clock.advance(1)
     first.cancel()
     await clock.settle()
-    worker.pull.fill(2)  # the server has not heard of it yet
+    worker.pull.fill(2)  # the server has not read the UNSUB yet
     began = clock.now
     assert payloads(await consumer.fetch(2)) == [b"1", b"2"]
     assert round(clock.now - began, 3) == 0.2  # the way there and back
     assert len(worker.pulls) == 1
 
 
-async def test_a_fetch_with_enough_left_by_others_sends_no_pull(
+async def test_a_fetch_with_enough_carried_over_messages_sends_no_pull(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -61,7 +61,9 @@ async def test_a_fetch_with_enough_left_by_others_sends_no_pull(
     assert len(worker.pulls) == 1
 
 
-async def test_a_fetch_that_waits_takes_what_another_leaves(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_a_waiting_fetch_takes_messages_of_a_cancelled_one(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
     consumer = await handle(world)
     first, second = asyncio.create_task(consumer.fetch(3)), asyncio.create_task(consumer.fetch(2))
     await clock.settle()
@@ -72,7 +74,7 @@ async def test_a_fetch_that_waits_takes_what_another_leaves(world: World, worker
     assert clock.now == 1.0
 
 
-async def test_a_late_answer_to_a_fetch_whose_time_ended_goes_to_the_next_one(
+async def test_a_late_message_of_a_timed_out_fetch_is_returned_by_the_next_one(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     world.net.latency = 0.1
@@ -85,7 +87,9 @@ async def test_a_late_answer_to_a_fetch_whose_time_ended_goes_to_the_next_one(
     assert len(worker.pulls) == 1
 
 
-async def test_what_a_cancelled_fetch_had_goes_to_a_consume(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_messages_of_a_cancelled_fetch_go_to_a_consume(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
     consumer = await handle(world)
     first = asyncio.create_task(consumer.fetch(5))
     await clock.settle()
@@ -99,7 +103,7 @@ async def test_what_a_cancelled_fetch_had_goes_to_a_consume(world: World, worker
         assert worker.pull.batch == 8
 
 
-async def test_what_a_fetch_took_over_is_given_back_when_it_is_cancelled_too(
+async def test_carried_over_messages_are_put_back_when_their_fetch_is_cancelled_too(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -114,7 +118,7 @@ async def test_what_a_fetch_took_over_is_given_back_when_it_is_cancelled_too(
     assert len(worker.pulls) == 2
 
 
-async def test_the_time_of_a_fetch_runs_while_it_waits_for_what_another_left(
+async def test_the_timeout_of_a_fetch_includes_its_wait_for_a_cancelled_fetch(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -133,7 +137,7 @@ async def test_the_time_of_a_fetch_runs_while_it_waits_for_what_another_left(
     assert clock.now == 6.0
 
 
-async def test_what_is_on_its_way_to_a_cancelled_fetch_goes_to_a_consume_that_begins_meanwhile(
+async def test_messages_in_flight_to_a_cancelled_fetch_go_to_a_consume_that_starts_meanwhile(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     world.net.latency = 0.1
@@ -143,11 +147,11 @@ async def test_what_is_on_its_way_to_a_cancelled_fetch_goes_to_a_consume_that_be
     first.cancel()
     await clock.settle()
     async with consumer.consume(max_messages=10) as messages:
-        worker.pull.fill(2)  # the server has heard of neither
+        worker.pull.fill(2)  # the server has read neither UNSUB
         assert [(await messages.__anext__()).payload for _ in range(2)] == [b"1", b"2"]
 
 
-async def test_a_session_that_is_lost_with_a_cancelled_fetch_ends_the_wait_for_it(
+async def test_a_lost_session_ends_the_wait_for_a_cancelled_fetch(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -192,7 +196,7 @@ async def test_a_fetch_that_is_cancelled_anywhere_loses_no_message(
     assert await cancel_everywhere(fetch, check, moment, before=serve) >= 1
 
 
-async def test_of_what_is_left_a_fetch_by_bytes_takes_what_fits(
+async def test_a_fetch_by_bytes_takes_the_carried_over_messages_that_fit(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)

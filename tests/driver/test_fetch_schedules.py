@@ -1,4 +1,4 @@
-"""Fetches begun, cancelled and served in random orders: what the server delivers is handed out once, to somebody."""
+"""Fetches that start, are cancelled and are served in random order. Each delivered message is returned once."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Fetch = Callable[[int, float], Awaitable[list[aio.Msg]]]
 
 
 class Schedule:
-    """One run. The server serves pulls as long as it knows of somebody who listens, and never more than they ask for.
+    """One run. The server serves pulls while their inbox has a subscription, and never more than they request.
 
     Parameters
     ----------
     numbers
-        Choose what happens next.
+        Choose the next event.
     fetch
-        Fetches so many messages within so many seconds.
+        Fetches a number of messages within a number of seconds.
     """
 
     def __init__(self, numbers: random.Random, worker: ConsumerScript, clock: Clock, fetch: Fetch) -> None:
@@ -40,7 +40,7 @@ class Schedule:
         self._served: dict[str, int] = {}
 
     async def run(self, steps: int) -> None:
-        """Let so many things happen, and then everything come to its end."""
+        """Let a number of events happen, and then let everything end."""
         for _ in range(steps):
             self._numbers.choice((self._begin, self._cancel, self._deliver, self._deliver, self._end))()
             if self._numbers.random() < 0.7:
@@ -50,7 +50,7 @@ class Schedule:
             await asyncio.wait(self._tasks)
         for task in self._tasks:
             assert task.cancelled() or task.exception() is None
-        for _ in range(3):  # what was left
+        for _ in range(3):  # the remaining messages
             collecting = asyncio.create_task(self._take(100))
             await self._clock.advance(1)
             self._finish_all()
@@ -100,7 +100,7 @@ class Schedule:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("kind", ["handle", "subscription"])
-async def test_each_message_is_handed_out_once(
+async def test_each_message_is_delivered_once(
     world: World, worker: ConsumerScript, clock: Clock, kind: str, seed: int
 ) -> None:
     numbers = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Streams and consumers: what each call asks, what it makes of the answer, and that its timeout is heeded."""
+"""Streams and consumers: the request of each call, its result, and its timeout."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def listed(js: JetStream, seconds: float | None, call: str) -> object:
 
 
 def create(action: str) -> dict[str, Any]:
-    """What is asked to make the worker."""
+    """Return the request that creates the worker."""
     fields = {"stream_name": "ORDERS", "action": action, "config": {"name": "worker", "ack_policy": "explicit"}}
     return {key: value for key, value in fields.items() if value}
 
@@ -258,7 +258,7 @@ def orders(script: JetStreamScript, stream: StreamScript, worker: ConsumerScript
 
 @pytest.mark.usefixtures("orders")
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_call_asks_once_and_returns_what_the_answer_says(
+async def test_a_call_sends_one_request_and_returns_the_content_of_its_answer(
     world: World, script: JetStreamScript, name: str
 ) -> None:
     call, endpoint, fields, result = CALLS[name]
@@ -271,10 +271,10 @@ async def test_a_call_asks_once_and_returns_what_the_answer_says(
 
 @pytest.mark.usefixtures("orders")
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_call_ends_with_its_timeout(world: World, script: JetStreamScript, clock: Clock, name: str) -> None:
+async def test_a_call_ends_at_its_timeout(world: World, script: JetStreamScript, clock: Clock, name: str) -> None:
     call, endpoint, _, _ = CALLS[name]
     js = (await world.connect()).jetstream()
-    before = [script.consumers["worker"].info] if name == "Consumer.info" else []  # the handle asks the same first
+    before = [script.consumers["worker"].info] if name == "Consumer.info" else []  # the handle asks first
     script.answer(endpoint, *before, SILENCE)
     with pytest.raises(RequestTimeoutError):
         await call(js, 3)
@@ -282,7 +282,7 @@ async def test_a_call_ends_with_its_timeout(world: World, script: JetStreamScrip
 
 
 @pytest.mark.usefixtures("orders")
-async def test_a_stream_that_is_not_there_is_made(world: World, script: JetStreamScript) -> None:
+async def test_a_missing_stream_is_created(world: World, script: JetStreamScript) -> None:
     js = (await world.connect()).jetstream()
     script.answer("STREAM.UPDATE.>", refusal(404, 10059, "stream not found"))
     await js.create_or_update_stream(name="ORDERS")
@@ -291,7 +291,7 @@ async def test_a_stream_that_is_not_there_is_made(world: World, script: JetStrea
         await js.update_stream(name="ORDERS")
 
 
-async def test_a_consumer_to_change_needs_a_name(world: World, script: JetStreamScript) -> None:
+async def test_a_consumer_update_needs_a_name(world: World, script: JetStreamScript) -> None:
     js = (await world.connect()).jetstream()
     with pytest.raises(ConfigError, match="give the name"):
         await js.update_consumer("ORDERS")
@@ -302,7 +302,7 @@ async def test_a_consumer_to_change_needs_a_name(world: World, script: JetStream
 
 
 @pytest.mark.usefixtures("orders")
-async def test_a_list_is_asked_for_page_by_page_as_far_as_it_is_read(world: World, script: JetStreamScript) -> None:
+async def test_a_list_requests_only_the_pages_that_are_read(world: World, script: JetStreamScript) -> None:
     page = {"total": 3, "limit": 2}
     first, second = {**page, "offset": 0, "streams": ["A", "B"]}, {**page, "offset": 2, "streams": ["C"]}
     script.answer("STREAM.NAMES", first, second, first, second)
@@ -316,7 +316,7 @@ async def test_a_list_is_asked_for_page_by_page_as_far_as_it_is_read(world: Worl
 
 
 @pytest.mark.usefixtures("orders")
-async def test_a_list_tells_whom_it_lacks_in_its_latest_iteration(
+async def test_a_list_reports_missing_entries_of_its_latest_iteration(
     world: World, script: JetStreamScript, worker: ConsumerScript
 ) -> None:
     page = {"total": 1, "offset": 0, "limit": 256, "consumers": [worker.info]}
@@ -341,7 +341,7 @@ async def test_a_stream_is_found_by_its_subject_if_it_is_the_only_one(world: Wor
 
 
 @pytest.mark.usefixtures("orders")
-async def test_a_handle_keeps_what_was_told_last(world: World, script: JetStreamScript, stream: StreamScript) -> None:
+async def test_a_handle_caches_the_latest_info(world: World, script: JetStreamScript, stream: StreamScript) -> None:
     handle = await (await world.connect()).jetstream().stream("ORDERS")
     stream.last = 5
     assert handle.cached_info.state.messages == 0
@@ -351,14 +351,14 @@ async def test_a_handle_keeps_what_was_told_last(world: World, script: JetStream
 
 
 @pytest.mark.usefixtures("orders")
-async def test_a_consumer_that_pushes_has_no_handle(world: World, pusher: ConsumerScript) -> None:
+async def test_a_push_consumer_has_no_handle(world: World, pusher: ConsumerScript) -> None:
     js = (await world.connect()).jetstream()
     with pytest.raises(NotPullConsumerError, match=r"pushes, to 'deliver\.here'") as caught:
         await js.consumer("ORDERS", "pusher")
     assert (caught.value.stream, caught.value.consumer) == ("ORDERS", "pusher")
 
 
-async def test_the_account_tells_what_it_uses(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_account_info_reports_the_usage(world: World, script: JetStreamScript, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
     script.answer("INFO", {"streams": 2}, SILENCE)
     assert (await js.account_info()).streams == 2

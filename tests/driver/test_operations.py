@@ -1,4 +1,4 @@
-"""Publish, request, subscribe and their cancellation on a connection that stays."""
+"""Publish, request, subscribe and their cancellation on a connection that stays open."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jetspark.errors import (
 from jetspark.wire.events import ErrorOccurred, SlowConsumer
 
 
-async def test_publishes_of_one_turn_reach_the_server_in_order(
+async def test_publishes_of_one_loop_iteration_reach_the_server_in_order(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -46,9 +46,7 @@ async def test_a_payload_is_copied_when_it_is_published(world: World, server: Me
     assert [pub.payload for pub in server.session.published("a")] == [b"before", b"before"]
 
 
-async def test_a_publish_waits_while_the_transport_takes_no_more(
-    world: World, server: MemoryServer, clock: Clock
-) -> None:
+async def test_a_publish_waits_while_writing_is_paused(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.session.transport.stop_taking()
     done: list[float] = []
@@ -66,7 +64,7 @@ async def test_a_publish_waits_while_the_transport_takes_no_more(
     assert done == [0.0, 3.0, 3.0, 3.0]
 
 
-async def test_a_publish_that_waits_is_released_when_the_session_is_lost(
+async def test_a_waiting_publish_is_released_when_the_session_is_lost(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -91,7 +89,7 @@ async def test_a_request_is_answered(world: World, server: MemoryServer) -> None
 
 
 @pytest.mark.parametrize("own_inbox", [False, True])
-async def test_a_request_that_nobody_hears_fails_at_once(world: World, clock: Clock, own_inbox: bool) -> None:
+async def test_a_request_without_responders_fails_at_once(world: World, clock: Clock, own_inbox: bool) -> None:
     connection = await world.connect()
     with pytest.raises(NoRespondersError, match="nobody listens on 'nowhere'"):
         await connection.request("nowhere", own_inbox=own_inbox)
@@ -100,7 +98,7 @@ async def test_a_request_that_nobody_hears_fails_at_once(world: World, clock: Cl
 
 @pytest.mark.parametrize("own_inbox", [False, True])
 @pytest.mark.parametrize("seconds", [0.5, 30.0])
-async def test_a_request_times_out_at_its_time(
+async def test_a_request_times_out(
     world: World, server: MemoryServer, clock: Clock, own_inbox: bool, seconds: float
 ) -> None:
     connection = await world.connect()
@@ -110,7 +108,7 @@ async def test_a_request_times_out_at_its_time(
     assert clock.now == seconds
 
 
-async def test_an_answer_that_comes_too_late_is_dropped(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_late_reply_is_dropped(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     asked: list[Pub] = []
     server.on("slow", lambda session, pub: asked.append(pub))
@@ -125,7 +123,7 @@ async def test_an_answer_that_comes_too_late_is_dropped(world: World, server: Me
     assert (await second).payload == b"second"
 
 
-async def test_an_inbox_of_its_own_ends_with_its_request(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_the_own_inbox_of_a_request_ends_with_it(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.on("silent", lambda session, pub: None)
     with pytest.raises(RequestTimeoutError):
@@ -152,7 +150,7 @@ async def test_a_forbidden_publish_fails_the_request(world: World, server: Memor
 
 
 @pytest.mark.conformance("REC-09")
-async def test_a_forbidden_subscription_ends_and_says_why(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_forbidden_subscription_ends_with_its_error(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     subscription, other = await connection.subscribe("secret"), await connection.subscribe("open")
     waiting = asyncio.create_task(subscription.next_msg())
@@ -183,14 +181,14 @@ async def test_a_request_fails_at_once_when_its_inbox_is_forbidden(
 
 
 @pytest.mark.parametrize("seconds", [0.1, 60.0])
-async def test_a_wait_for_a_message_times_out_at_its_time(world: World, clock: Clock, seconds: float) -> None:
+async def test_a_wait_for_a_message_times_out(world: World, clock: Clock, seconds: float) -> None:
     subscription = await (await world.connect()).subscribe("a")
     with pytest.raises(NoMessageError):
         await subscription.next_msg(seconds)
     assert clock.now == seconds
 
 
-async def test_a_wait_of_nothing_takes_what_is_there(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_timeout_of_zero_returns_available_messages(world: World, server: MemoryServer, clock: Clock) -> None:
     subscription = await (await world.connect()).subscribe("a")
     await clock.settle()
     with pytest.raises(NoMessageError):
@@ -209,7 +207,7 @@ async def test_each_of_several_waiters_gets_one_message(world: World, server: Me
     assert sorted([message.payload for message in await asyncio.gather(*waiting)]) == [b"0", b"1", b"2"]
 
 
-async def test_a_waiter_that_is_cancelled_as_its_message_comes_passes_it_on(
+async def test_a_waiter_that_is_cancelled_as_its_message_arrives_passes_it_on(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     subscription = await (await world.connect()).subscribe("a")
@@ -223,7 +221,7 @@ async def test_a_waiter_that_is_cancelled_as_its_message_comes_passes_it_on(
     assert first.cancelled()
 
 
-async def test_a_maximum_ends_the_subscription(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_max_msgs_ends_the_subscription(world: World, server: MemoryServer, clock: Clock) -> None:
     subscription = await (await world.connect()).subscribe("a", max_msgs=2)
     await clock.settle()
     assert server.session.of(Unsub)[0].most == 2
@@ -234,7 +232,7 @@ async def test_a_maximum_ends_the_subscription(world: World, server: MemoryServe
         await subscription.next_msg(1)
 
 
-async def test_unsubscribing_wakes_a_waiter_and_drops_what_waits(
+async def test_unsubscribe_wakes_a_waiter_and_drops_pending_messages(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     subscription = await (await world.connect()).subscribe("a")
@@ -261,7 +259,7 @@ async def test_a_context_manager_unsubscribes_unless_it_has_ended(
     assert subscription.closed
 
 
-async def test_a_subscription_that_drains_hands_out_what_was_on_its_way(world: World, clock: Clock) -> None:
+async def test_a_draining_subscription_delivers_messages_in_flight(world: World, clock: Clock) -> None:
     world.net.latency = 0.1
     subscription = await (await world.connect()).subscribe("a")
     await clock.advance(1)
@@ -274,7 +272,9 @@ async def test_a_subscription_that_drains_hands_out_what_was_on_its_way(world: W
     await draining
 
 
-async def test_a_full_subscription_drops_and_tells_once(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_full_subscription_drops_messages_and_reports_it_once(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
     subscription = await (await world.connect()).subscribe("a", pending_msgs_limit=3)
     await clock.settle()
     for number in range(10):
@@ -286,7 +286,7 @@ async def test_a_full_subscription_drops_and_tells_once(world: World, server: Me
     assert [(await subscription.next_msg(1)).payload for _ in range(3)] == [b"0", b"1", b"2"]
 
 
-async def test_a_full_subscription_may_pause_reading_instead(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_full_subscription_can_pause_reading_instead(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     subscription = await connection.subscribe("a", pending_msgs_limit=4, overflow="pause")
     await clock.settle()
@@ -301,7 +301,7 @@ async def test_a_full_subscription_may_pause_reading_instead(world: World, serve
     assert not world.events.of(SlowConsumer)
 
 
-async def test_what_a_callback_raises_is_reported_and_the_next_message_comes(
+async def test_an_exception_of_a_callback_is_reported_and_the_next_message_comes(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -325,7 +325,7 @@ async def test_what_a_callback_raises_is_reported_and_the_next_message_comes(
 @pytest.mark.parametrize(
     "operation", ["publish", "much", "flush", "request", "unanswered", "own inbox", "subscribe", "next", "drain"]
 )
-async def test_an_operation_may_be_cancelled_anywhere(
+async def test_an_operation_can_be_cancelled_anywhere(
     world: World, server: MemoryServer, clock: Clock, operation: str, moment: Moment
 ) -> None:
     connection = await world.connect()
@@ -394,7 +394,7 @@ async def test_a_callback_that_is_cancelled_ends_its_subscription(
     assert "was cancelled" in str(event.error)
 
 
-async def test_a_subscription_may_get_its_last_message_later(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_the_maximum_of_a_subscription_can_be_set_later(world: World, server: MemoryServer, clock: Clock) -> None:
     subscription = await (await world.connect()).subscribe("a")
     await subscription.unsubscribe(max_msgs=2)
     await clock.settle()

@@ -1,4 +1,4 @@
-"""An ordered consumer of the pull form: consume through gaps, silence and lost sessions."""
+"""An ordered pull consumer: consume through gaps, silence and lost sessions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ UNAVAILABLE = refusal(503, 10008, "JetStream system temporarily unavailable")
 
 
 @pytest.mark.conformance("ORD-10")
-async def test_it_reads_by_a_pull_consumer_that_is_thrown_away(
-    world: World, script: JetStreamScript, clock: Clock
-) -> None:
+async def test_reading_uses_an_ephemeral_pull_consumer(world: World, script: JetStreamScript, clock: Clock) -> None:
     read = await reading(world, max_messages=10)
     [consumer] = script.created
     assert (consumer.name, consumer.config["ack_policy"], consumer.config["mem_storage"]) == ("reader_1", "none", True)
@@ -44,7 +42,7 @@ async def test_it_reads_by_a_pull_consumer_that_is_thrown_away(
 
 
 @pytest.mark.conformance("ORD-11")
-async def test_a_gap_makes_a_new_consumer_after_the_last_message(
+async def test_a_gap_leads_to_a_new_consumer_after_the_last_message(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     read = await reading(world)
@@ -62,7 +60,7 @@ async def test_a_gap_makes_a_new_consumer_after_the_last_message(
 
 
 @pytest.mark.conformance("ORD-11")
-async def test_a_heartbeat_that_tells_of_a_lost_message_makes_a_new_consumer(
+async def test_a_heartbeat_that_reveals_a_lost_message_leads_to_a_new_consumer(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     read = await reading(world)
@@ -78,7 +76,7 @@ async def test_a_heartbeat_that_tells_of_a_lost_message_makes_a_new_consumer(
 
 
 @pytest.mark.conformance("ORD-11")
-async def test_two_heartbeats_of_silence_are_reported_and_make_a_new_consumer(
+async def test_two_missed_heartbeats_are_reported_and_lead_to_a_new_consumer(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     read = await reading(world)
@@ -105,7 +103,7 @@ async def test_a_deleted_consumer_is_replaced(world: World, script: JetStreamScr
     assert await read.take(2) == [b"1", b"2"]
 
 
-async def test_a_warning_of_a_pull_needs_no_new_consumer(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_a_warning_of_a_pull_keeps_the_consumer(world: World, script: JetStreamScript, clock: Clock) -> None:
     read = await reading(world)
     script.created[0].pull.status("409 Leadership Change")
     await clock.until(1)
@@ -115,7 +113,7 @@ async def test_a_warning_of_a_pull_needs_no_new_consumer(world: World, script: J
 
 
 @pytest.mark.conformance("ORD-05")
-async def test_a_lost_session_makes_a_new_consumer_in_the_next_one(
+async def test_a_lost_session_leads_to_a_new_consumer_in_the_next_one(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     read = await reading(world, {"reconnect_wait": 40, "reconnect_wait_max": 40})
@@ -136,7 +134,7 @@ async def test_a_lost_session_makes_a_new_consumer_in_the_next_one(
 
 
 @pytest.mark.conformance("ORD-07", "ORD-08")
-async def test_a_consumer_that_cannot_be_made_for_a_while_is_tried_after_growing_waits(
+async def test_a_creation_that_fails_temporarily_is_retried_after_growing_waits(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     script.answer("CONSUMER.CREATE.>", UNAVAILABLE)
@@ -148,7 +146,7 @@ async def test_a_consumer_that_cannot_be_made_for_a_while_is_tried_after_growing
 
 
 @pytest.mark.conformance("ORD-07")
-async def test_an_error_that_does_not_pass_ends_it(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_a_permanent_error_ends_the_consume(world: World, script: JetStreamScript, clock: Clock) -> None:
     script.answer("CONSUMER.CREATE.>", refusal(400, 10012, "no"))
     read = await reading(world)
     with pytest.raises(ConsumerCreateError):
@@ -157,7 +155,7 @@ async def test_an_error_that_does_not_pass_ends_it(world: World, script: JetStre
     assert read.context.closed
 
 
-async def test_the_tries_in_a_row_may_be_limited(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_the_number_of_attempts_can_be_limited(world: World, script: JetStreamScript, clock: Clock) -> None:
     script.answer("CONSUMER.CREATE.>", UNAVAILABLE)
     consumer = await handle(world, max_reset_attempts=3)
     read = Reading(consumer)
@@ -167,7 +165,7 @@ async def test_the_tries_in_a_row_may_be_limited(world: World, script: JetStream
     assert len(script.asked("CONSUMER.CREATE.>")) == 3
 
 
-async def test_no_consumer_is_tried_without_a_session(
+async def test_no_consumer_is_created_without_a_session(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     script.answer("CONSUMER.CREATE.>", UNAVAILABLE, script.make)
@@ -184,7 +182,7 @@ async def test_no_consumer_is_tried_without_a_session(
     assert await read.take(1) == [b"1"]
 
 
-async def test_a_consumer_whose_making_was_not_answered_is_deleted_later(
+async def test_a_consumer_whose_creation_was_not_answered_is_deleted_later(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     made: list[ConsumerScript] = []
@@ -204,7 +202,7 @@ async def test_a_consumer_whose_making_was_not_answered_is_deleted_later(
     assert alive(script) == ["reader_2"]
 
 
-async def test_a_deletion_that_is_not_answered_is_asked_for_again_with_the_next_consumer(
+async def test_a_deletion_without_an_answer_is_repeated_with_the_next_consumer(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     script.answer("CONSUMER.DELETE.>", SILENCE, {"success": True})
@@ -230,7 +228,7 @@ async def test_between_two_consumers_there_is_no_info(world: World, script: JetS
 
 
 @pytest.mark.conformance("ORD-12")
-async def test_one_call_at_a_time(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_a_second_call_at_the_same_time_is_refused(world: World, script: JetStreamScript, clock: Clock) -> None:
     read = await reading(world)
     with pytest.raises(ConsumerBusyError):
         await read.consumer.fetch(1)
@@ -243,7 +241,7 @@ async def test_one_call_at_a_time(world: World, script: JetStreamScript, clock: 
     assert [message.payload for message in await fetching] == [b"1"]
 
 
-async def test_the_cursor_goes_back_to_what_was_taken_when_it_is_stopped(
+async def test_after_stop_the_cursor_is_at_the_last_taken_message(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     read = await reading(world)
@@ -258,7 +256,9 @@ async def test_the_cursor_goes_back_to_what_was_taken_when_it_is_stopped(
     assert await again.take(1) == [b"3"]
 
 
-async def test_drain_hands_out_what_came_and_deletes(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_drain_delivers_received_messages_and_deletes_the_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
     read = await reading(world)
     script.created[0].pull.fill(2)
     await clock.settle()
@@ -269,21 +269,19 @@ async def test_drain_hands_out_what_came_and_deletes(world: World, script: JetSt
     assert clock.now == 0.0
 
 
-async def test_drain_hands_out_what_is_on_its_way(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_drain_delivers_messages_in_flight(world: World, script: JetStreamScript, clock: Clock) -> None:
     world.net.latency = 0.1
     read = Reading(await handle(world))
     await clock.advance(1)
     await read.context.drain()
     await clock.advance(0.05)
-    script.created[0].pull.fill(1)  # the server has not heard of it
+    script.created[0].pull.fill(1)  # the server has not read the deletion
     assert [message.payload async for message in read.context] == [b"1"]
     await clock.advance(1)
     assert alive(script) == []
 
 
-async def test_stop_while_a_consumer_is_being_made_deletes_it(
-    world: World, script: JetStreamScript, clock: Clock
-) -> None:
+async def test_stop_during_a_creation_deletes_the_consumer(world: World, script: JetStreamScript, clock: Clock) -> None:
     world.net.latency = 0.1
     read = Reading(await handle(world))
     await clock.advance(0.05)

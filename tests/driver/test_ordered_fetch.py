@@ -1,4 +1,4 @@
-"""An ordered consumer of the pull form: consume until drained, and fetches."""
+"""An ordered pull consumer: consume until caught up, and fetches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("stream")
 UNAVAILABLE = refusal(503, 10008, "JetStream system temporarily unavailable")
 
 
-async def test_until_caught_up_ends_where_the_leader_has_nothing_more(
+async def test_until_caught_up_ends_if_the_leader_has_no_more_messages(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     message = {"message": {"subject": "orders.a", "seq": 2, "time": "2026-01-02T03:04:05Z"}}
@@ -44,7 +44,7 @@ async def test_until_caught_up_of_an_empty_stream_ends_at_once(
     assert clock.now == 0.0
 
 
-async def test_until_caught_up_goes_on_where_the_leader_has_more(
+async def test_until_caught_up_continues_if_the_leader_has_more_messages(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     message = {"message": {"subject": "orders.a", "seq": 3, "time": "2026-01-02T03:04:05Z"}}
@@ -59,7 +59,7 @@ async def test_until_caught_up_goes_on_where_the_leader_has_more(
     assert [found.payload async for found in read.context] == [b"3"]
 
 
-async def test_a_fetch_makes_and_deletes_its_consumer(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_a_fetch_creates_and_deletes_its_consumer(world: World, script: JetStreamScript, clock: Clock) -> None:
     consumer = await handle(world)
     for number in (1, 2):
         fetching = asyncio.create_task(consumer.fetch(1))
@@ -71,7 +71,7 @@ async def test_a_fetch_makes_and_deletes_its_consumer(world: World, script: JetS
     assert starts(script) == [None, 2]
 
 
-async def test_a_gap_ends_a_fetch_and_the_next_one_goes_on_there(
+async def test_a_gap_ends_a_fetch_and_the_next_one_continues_there(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -89,7 +89,7 @@ async def test_a_gap_ends_a_fetch_and_the_next_one_goes_on_there(
     assert [message.payload for message in await again] == [b"3", b"4"]
 
 
-async def test_a_fetch_whose_consumer_is_not_made_ends_within_its_time(
+async def test_a_fetch_whose_consumer_cannot_be_created_times_out(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     consumer = await handle(world)

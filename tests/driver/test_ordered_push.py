@@ -1,4 +1,4 @@
-"""An ordered push subscription: when it makes its next consumer, where that begins, and what becomes of the former."""
+"""An ordered push subscription: when it creates its next consumer, its start, and the end of the earlier one."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ async def ordered(world: World, options: dict[str, Any] | None = None, **more: A
 
 
 def starts(script: JetStreamScript) -> list[int | None]:
-    """Where the consumers begin; None for the first of the stream."""
+    """Return the start sequences of the consumers; None for the first sequence of the stream."""
     return [consumer.config.get("opt_start_seq") for consumer in script.created]
 
 
 @pytest.mark.conformance("ORD-02")
-async def test_its_consumer_is_made_to_be_thrown_away(world: World, script: JetStreamScript) -> None:
+async def test_reading_uses_an_ephemeral_push_consumer(world: World, script: JetStreamScript) -> None:
     subscription = await ordered(world)
     config = script.created[0].config
     assert (config["ack_policy"], config["max_deliver"], config["mem_storage"]) == ("none", 1, True)
@@ -44,7 +44,7 @@ async def test_its_consumer_is_made_to_be_thrown_away(world: World, script: JetS
 
 
 @pytest.mark.conformance("ORD-03")
-async def test_a_gap_makes_a_new_consumer_after_the_last_message(
+async def test_a_gap_leads_to_a_new_consumer_after_the_last_message(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
@@ -62,7 +62,7 @@ async def test_a_gap_makes_a_new_consumer_after_the_last_message(
 
 
 @pytest.mark.conformance("ORD-04")
-async def test_a_heartbeat_that_tells_of_a_lost_message_makes_a_new_consumer(
+async def test_a_heartbeat_that_reveals_a_lost_message_leads_to_a_new_consumer(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
@@ -77,7 +77,7 @@ async def test_a_heartbeat_that_tells_of_a_lost_message_makes_a_new_consumer(
 
 
 @pytest.mark.conformance("ORD-05")
-async def test_three_intervals_of_silence_make_a_new_consumer(
+async def test_three_missed_heartbeats_lead_to_a_new_consumer(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
@@ -91,20 +91,20 @@ async def test_three_intervals_of_silence_make_a_new_consumer(
 
 
 @pytest.mark.conformance("ORD-08")
-async def test_consumers_that_bring_nothing_are_replaced_after_growing_waits(
+async def test_consumers_without_messages_are_replaced_after_growing_waits(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
     await clock.until(120)
     made = [pub.at for pub in script.asked("CONSUMER.CREATE.>")]
-    # The first replacement comes with the alarm; each later one waits for 1, 2, 4, 8, 10 s beside the 15 s of silence.
+    # The first replacement follows 15 s of silence. Each later one waits 1, 2, 4, 8, 10 s more.
     assert made[:6] == [0.0, 15.0, 31.0, 48.0, 67.0, 90.0]
     assert sum(not consumer.deleted for consumer in script.created) == 1
     assert not subscription.closed
 
 
 @pytest.mark.conformance("ORD-05")
-async def test_a_lost_session_makes_a_new_consumer_in_the_next_one(
+async def test_a_lost_session_leads_to_a_new_consumer_in_the_next_one(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world, {"reconnect_wait": 40, "reconnect_wait_max": 40})
@@ -113,7 +113,7 @@ async def test_a_lost_session_makes_a_new_consumer_in_the_next_one(
     await clock.until(1)
     server.down()
     await clock.until(30)
-    assert len(script.created) == 1  # silence is no news now
+    assert len(script.created) == 1  # silence changes nothing now
     server.up()
     await clock.until(42)
     assert starts(script) == [None, 2]
@@ -123,7 +123,7 @@ async def test_a_lost_session_makes_a_new_consumer_in_the_next_one(
 
 
 @pytest.mark.conformance("ORD-06")
-async def test_before_the_first_message_the_start_stays_as_it_was_asked_for(
+async def test_the_requested_start_stays_until_the_first_message(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world, deliver_policy="last")
@@ -135,7 +135,7 @@ async def test_before_the_first_message_the_start_stays_as_it_was_asked_for(
 
 
 @pytest.mark.conformance("ORD-09")
-async def test_late_messages_of_a_former_consumer_are_dropped(world: World, script: JetStreamScript) -> None:
+async def test_late_messages_of_an_earlier_consumer_are_dropped(world: World, script: JetStreamScript) -> None:
     world.net.latency = 0.1
     subscription = await ordered(world)
     await world.clock.advance(1)
@@ -144,7 +144,7 @@ async def test_late_messages_of_a_former_consumer_are_dropped(world: World, scri
     first.lose()
     first.push(b"3")
     await world.clock.advance(0.15)
-    first.push(b"4")  # it has not heard of its end
+    first.push(b"4")  # the server has not read the deletion
     await world.clock.advance(1)
     script.created[1].push(b"2", b"3", b"4")
     await world.clock.advance(1)
@@ -152,7 +152,7 @@ async def test_late_messages_of_a_former_consumer_are_dropped(world: World, scri
 
 
 @pytest.mark.conformance("ORD-07", "ORD-08")
-async def test_a_consumer_that_cannot_be_made_for_a_while_is_tried_after_growing_waits(
+async def test_a_creation_that_fails_temporarily_is_retried_after_growing_waits(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
@@ -166,13 +166,13 @@ async def test_a_consumer_that_cannot_be_made_for_a_while_is_tried_after_growing
     tried = [pub.at - 15 for pub in script.asked("CONSUMER.CREATE.>")[1:]]
     assert tried == [0.0, 1.0, 3.0, 7.0, 15.0, 25.0, 35.0]
     names = {pub.subject for pub in script.asked("CONSUMER.CREATE.>")}
-    assert len(names) == 8  # each try has a name of its own
+    assert len(names) == 8  # each attempt has its own name
     assert not subscription.closed
     assert errors(world) == []
 
 
 @pytest.mark.conformance("ORD-07")
-async def test_a_try_without_an_answer_is_given_up_after_ten_seconds(
+async def test_a_creation_without_an_answer_times_out_after_ten_seconds(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
@@ -185,7 +185,7 @@ async def test_a_try_without_an_answer_is_given_up_after_ten_seconds(
 
 
 @pytest.mark.conformance("ORD-07")
-async def test_an_error_that_does_not_pass_ends_it_and_is_reported(
+async def test_a_permanent_error_ends_the_subscription_and_is_reported(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
@@ -201,7 +201,7 @@ async def test_an_error_that_does_not_pass_ends_it_and_is_reported(
     assert len(script.asked("CONSUMER.CREATE.>")) == 2
 
 
-async def test_the_tries_in_a_row_may_be_limited(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_the_number_of_attempts_can_be_limited(world: World, script: JetStreamScript, clock: Clock) -> None:
     subscription = await ordered(world, max_reset_attempts=3)
     script.created[0].push(b"1")
     await clock.settle()
@@ -212,7 +212,7 @@ async def test_the_tries_in_a_row_may_be_limited(world: World, script: JetStream
     assert subscription.closed
 
 
-async def test_no_consumer_is_tried_without_a_session(
+async def test_no_consumer_is_created_without_a_session(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world, {"reconnect_wait": 20, "reconnect_wait_max": 20})
@@ -229,7 +229,7 @@ async def test_no_consumer_is_tried_without_a_session(
     assert starts(script) == [None, 2]
 
 
-async def test_a_lost_session_makes_a_new_consumer_at_once_also_after_one_that_brought_nothing(
+async def test_a_lost_session_leads_to_a_new_consumer_at_once_even_after_one_without_messages(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
@@ -240,7 +240,7 @@ async def test_a_lost_session_makes_a_new_consumer_at_once_also_after_one_that_b
     assert not subscription.closed
 
 
-async def test_the_time_without_a_session_is_not_counted_as_a_try(
+async def test_time_without_a_session_does_not_count_as_an_attempt(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world, {"reconnect_wait": 90, "reconnect_wait_max": 90}, max_reset_attempts=2)
@@ -257,7 +257,7 @@ async def test_the_time_without_a_session_is_not_counted_as_a_try(
     assert not subscription.closed
 
 
-async def test_flow_control_of_a_former_consumer_is_not_answered(
+async def test_flow_control_of_an_earlier_consumer_is_not_answered(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
@@ -275,13 +275,13 @@ async def test_flow_control_of_a_former_consumer_is_not_answered(
     assert [pub.subject for pub in script.flow] == ["$JS.FC.ORDERS.second.1"]
 
 
-async def test_what_a_full_subscription_dropped_is_read_again_when_there_is_room(
+async def test_messages_that_a_full_subscription_dropped_are_read_again_when_it_has_space(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world, pending_msgs_limit=4)
     script.created[0].push(*(b"%d" % number for number in range(1, 7)))
     await clock.until(60)
-    assert len(script.created) == 1  # nobody reads: another consumer would be no better
+    assert len(script.created) == 1  # nobody reads: another consumer would not help
     assert await take(subscription, 2) == [b"1", b"2"]
     await clock.settle()
     assert starts(script) == [None, 5]
@@ -289,7 +289,7 @@ async def test_what_a_full_subscription_dropped_is_read_again_when_there_is_room
     assert await take(subscription, 4) == [b"3", b"4", b"5", b"6"]
 
 
-async def test_unsubscribing_between_two_consumers_leaves_none(
+async def test_unsubscribe_between_two_consumers_leaves_none(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     world.net.latency = 0.1
@@ -298,7 +298,7 @@ async def test_unsubscribing_between_two_consumers_leaves_none(
     script.created[0].push(b"1")
     script.created[0].lose()
     script.created[0].push(b"3")
-    await clock.advance(0.15)  # the next one is being made
+    await clock.advance(0.15)  # the next consumer is being created
     assert len(script.created) == 1
     await subscription.unsubscribe()
     await clock.advance(1)
@@ -308,7 +308,7 @@ async def test_unsubscribing_between_two_consumers_leaves_none(
     assert len(script.created) == 2
 
 
-async def test_unsubscribing_while_it_waits_for_its_next_try_ends_the_tries(
+async def test_unsubscribe_during_the_wait_for_the_next_attempt_ends_the_attempts(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)
@@ -322,7 +322,9 @@ async def test_unsubscribing_while_it_waits_for_its_next_try_ends_the_tries(
     assert script.created[0].deleted
 
 
-async def test_drain_hands_out_what_came_and_deletes(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_drain_delivers_received_messages_and_deletes_the_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
     subscription = await ordered(world)
     script.created[0].push(b"1", b"2")
     await clock.settle()
@@ -336,7 +338,7 @@ async def test_drain_hands_out_what_came_and_deletes(world: World, script: JetSt
     assert len(script.created) == 1
 
 
-async def test_a_deletion_of_a_former_consumer_that_is_not_answered_is_no_obstacle(
+async def test_an_unanswered_deletion_of_an_earlier_consumer_does_not_block(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     subscription = await ordered(world)

@@ -1,4 +1,4 @@
-"""Whether the server is alive: the client's PINGs, and the server's."""
+"""Whether the server is alive: PINGs of the client and of the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jetspark.errors import FlushTimeoutError, StaleConnectionError
 from jetspark.wire.events import Disconnected
 
 
-async def test_a_ping_goes_out_every_interval(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_ping_is_sent_every_interval(world: World, server: MemoryServer, clock: Clock) -> None:
     await world.connect(ping_interval=10)
     await clock.until(35)
     assert [ping.at for ping in server.session.of(Ping)] == [0.0, 10.0, 20.0, 30.0]
@@ -30,7 +30,7 @@ async def test_a_server_that_answers_is_kept_for_hours(world: World, server: Mem
 
 @pytest.mark.conformance("REC-01")
 @pytest.mark.parametrize("most", [1, 2, 5])
-async def test_a_silent_server_is_given_up_after_so_many_pings(
+async def test_a_silent_server_is_given_up_after_the_maximum_of_pings(
     world: World, server: MemoryServer, clock: Clock, most: int
 ) -> None:
     connection = await world.connect(ping_interval=10, max_outstanding_pings=most)
@@ -45,7 +45,7 @@ async def test_a_silent_server_is_given_up_after_so_many_pings(
     assert connection.connected  # to the next session
 
 
-async def test_a_server_that_sends_is_alive_though_it_answers_no_ping(
+async def test_a_server_that_sends_data_is_alive_although_it_answers_no_ping(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect(ping_interval=10, max_outstanding_pings=1)
@@ -58,7 +58,7 @@ async def test_a_server_that_sends_is_alive_though_it_answers_no_ping(
     assert len(server.sessions) == 1
 
 
-async def test_one_answer_begins_the_count_again(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_one_answer_resets_the_count(world: World, server: MemoryServer, clock: Clock) -> None:
     await world.connect(ping_interval=10, max_outstanding_pings=2)
     server.answers_pings = False
     await clock.until(25)
@@ -69,7 +69,7 @@ async def test_one_answer_begins_the_count_again(world: World, server: MemorySer
     assert world.events.of(Disconnected)
 
 
-async def test_pings_go_on_in_the_next_session(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_pings_continue_in_the_next_session(world: World, server: MemoryServer, clock: Clock) -> None:
     await world.connect(ping_interval=10)
     await clock.until(5)
     server.session.reset()
@@ -112,7 +112,7 @@ async def test_a_flush_is_confirmed_by_its_own_pong(world: World, server: Memory
 
 
 @pytest.mark.parametrize("seconds", [0.25, 10.0])
-async def test_a_flush_times_out_at_its_time(world: World, server: MemoryServer, clock: Clock, seconds: float) -> None:
+async def test_a_flush_times_out(world: World, server: MemoryServer, clock: Clock, seconds: float) -> None:
     connection = await world.connect()
     server.answers_pings = False
     with pytest.raises(FlushTimeoutError, match=f"not confirmed within {seconds:g} s"):
@@ -120,7 +120,7 @@ async def test_a_flush_times_out_at_its_time(world: World, server: MemoryServer,
     assert clock.now == seconds
 
 
-async def test_a_pong_that_comes_after_its_flush_timed_out_confirms_no_other(
+async def test_a_pong_after_the_timeout_of_its_flush_confirms_no_other_flush(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -136,7 +136,7 @@ async def test_a_pong_that_comes_after_its_flush_timed_out_confirms_no_other(
     await second
 
 
-async def test_one_pong_too_many_does_no_harm(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_an_extra_pong_does_no_harm(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.session.send(b"PONG\r\n" * 3)
     await clock.settle()

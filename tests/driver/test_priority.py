@@ -1,4 +1,4 @@
-"""Pulls of consumers with priority groups: the id of a pinned client is kept, sent, and given up."""
+"""Pulls of consumers with priority groups: the id of a pinned client is kept, sent, and dropped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_a_group_must_be_named(world: World, pinned: ConsumerScript) -> No
 
 
 @pytest.mark.conformance("PRI-05")
-async def test_the_id_of_the_pinned_client_goes_with_the_next_pulls(
+async def test_the_id_of_the_pinned_client_is_sent_with_the_next_pulls(
     world: World, pinned: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -51,7 +51,7 @@ async def test_the_id_of_the_pinned_client_goes_with_the_next_pulls(
 
 
 @pytest.mark.conformance("PRI-06", "STA-17")
-async def test_a_wrong_id_is_given_up(world: World, pinned: ConsumerScript, clock: Clock) -> None:
+async def test_a_wrong_id_is_dropped(world: World, pinned: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
     context = consumer.consume(max_messages=2, group="A")
     await clock.settle()
@@ -64,7 +64,7 @@ async def test_a_wrong_id_is_given_up(world: World, pinned: ConsumerScript, cloc
     assert not context.closed
 
 
-async def test_a_handle_of_its_own_knows_nothing_of_the_id(world: World, pinned: ConsumerScript, clock: Clock) -> None:
+async def test_another_handle_does_not_know_the_id(world: World, pinned: ConsumerScript, clock: Clock) -> None:
     first, second = await handle(world), await handle(world)
     for consumer in (first, second):
         fetching = asyncio.create_task(consumer.fetch(1, group="A"))
@@ -74,7 +74,7 @@ async def test_a_handle_of_its_own_knows_nothing_of_the_id(world: World, pinned:
         await fetching
 
 
-async def test_a_fetch_that_is_refused_for_its_id_ends_empty_and_gives_it_up(
+async def test_a_fetch_whose_id_is_refused_ends_empty_and_drops_the_id(
     world: World, pinned: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
@@ -91,7 +91,9 @@ async def test_a_fetch_that_is_refused_for_its_id_ends_empty_and_gives_it_up(
 
 
 @pytest.mark.conformance("PRI-03")
-async def test_the_place_within_a_group_goes_with_the_pull(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_the_priority_within_a_group_is_sent_with_the_pull(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
     consumer = script.consumer("worker", priority_groups=["A"], priority_policy="overflow")
     context = (await handle(world)).consume(group="A", min_pending=100, min_ack_pending=7)
     await clock.settle()

@@ -1,4 +1,4 @@
-"""A publish that waits for its stream."""
+"""A publish that waits for its acknowledgement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def test_a_publish_is_acknowledged(world: World, stream: StreamScript) -> 
 
 
 @pytest.mark.conformance("PUB-03")
-async def test_a_publish_is_tried_again_twice_after_a_quarter_of_a_second(
+async def test_a_publish_is_retried_twice_after_a_quarter_of_a_second(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
     js = (await world.connect()).jetstream()
@@ -40,7 +40,7 @@ async def test_a_publish_is_tried_again_twice_after_a_quarter_of_a_second(
 
 @pytest.mark.conformance("PUB-03")
 @pytest.mark.parametrize(("attempts", "wait"), [(0, 0.25), (1, 3.0), (4, 0.5)])
-async def test_retries_and_their_wait_may_be_chosen(
+async def test_retries_and_their_wait_can_be_chosen(
     world: World, stream: StreamScript, clock: Clock, attempts: int, wait: float
 ) -> None:
     js = (await world.connect()).jetstream()
@@ -50,7 +50,7 @@ async def test_retries_and_their_wait_may_be_chosen(
     assert [pub.at for pub in stream.published] == [wait * number for number in range(attempts + 1)]
 
 
-async def test_all_tries_share_the_timeout(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_all_attempts_share_the_timeout(world: World, stream: StreamScript, clock: Clock) -> None:
     js = (await world.connect()).jetstream()
     stream.answers = "503"
     publishing = asyncio.create_task(js.publish("orders.new", timeout=3, retry_attempts=5, retry_wait=1))
@@ -80,7 +80,7 @@ async def test_a_status_instead_of_an_acknowledgement_is_an_error(world: World, 
         await js.publish("orders.new")
 
 
-async def test_a_publish_under_way_fails_with_the_session(
+async def test_a_publish_in_flight_fails_with_the_session(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock
 ) -> None:
     js = (await world.connect()).jetstream()
@@ -95,7 +95,7 @@ async def test_a_publish_under_way_fails_with_the_session(
 
 
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
-async def test_a_publish_may_be_cancelled_anywhere(world: World, stream: StreamScript, moment: Moment) -> None:
+async def test_a_publish_can_be_cancelled_anywhere(world: World, stream: StreamScript, moment: Moment) -> None:
     connection = await world.connect()
     js = connection.jetstream()
 

@@ -48,7 +48,7 @@ async def test_a_thousand_acknowledgements_in_one_read_reach_their_publishes(
     assert js.publish_async_stats.acknowledged == 1000
 
 
-async def test_a_publish_without_an_answer_fails_at_its_time(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_a_publish_without_an_answer_times_out(world: World, stream: StreamScript, clock: Clock) -> None:
     js = await world.jetstream(ack_timeout=5)
     stream.answers = "hold"
     first = await js.publish_async("orders.new")
@@ -64,9 +64,7 @@ async def test_a_publish_without_an_answer_fails_at_its_time(world: World, strea
     assert js.publish_async_stats.failed == 2
 
 
-async def test_an_acknowledgement_that_comes_too_late_is_a_stray(
-    world: World, stream: StreamScript, clock: Clock
-) -> None:
+async def test_a_late_acknowledgement_is_unmatched(world: World, stream: StreamScript, clock: Clock) -> None:
     js = await world.jetstream(ack_timeout=5)
     stream.answers = "hold"
     first = await js.publish_async("orders.new")
@@ -82,7 +80,7 @@ async def test_an_acknowledgement_that_comes_too_late_is_a_stray(
     assert js.publish_async_stats.unmatched_acks == 1
 
 
-async def test_an_acknowledgement_that_comes_twice_is_a_stray(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_a_repeated_acknowledgement_is_unmatched(world: World, stream: StreamScript, clock: Clock) -> None:
     js = await world.jetstream()
     stream.answers = "hold"
     future = await js.publish_async("orders.new")
@@ -94,7 +92,7 @@ async def test_an_acknowledgement_that_comes_twice_is_a_stray(world: World, stre
     assert js.publish_async_stats.unmatched_acks == 1
 
 
-async def test_without_an_ack_timeout_a_publish_waits_for_as_long_as_it_takes(
+async def test_without_an_ack_timeout_a_publish_waits_without_limit(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
     js = await world.jetstream(ack_timeout=None)
@@ -106,7 +104,7 @@ async def test_without_an_ack_timeout_a_publish_waits_for_as_long_as_it_takes(
 
 
 @pytest.mark.conformance("PUB-03")
-async def test_a_publish_that_no_stream_takes_is_sent_again_after_each_wait(
+async def test_a_publish_without_a_stream_is_sent_again_after_each_wait(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
     js = await world.jetstream(retry=RetryPolicy(3, 0.5))
@@ -119,7 +117,7 @@ async def test_a_publish_that_no_stream_takes_is_sent_again_after_each_wait(
 
 
 @pytest.mark.conformance("PUB-03")
-async def test_a_retry_that_a_stream_takes_is_a_success(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_a_retry_that_finds_a_stream_succeeds(world: World, stream: StreamScript, clock: Clock) -> None:
     js = await world.jetstream(retry=RetryPolicy(3, 0.5))
     stream.answers = "503"
     future = await js.publish_async("orders.new")
@@ -129,9 +127,7 @@ async def test_a_retry_that_a_stream_takes_is_a_success(world: World, stream: St
     assert clock.now == 1.0
 
 
-async def test_no_retry_is_begun_that_would_come_after_the_ack_timeout(
-    world: World, stream: StreamScript, clock: Clock
-) -> None:
+async def test_no_retry_starts_after_the_ack_timeout(world: World, stream: StreamScript, clock: Clock) -> None:
     js = await world.jetstream(ack_timeout=1.2, retry=RetryPolicy(10, 0.5))
     stream.answers = "503"
     future = await js.publish_async("orders.new")
@@ -141,11 +137,11 @@ async def test_no_retry_is_begun_that_would_come_after_the_ack_timeout(
     assert len(stream.published) == 3
 
 
-async def test_a_stream_that_refuses_fails_the_publish_and_tells_the_handler(
+async def test_a_refusal_of_the_stream_fails_the_publish_and_reaches_the_handler(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
-    told: list[str] = []
-    js = await world.jetstream(on_error=lambda future: told.append(future.subject))
+    failed: list[str] = []
+    js = await world.jetstream(on_error=lambda future: failed.append(future.subject))
     stream.answers = "hold"
     good, bad = await js.publish_async("orders.good"), await js.publish_async("orders.bad")
     await clock.settle()
@@ -153,12 +149,12 @@ async def test_a_stream_that_refuses_fails_the_publish_and_tells_the_handler(
     with pytest.raises(StreamStoreFailedError):
         await bad
     await clock.settle()
-    assert told == ["orders.bad"]
+    assert failed == ["orders.bad"]
     stream.ack(0)
     await good
 
 
-async def test_what_the_error_handler_raises_is_reported(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_an_exception_of_the_error_handler_is_reported(world: World, stream: StreamScript, clock: Clock) -> None:
     async def fail(_: object) -> None:
         raise ValueError("in the handler")
 
@@ -170,7 +166,7 @@ async def test_what_the_error_handler_raises_is_reported(world: World, stream: S
 
 
 @pytest.mark.conformance("PUB-13")
-async def test_a_lost_session_fails_what_is_under_way_at_once(
+async def test_a_lost_session_fails_publishes_in_flight_at_once(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock
 ) -> None:
     js = await world.jetstream()
@@ -197,7 +193,7 @@ async def test_a_publish_without_a_session_is_sent_and_acknowledged_after_the_re
     assert (await future).seq == 1
 
 
-async def test_a_publish_whose_time_ended_without_a_session_is_never_sent(
+async def test_a_publish_that_expires_without_a_session_is_never_sent(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock
 ) -> None:
     js = await world.jetstream(options={"reconnect_wait": 10, "reconnect_wait_max": 10}, ack_timeout=2)
@@ -213,7 +209,7 @@ async def test_a_publish_whose_time_ended_without_a_session_is_never_sent(
     assert not stream.published
 
 
-async def test_a_publish_whose_time_ended_while_the_loop_was_busy_is_never_sent(
+async def test_a_publish_that_expires_while_the_loop_is_busy_is_never_sent(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
     js = await world.jetstream(ack_timeout=2)
@@ -239,7 +235,7 @@ async def test_a_full_buffer_refuses_a_publish_and_counts_nothing(
     assert (await (await js.publish_async("orders.new"))).seq == 1
 
 
-async def test_a_forbidden_subject_fails_its_publishes_only(
+async def test_a_forbidden_subject_fails_only_its_own_publishes(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock
 ) -> None:
     js = await world.jetstream()
@@ -256,9 +252,7 @@ async def test_a_forbidden_subject_fails_its_publishes_only(
     assert (await allowed).seq == 1
 
 
-async def test_an_answer_that_is_no_acknowledgement_fails_the_publish(
-    world: World, server: MemoryServer, clock: Clock
-) -> None:
+async def test_an_invalid_acknowledgement_fails_the_publish(world: World, server: MemoryServer, clock: Clock) -> None:
     js = await world.jetstream()
     server.respond("orders.>", json.dumps({"hello": "world"}).encode())
     future = await js.publish_async("orders.new")

@@ -1,4 +1,4 @@
-"""How many publishes may be under way, the wait for all of them, and their end with the connection."""
+"""The limit of publishes in flight, the wait for all of them, and their end with the connection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jetspark.errors import (
 
 
 @pytest.mark.conformance("PUB-11")
-async def test_a_full_window_waits_for_a_quarter_of_it(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_a_full_window_waits_until_a_quarter_is_free(world: World, stream: StreamScript, clock: Clock) -> None:
     js = await world.jetstream(max_pending=8, stall_wait=60)
     stream.answers = "hold"
     for _ in range(8):
@@ -86,7 +86,7 @@ async def test_completed_waits_for_the_last_answer(world: World, stream: StreamS
     assert clock.now == 2.0
 
 
-async def test_completed_times_out_and_leaves_the_publishes_under_way(
+async def test_completed_times_out_and_leaves_the_publishes_in_flight(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
     js = await world.jetstream()
@@ -99,7 +99,9 @@ async def test_completed_times_out_and_leaves_the_publishes_under_way(
     assert (await future).seq == 1
 
 
-async def test_to_cancel_the_wait_does_not_cancel_the_publish(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_cancelling_the_wait_does_not_cancel_the_publish(
+    world: World, stream: StreamScript, clock: Clock
+) -> None:
     js = await world.jetstream()
     stream.answers = "hold"
     future = await js.publish_async("orders.new")
@@ -115,7 +117,7 @@ async def test_to_cancel_the_wait_does_not_cancel_the_publish(world: World, stre
     assert (await future).seq == 1
 
 
-async def test_a_result_before_its_time_is_an_error_of_its_own(world: World, stream: StreamScript) -> None:
+async def test_reading_a_result_too_early_is_an_error(world: World, stream: StreamScript) -> None:
     js = await world.jetstream()
     stream.answers = "hold"
     future = await js.publish_async("orders.new")
@@ -132,7 +134,7 @@ async def test_a_result_before_its_time_is_an_error_of_its_own(world: World, str
     assert done == [future]
 
 
-async def test_close_fails_what_is_under_way(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_close_fails_publishes_in_flight(world: World, stream: StreamScript, clock: Clock) -> None:
     js = await world.jetstream()
     stream.answers = "hold"
     future = await js.publish_async("orders.new")
@@ -140,7 +142,7 @@ async def test_close_fails_what_is_under_way(world: World, stream: StreamScript,
     assert isinstance(future.exception(), ConnectionClosedError)
 
 
-async def test_drain_waits_for_the_acknowledgements(world: World, stream: StreamScript, clock: Clock) -> None:
+async def test_drain_waits_for_acknowledgements(world: World, stream: StreamScript, clock: Clock) -> None:
     js = await world.jetstream()
     stream.answers = "hold"
     future = await js.publish_async("orders.new")
@@ -165,7 +167,7 @@ async def test_drain_without_acknowledgements_times_out_and_counts_them(
     assert all(isinstance(future.exception(), ConnectionClosedError) for future in futures)
 
 
-async def test_a_context_that_is_forgotten_ends_its_subscription(
+async def test_a_garbage_collected_context_ends_its_subscription(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock
 ) -> None:
     js = await world.jetstream()
@@ -180,7 +182,7 @@ async def test_a_context_that_is_forgotten_ends_its_subscription(
     assert server.session.subjects == []
 
 
-async def test_a_publish_whose_context_is_forgotten_is_still_acknowledged(
+async def test_a_publish_of_a_garbage_collected_context_is_still_acknowledged(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:
     stream.answers = "hold"
@@ -191,7 +193,7 @@ async def test_a_publish_whose_context_is_forgotten_is_still_acknowledged(
     assert (await future).seq == 1
 
 
-async def test_a_publish_that_waits_for_the_transport_goes_on_when_it_takes_more(
+async def test_a_publish_that_waits_for_the_transport_continues_when_writing_resumes(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock
 ) -> None:
     js = await world.jetstream()
@@ -211,7 +213,7 @@ async def test_a_publish_that_waits_for_the_transport_goes_on_when_it_takes_more
 
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
 @pytest.mark.parametrize("operation", ["publish", "stalled", "await", "completed"])
-async def test_an_operation_may_be_cancelled_anywhere(
+async def test_an_operation_can_be_cancelled_anywhere(
     world: World, server: MemoryServer, stream: StreamScript, clock: Clock, operation: str, moment: Moment
 ) -> None:
     js = await world.jetstream(max_pending=4, stall_wait=1)

@@ -1,4 +1,4 @@
-"""Fetches of a pull subscription: what is there, or else the first message; and what is left for the next fetch."""
+"""Fetches of a pull subscription: available messages, or else the first message; and messages for the next fetch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jetspark.errors import (
 
 
 @pytest.mark.conformance("PUL-02")
-async def test_several_are_asked_for_without_waiting_and_then_waited_for(
+async def test_a_batch_is_requested_without_waiting_first_and_then_with_waiting(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -39,7 +39,7 @@ async def test_several_are_asked_for_without_waiting_and_then_waited_for(
 
 
 @pytest.mark.conformance("PUL-02")
-async def test_what_is_there_is_returned_at_once(
+async def test_available_messages_are_returned_at_once(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -51,16 +51,16 @@ async def test_what_is_there_is_returned_at_once(
     assert clock.now == 0.0
     assert len(worker.pulls) == 1
     await clock.settle()
-    assert len(server.session.of(Ping)) == 1  # that pull is over: nothing more is waited for
+    assert len(server.session.of(Ping)) == 1  # that pull is over: the fetch waits for no more messages
 
 
-async def test_a_pull_that_is_served_in_part_is_over_after_a_quarter_of_a_second(
+async def test_a_partly_served_pull_is_over_after_a_quarter_of_a_second(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
     fetching = asyncio.create_task(subscription.fetch(10))
     await clock.until(1)
-    worker.pull.fill(3)  # and no status: max_ack_pending is reached
+    worker.pull.fill(3)  # without a status: max_ack_pending is reached
     assert payloads(await fetching) == [b"1", b"2", b"3"]
     assert clock.now == 1.25
 
@@ -68,7 +68,7 @@ async def test_a_pull_that_is_served_in_part_is_over_after_a_quarter_of_a_second
 @pytest.mark.parametrize("batch", [1, 10])
 @pytest.mark.parametrize("seconds", [0.5, 5.0])
 @pytest.mark.conformance("PUL-05")
-async def test_no_message_is_reported_at_its_time(
+async def test_a_fetch_without_messages_times_out(
     world: World, worker: ConsumerScript, clock: Clock, batch: int, seconds: float
 ) -> None:
     subscription = await bound(world)
@@ -90,7 +90,7 @@ async def test_without_a_timeout_one_pull_follows_the_other(world: World, worker
 
 
 @pytest.mark.conformance("PUL-10")
-async def test_two_heartbeats_of_silence_end_a_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_two_missed_heartbeats_end_a_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     fetching = asyncio.create_task(subscription.fetch(1, timeout=30, heartbeat=2))
     await clock.until(3)
@@ -117,7 +117,7 @@ async def test_an_error_after_messages_is_raised_by_the_next_fetch(
 
 
 @pytest.mark.conformance("PUL-06")
-async def test_a_pull_without_a_place_counts_as_one_without_messages(
+async def test_a_pull_refused_for_max_waiting_counts_as_one_without_messages(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -131,7 +131,7 @@ async def test_a_pull_without_a_place_counts_as_one_without_messages(
 
 
 @pytest.mark.conformance("PUL-12")
-async def test_a_lost_session_ends_an_empty_fetch(
+async def test_a_lost_session_fails_a_fetch_without_messages(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -143,7 +143,7 @@ async def test_a_lost_session_ends_an_empty_fetch(
     assert clock.now == 1.0
 
 
-async def test_a_lost_session_after_messages_ends_a_fetch_with_them(
+async def test_a_lost_session_ends_a_fetch_with_its_messages(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -156,7 +156,7 @@ async def test_a_lost_session_after_messages_ends_a_fetch_with_them(
 
 
 @pytest.mark.conformance("PUL-07")
-async def test_a_late_status_of_a_former_pull_says_nothing_of_the_next(
+async def test_a_late_status_of_an_earlier_pull_does_not_affect_the_next(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     world.net.latency = 0.1
@@ -180,7 +180,7 @@ async def test_interest_ends_with_the_fetch(world: World, worker: ConsumerScript
     assert not worker.pull.heard
 
 
-async def test_what_comes_too_late_goes_to_the_next_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_late_messages_go_to_the_next_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
     world.net.latency = 0.1
     subscription = await bound(world)
     fetching = asyncio.create_task(subscription.fetch(2, timeout=1))
@@ -195,7 +195,7 @@ async def test_what_comes_too_late_goes_to_the_next_fetch(world: World, worker: 
     assert len(worker.pulls) == pulls
 
 
-async def test_a_fetch_that_waits_takes_what_a_cancelled_one_leaves(
+async def test_a_waiting_fetch_takes_messages_of_a_cancelled_one(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -210,7 +210,7 @@ async def test_a_fetch_that_waits_takes_what_a_cancelled_one_leaves(
     assert clock.now == 0.0
 
 
-async def test_a_fetch_whose_time_ended_without_a_session_is_never_sent(
+async def test_a_fetch_that_expires_without_a_session_is_never_sent(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -225,7 +225,7 @@ async def test_a_fetch_whose_time_ended_without_a_session_is_never_sent(
     assert not worker.pulls
 
 
-async def test_what_a_fetch_gets_beyond_its_batch_goes_to_the_next_one(
+async def test_messages_beyond_the_batch_of_a_fetch_go_to_the_next_one(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     world.net.latency = 0.1
@@ -240,7 +240,7 @@ async def test_what_a_fetch_gets_beyond_its_batch_goes_to_the_next_one(
     await clock.advance(0.05)
     first.cancel()
     await clock.advance(0.21)  # its message was left, the second fetch took it, and its own pull ends
-    worker.pull.fill(2)  # the server has not heard of that
+    worker.pull.fill(2)  # the server has not read that UNSUB
     assert payloads(await second) == [b"1", b"2"]
     assert payloads(await subscription.fetch(1)) == [b"3"]
     assert len(worker.pulls) == 3
@@ -274,7 +274,7 @@ async def test_a_fetch_that_is_cancelled_anywhere_loses_no_message(
     assert await cancel_everywhere(fetch, check, moment, before=serve) >= 1
 
 
-async def test_what_a_subscription_tells_of_itself(
+async def test_a_subscription_has_its_names_counters_and_consumer_info(
     world: World, script: JetStreamScript, worker: ConsumerScript, clock: Clock
 ) -> None:
     script.answer("CONSUMER.INFO.>", {**worker.info, "num_pending": 4})
@@ -289,5 +289,5 @@ async def test_what_a_subscription_tells_of_itself(
         assert (*waiting, subscription.delivered, subscription.closed) == (0, 0, (0, 0), 2, False)
         assert (await subscription.consumer_info()).num_pending == 4
     assert subscription.closed
-    async with subscription:  # it has ended; its end is not asked for again
+    async with subscription:  # it has ended; a second end is not an event
         pass

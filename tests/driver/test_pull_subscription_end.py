@@ -1,4 +1,4 @@
-"""The end of a pull subscription: unsubscribed, drained, cancelled."""
+"""The end of a pull subscription: unsubscribe, drain, cancellation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jetspark.errors import (
 from jetspark.wire.events import ErrorOccurred
 
 
-async def test_unsubscribing_ends_an_open_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_unsubscribe_ends_an_open_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     fetching = asyncio.create_task(subscription.fetch(1, timeout=60))
     await clock.until(1)
@@ -32,7 +32,7 @@ async def test_unsubscribing_ends_an_open_fetch(world: World, worker: ConsumerSc
 
 
 @pytest.mark.conformance("UNS-01")
-async def test_unsubscribing_deletes_a_consumer_of_its_own(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_unsubscribe_deletes_its_own_consumer(world: World, script: JetStreamScript, clock: Clock) -> None:
     script.stream("ORDERS")
     js = (await world.connect()).jetstream()
     subscription = await js.pull_subscribe("orders.a")
@@ -54,7 +54,7 @@ async def test_a_second_unsubscribe_is_an_error_without_traffic(
     assert len(server.session.frames) == frames
 
 
-async def test_a_drain_after_the_end_or_beside_another_is_an_error(
+async def test_a_drain_after_the_end_or_during_another_drain_is_an_error(
     world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -70,7 +70,7 @@ async def test_a_drain_after_the_end_or_beside_another_is_an_error(
         await subscription.drain()
 
 
-async def test_drain_waits_until_what_came_late_is_fetched(world: World, worker: ConsumerScript, clock: Clock) -> None:
+async def test_drain_waits_until_late_messages_are_fetched(world: World, worker: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     first = asyncio.create_task(subscription.fetch(5))
     await clock.settle()
@@ -87,7 +87,7 @@ async def test_drain_waits_until_what_came_late_is_fetched(world: World, worker:
     assert subscription.closed
 
 
-async def test_drain_ends_at_once_when_the_reader_asks_again(
+async def test_drain_ends_at_once_when_the_reader_fetches_again(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -123,9 +123,7 @@ async def test_drain_times_out_and_drops_the_rest(world: World, worker: Consumer
 
 
 @pytest.mark.conformance("UNS-04")
-async def test_a_deletion_that_fails_after_a_drain_is_an_event(
-    world: World, script: JetStreamScript, clock: Clock
-) -> None:
+async def test_a_failed_deletion_after_a_drain_is_an_event(world: World, script: JetStreamScript, clock: Clock) -> None:
     script.stream("ORDERS")
     js = (await world.connect()).jetstream()
     subscription = await js.pull_subscribe("orders.a")

@@ -1,4 +1,4 @@
-"""A push subscription: its begin, silence and gaps."""
+"""A push subscription: its start, silence and gaps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jetspark.wire.events import ErrorOccurred
 
 
 @pytest.mark.conformance("CRE-01")
-async def test_sub_goes_out_before_the_consumer_is_made(
+async def test_the_client_subscribes_before_the_consumer_is_created(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     script.stream("ORDERS")
@@ -36,7 +36,7 @@ async def test_sub_goes_out_before_the_consumer_is_made(
 
 
 @pytest.mark.conformance("CRE-07")
-async def test_a_consumer_that_is_refused_leaves_no_subscription(
+async def test_a_refused_creation_leaves_no_subscription(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
 ) -> None:
     script.stream("ORDERS")
@@ -49,7 +49,7 @@ async def test_a_consumer_that_is_refused_leaves_no_subscription(
 
 
 @pytest.mark.conformance("HBM-03", "HBM-04")
-async def test_three_intervals_of_silence_raise_an_alarm_and_so_do_the_next_three(
+async def test_three_missed_heartbeats_raise_a_warning_and_so_do_the_next_three(
     world: World, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -64,7 +64,7 @@ async def test_three_intervals_of_silence_raise_an_alarm_and_so_do_the_next_thre
 
 
 @pytest.mark.conformance("HBM-01")
-async def test_heartbeats_put_the_alarm_off_and_are_not_delivered(
+async def test_heartbeats_reset_the_timer_and_are_not_delivered(
     world: World, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -76,7 +76,7 @@ async def test_heartbeats_put_the_alarm_off_and_are_not_delivered(
     assert subscription.pending_msgs == 0
 
 
-async def test_messages_put_the_alarm_off_too(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_messages_reset_the_timer_too(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     for second in range(10, 60, 10):
         await clock.until(second)
@@ -89,7 +89,7 @@ async def test_messages_put_the_alarm_off_too(world: World, pusher: ConsumerScri
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.5])
-async def test_the_factor_of_the_alarm_may_be_chosen(
+async def test_the_number_of_missed_heartbeats_can_be_chosen(
     world: World, pusher: ConsumerScript, clock: Clock, factor: float
 ) -> None:
     subscription = await bound(world, heartbeat_alarm_factor=factor)
@@ -99,7 +99,7 @@ async def test_the_factor_of_the_alarm_may_be_chosen(
 
 
 @pytest.mark.conformance("HBM-05")
-async def test_silence_of_a_deleted_consumer_tells_that_it_is_gone(
+async def test_missed_heartbeats_of_a_deleted_consumer_report_its_deletion(
     world: World, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -107,11 +107,11 @@ async def test_silence_of_a_deleted_consumer_tells_that_it_is_gone(
     await clock.until(15)
     assert errors(world) == [MissedHeartbeatError, ConsumerNotFoundError]
     await clock.until(30)
-    assert errors(world) == [MissedHeartbeatError, ConsumerNotFoundError, MissedHeartbeatError]  # asked once
+    assert errors(world) == [MissedHeartbeatError, ConsumerNotFoundError, MissedHeartbeatError]  # looked up once
     assert not subscription.closed
 
 
-async def test_a_look_up_after_an_alarm_that_is_not_answered_is_no_news(
+async def test_an_unanswered_lookup_after_missed_heartbeats_changes_nothing(
     world: World, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -122,7 +122,7 @@ async def test_a_look_up_after_an_alarm_that_is_not_answered_is_no_news(
 
 
 @pytest.mark.conformance("HBM-06")
-async def test_there_is_no_alarm_without_a_session_and_the_time_begins_again_with_the_next(
+async def test_no_heartbeat_is_missed_without_a_session_and_the_timer_restarts_with_the_next(
     world: World, server: MemoryServer, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world, {"reconnect_wait": 40, "reconnect_wait_max": 40})
@@ -138,7 +138,7 @@ async def test_there_is_no_alarm_without_a_session_and_the_time_begins_again_wit
     assert errors(world)[-1] is MissedHeartbeatError
 
 
-async def test_a_forbidden_publish_does_not_stop_the_watch(
+async def test_a_forbidden_publish_does_not_stop_the_heartbeat_timer(
     world: World, server: MemoryServer, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -148,7 +148,9 @@ async def test_a_forbidden_publish_does_not_stop_the_watch(
     assert not subscription.closed
 
 
-async def test_there_is_no_alarm_while_reading_is_paused(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_no_heartbeat_is_missed_while_reading_is_paused(
+    world: World, pusher: ConsumerScript, clock: Clock
+) -> None:
     subscription = await bound(world, pending_msgs_limit=2, overflow="pause")
     pusher.push(b"1", b"2", b"3")
     await clock.until(100)
@@ -157,7 +159,7 @@ async def test_there_is_no_alarm_while_reading_is_paused(world: World, pusher: C
 
 
 @pytest.mark.conformance("GAP-01")
-async def test_a_gap_is_reported_and_the_messages_go_on(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_a_gap_is_reported_and_delivery_continues(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     pusher.push(b"1")
     pusher.lose(2)
@@ -170,7 +172,7 @@ async def test_a_gap_is_reported_and_the_messages_go_on(world: World, pusher: Co
 
 
 @pytest.mark.conformance("GAP-02")
-async def test_a_heartbeat_reveals_a_lost_tail_once(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_a_heartbeat_reveals_lost_last_messages_once(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     pusher.push(b"1")
     pusher.lose(2)
@@ -215,7 +217,7 @@ async def test_another_status_is_reported_and_not_delivered(world: World, pusher
     assert subscription.pending_msgs == 0
 
 
-async def test_statuses_may_be_left_to_the_user(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_statuses_can_be_delivered_to_the_user(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world, manage_status=False)
     pusher.heartbeat()
     message = await subscription.next_msg(1)
@@ -225,7 +227,7 @@ async def test_statuses_may_be_left_to_the_user(world: World, pusher: ConsumerSc
     assert errors(world) == []
 
 
-async def test_what_a_subscription_tells_of_itself(
+async def test_a_subscription_has_its_names_counters_and_consumer_info(
     world: World, script: JetStreamScript, pusher: ConsumerScript, clock: Clock
 ) -> None:
     script.answer("CONSUMER.INFO.>", {**pusher.info, "num_pending": 4})
@@ -238,11 +240,11 @@ async def test_what_a_subscription_tells_of_itself(
         assert (await subscription.consumer_info()).num_pending == 4
         assert repr(subscription) == "<PushSubscription to 'pusher' of 'ORDERS'>"
     assert subscription.closed
-    async with subscription:  # it has ended; its end is not asked for again
+    async with subscription:  # it has ended; a second end is not an event
         pass
 
 
-async def test_of_a_consumer_without_acks_nothing_is_acknowledged(
+async def test_messages_of_a_consumer_without_acks_are_not_acknowledged(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     pusher = script.consumer("pusher", deliver_subject="deliver.here", ack_policy="none")

@@ -40,7 +40,9 @@ async def test_a_callback_acknowledges_when_it_returns_and_not_when_it_raises(
 
 
 @pytest.mark.conformance("UNS-03")
-async def test_drain_hands_out_what_came_and_then_deletes(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_drain_delivers_received_messages_and_then_deletes_the_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
     script.stream("ORDERS")
     subscription = await (await world.connect()).jetstream().subscribe("orders.a")
     consumer = script.created[0]
@@ -55,7 +57,7 @@ async def test_drain_hands_out_what_came_and_then_deletes(world: World, script: 
     assert clock.now == 2.0
 
 
-async def test_drain_gives_a_reader_who_does_not_ask_again_a_moment(
+async def test_drain_waits_a_moment_for_a_reader_that_does_not_ask_again(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     script.stream("ORDERS")
@@ -70,7 +72,9 @@ async def test_drain_gives_a_reader_who_does_not_ask_again_a_moment(
     assert [pub.at for pub in script.acks] == [2.0]
 
 
-async def test_drain_times_out_drops_the_rest_and_deletes(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_drain_times_out_drops_the_rest_and_deletes_the_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
     script.stream("ORDERS")
     subscription = await (await world.connect()).jetstream().subscribe("orders.a")
     script.created[0].push(b"1", b"2")
@@ -82,7 +86,7 @@ async def test_drain_times_out_drops_the_rest_and_deletes(world: World, script: 
     assert script.created[0].deleted
 
 
-async def test_a_drain_that_was_cancelled_may_be_repeated(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_a_cancelled_drain_can_be_repeated(world: World, script: JetStreamScript, clock: Clock) -> None:
     script.stream("ORDERS")
     subscription = await (await world.connect()).jetstream().subscribe("orders.a")
     script.created[0].push(b"1")
@@ -98,7 +102,9 @@ async def test_a_drain_that_was_cancelled_may_be_repeated(world: World, script: 
     assert script.created[0].deleted
 
 
-async def test_close_of_the_connection_drops_what_waits(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_close_of_the_connection_drops_pending_messages(
+    world: World, pusher: ConsumerScript, clock: Clock
+) -> None:
     subscription = await bound(world)
     pusher.push(b"1", b"2")
     await clock.settle()
@@ -108,18 +114,18 @@ async def test_close_of_the_connection_drops_what_waits(world: World, pusher: Co
     assert subscription.closed
 
 
-async def test_drain_hands_out_what_is_on_its_way(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_drain_delivers_messages_in_flight(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     world.net.latency = 0.1
     subscription = await bound(world)
     await clock.advance(1)
     draining = asyncio.create_task(subscription.drain())
     await clock.advance(0.05)
-    pusher.push(b"1")  # the server has not heard of it
+    pusher.push(b"1")  # the server has not read the UNSUB
     assert [message.payload async for message in subscription] == [b"1"]
     await draining
 
 
-async def test_a_limit_ends_it_after_so_many_and_at_once_where_they_have_come(
+async def test_a_limit_ends_the_subscription_after_its_messages_and_at_once_if_they_have_arrived(
     world: World, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -139,7 +145,7 @@ async def test_a_limit_ends_it_after_so_many_and_at_once_where_they_have_come(
 
 
 @pytest.mark.conformance("UNS-02")
-async def test_unsubscribing_leaves_a_bound_consumer(
+async def test_unsubscribe_leaves_a_bound_consumer(
     world: World, server: MemoryServer, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -169,7 +175,7 @@ async def test_a_deletion_without_an_answer_is_reported_and_the_subscription_has
 
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
 @pytest.mark.parametrize("end", ["unsubscribe", "drain"])
-async def test_a_subscription_that_is_cancelled_anywhere_leaves_nothing(
+async def test_a_subscription_that_is_cancelled_anywhere_leaves_nothing_open(
     world: World, server: MemoryServer, script: JetStreamScript, clock: Clock, end: str, moment: Moment
 ) -> None:
     script.stream("ORDERS")
@@ -194,7 +200,7 @@ async def test_a_subscription_that_is_cancelled_anywhere_leaves_nothing(
 
 
 @pytest.mark.parametrize("moment", ["waiting", "woken"])
-async def test_a_creation_that_is_cancelled_leaves_no_consumer(
+async def test_a_cancelled_creation_leaves_no_consumer(
     world: World, script: JetStreamScript, clock: Clock, moment: Moment
 ) -> None:
     script.stream("ORDERS")

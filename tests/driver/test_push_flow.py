@@ -13,7 +13,7 @@ from jetspark.wire.events import SlowConsumer
 
 
 @pytest.mark.conformance("FLC-01", "FLC-03")
-async def test_flow_control_is_answered_at_once_where_nothing_waits(
+async def test_flow_control_is_answered_at_once_if_nothing_is_pending(
     world: World, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -24,7 +24,7 @@ async def test_flow_control_is_answered_at_once_where_nothing_waits(
 
 
 @pytest.mark.conformance("FLC-02")
-async def test_flow_control_is_answered_when_what_came_before_is_taken(
+async def test_flow_control_is_answered_when_earlier_messages_are_taken(
     world: World, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -42,7 +42,9 @@ async def test_flow_control_is_answered_when_what_came_before_is_taken(
 
 
 @pytest.mark.conformance("FLC-04")
-async def test_a_heartbeat_that_says_stalled_is_answered(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_a_heartbeat_with_a_stalled_consumer_is_answered(
+    world: World, pusher: ConsumerScript, clock: Clock
+) -> None:
     subscription = await bound(world)
     pusher.push(b"1")
     pusher.heartbeat(stalled="$JS.FC.ORDERS.pusher.7")
@@ -64,7 +66,7 @@ async def test_each_request_is_answered_once(world: World, pusher: ConsumerScrip
     assert not subscription.closed
 
 
-async def test_a_request_that_comes_again_in_the_next_session_is_answered_again(
+async def test_a_request_that_is_repeated_in_the_next_session_is_answered_again(
     world: World, server: MemoryServer, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world)
@@ -96,7 +98,9 @@ async def test_nothing_is_answered_without_a_session(
 # -- a slow reader ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_full_subscription_drops_and_tells_once(world: World, pusher: ConsumerScript, clock: Clock) -> None:
+async def test_a_full_subscription_drops_messages_and_reports_it_once(
+    world: World, pusher: ConsumerScript, clock: Clock
+) -> None:
     subscription = await bound(world, pending_msgs_limit=2)
     pusher.push(*(b"%d" % number for number in range(1, 6)))
     await clock.settle()
@@ -105,10 +109,10 @@ async def test_a_full_subscription_drops_and_tells_once(world: World, pusher: Co
     assert await take(subscription, 2) == [b"1", b"2"]
     pusher.push(b"6")
     assert await take(subscription, 1) == [b"6"]
-    assert errors(world) == []  # what was dropped here is no gap
+    assert errors(world) == []  # messages dropped here are not a gap
 
 
-async def test_a_full_subscription_may_pause_reading(
+async def test_a_full_subscription_can_pause_reading(
     world: World, server: MemoryServer, pusher: ConsumerScript, clock: Clock
 ) -> None:
     subscription = await bound(world, pending_msgs_limit=2, overflow="pause")

@@ -1,4 +1,4 @@
-"""What is read: frames cut anywhere, large messages, headers, and what the server says besides."""
+"""Reading: frames that are split anywhere, large messages, headers, and other frames of the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jetspark.wire.events import Disconnected, ErrorOccurred
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
-async def test_frames_may_be_cut_anywhere(world: World, server: MemoryServer, clock: Clock, size: int) -> None:
+async def test_frames_can_be_split_anywhere(world: World, server: MemoryServer, clock: Clock, size: int) -> None:
     subscription = await (await world.connect()).subscribe("a")
     await clock.settle()
     [sid] = server.session.subs
@@ -51,21 +51,21 @@ async def test_thousands_of_messages_in_one_read_arrive_in_order(
     assert [int((await subscription.next_msg(0)).payload) for _ in range(5000)] == list(range(5000))
 
 
-async def test_a_message_to_nobody_is_dropped(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_message_without_subscription_is_dropped(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.session.send(message("a", "999", b"x"))
     await connection.flush()
     assert len(server.sessions) == 1
 
 
-async def test_an_ok_is_let_pass(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_an_ok_is_ignored(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.session.send(b"+OK\r\n")
     await connection.flush()
     assert len(server.sessions) == 1
 
 
-async def test_an_error_of_the_server_is_reported_and_the_session_goes_on(
+async def test_an_error_of_the_server_is_reported_and_the_session_continues(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -97,7 +97,7 @@ async def test_a_fault_on_the_read_path_ends_the_session_and_the_next_one_works(
     await connection.flush()
 
 
-async def test_a_new_limit_of_the_payload_counts_from_then_on(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_a_new_payload_limit_applies_from_then_on(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     await connection.publish("a", bytes(1000))
     server.info["max_payload"] = 100

@@ -1,4 +1,4 @@
-"""Loss of a session, and the way to the next one."""
+"""Loss of a session, and the reconnect."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def test_without_reconnect_a_loss_closes(world: World, server: MemoryServe
     assert len(server.attempts) == 1
 
 
-async def test_servers_that_the_cluster_tells_of_are_tried(world: World, net: MemoryNetwork, clock: Clock) -> None:
+async def test_servers_that_the_cluster_announces_are_tried(world: World, net: MemoryNetwork, clock: Clock) -> None:
     first, second = net.server(1), net.server(2)
     first.info["connect_urls"] = ["localhost:1", "localhost:2"]
     connection = await world.connect(first.url)

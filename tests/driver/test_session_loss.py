@@ -1,4 +1,4 @@
-"""What a lost session means for subscriptions, publishes, requests and flushes."""
+"""The effect of a lost session on subscriptions, publishes, requests and flushes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jetspark.wire.events import Disconnected, Reconnected
 
 
 @pytest.mark.conformance("REC-02")
-async def test_subscriptions_are_restored_before_what_waits_is_published(
+async def test_subscriptions_are_restored_before_buffered_publishes_are_sent(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect(reconnect_wait=1)
@@ -59,7 +59,9 @@ async def test_publishes_without_a_session_are_sent_in_their_order_after_the_rec
 
 
 @pytest.mark.conformance("REC-02")
-async def test_the_buffer_takes_its_limit_and_not_a_byte_more(world: World, server: MemoryServer, clock: Clock) -> None:
+async def test_the_buffer_accepts_its_limit_and_not_a_byte_more(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
     frame = len(b"PUB kept 100\r\n") + 100 + 2
     connection = await world.connect(reconnect_buffer_size=3 * frame)
     server.down()
@@ -74,7 +76,7 @@ async def test_the_buffer_takes_its_limit_and_not_a_byte_more(world: World, serv
     assert len(server.session.published("kept")) == 3
 
 
-async def test_a_buffer_of_nothing_refuses_to_publish_without_a_session(
+async def test_a_buffer_of_zero_bytes_refuses_to_publish_without_a_session(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect(reconnect_buffer_size=0)
@@ -87,7 +89,7 @@ async def test_a_buffer_of_nothing_refuses_to_publish_without_a_session(
     await connection.publish("a")
 
 
-async def test_requests_and_flushes_under_way_fail_when_the_session_is_lost(
+async def test_requests_and_flushes_in_flight_fail_when_the_session_is_lost(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -104,7 +106,7 @@ async def test_requests_and_flushes_under_way_fail_when_the_session_is_lost(
     assert clock.now == 7.0
 
 
-async def test_an_answer_to_an_inbox_of_its_own_may_come_in_the_next_session(
+async def test_a_reply_to_an_own_inbox_can_arrive_in_the_next_session(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect()
@@ -118,7 +120,7 @@ async def test_an_answer_to_an_inbox_of_its_own_may_come_in_the_next_session(
     assert (await request).payload == b"late"
 
 
-async def test_a_request_without_a_session_goes_out_after_the_reconnect(
+async def test_a_request_without_a_session_is_sent_after_the_reconnect(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect(reconnect_wait=1)

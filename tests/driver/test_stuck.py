@@ -1,4 +1,4 @@
-"""A test that waits for ever fails at once, and says what waits."""
+"""A test that waits for ever fails at once, and its error names the waiting tasks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.driver.virtual_time import StuckError, VirtualTimeLoop
 
 @pytest.fixture
 def world() -> None:
-    """These tests make their loops themselves."""
+    """These tests create their own loops."""
 
 
 def test_tasks_that_nothing_can_wake_end_the_run() -> None:
@@ -27,7 +27,7 @@ def test_tasks_that_nothing_can_wake_end_the_run() -> None:
     loop.close()
 
 
-def test_timers_that_go_on_for_ever_end_the_run() -> None:
+def test_timers_that_continue_for_ever_end_the_run() -> None:
     async def tick() -> None:
         while True:  # noqa: ASYNC110 - this is what is tested
             await asyncio.sleep(60)

@@ -13,7 +13,7 @@ async def test_an_hour_passes_at_once_and_exactly(clock: Clock) -> None:
     assert clock.now == 3600.0
 
 
-async def test_time_stands_while_something_is_ready(clock: Clock) -> None:
+async def test_time_stops_while_something_is_ready(clock: Clock) -> None:
     sleeper = asyncio.create_task(asyncio.sleep(0.001))
     for _ in range(1000):
         await asyncio.sleep(0)

@@ -1,7 +1,7 @@
-"""Connections in memory: the client's transport, and what lies between it and a scripted server.
+"""Connections in memory: the transport of the client, and the link to a scripted server.
 
-Both directions keep their order. With `latency` 0, what one side writes is read by the other in a later turn of the
-event loop, at the same time.
+Both directions keep their order. With `latency` 0, data that one side writes is read by the other in a later iteration
+of the event loop, at the same time.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any, Final, Protocol, cast
 __all__ = ["Lane", "MemoryTransport", "Peer"]
 
 _HIGH_WATER: Final = 64 << 10
-"""Bytes waiting at which asyncio's transports want no more."""
+"""The number of waiting bytes at which asyncio's transports pause writing."""
 
 
 class Peer(Protocol):
     """The server's end."""
 
     def feed(self, data: bytes) -> None:
-        """The client wrote something."""
+        """Handle data of the client."""
 
     def client_gone(self) -> None:
-        """The client closed its end."""
+        """Handle the end of the client."""
 
 
 class Lane:
-    """One direction: calls that happen later, in their order."""
+    """One direction: calls that happen later, in order."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, latency: float) -> None:
         self._loop = loop
@@ -36,8 +36,8 @@ class Lane:
         self._calls: deque[Callable[[], None]] = deque()
 
     def put(self, call: Callable[[], None]) -> None:
-        """Do that on the other side."""
-        self._calls.append(call)  # timers of one time run in any order, so each takes what is first
+        """Call a function on the other side."""
+        self._calls.append(call)  # timers of one time run in any order, so each takes the first call
         if self._latency:
             self._loop.call_later(self._latency, self._next)
         else:
@@ -48,7 +48,7 @@ class Lane:
 
 
 class MemoryTransport(asyncio.Transport):
-    """The client's end. It behaves as the transport of a socket does.
+    """The client's end. It behaves like the transport of a socket.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class MemoryTransport(asyncio.Transport):
     closed
         `connection_lost` was called.
     aborted
-        The client closed it without waiting for what it had written.
+        The client closed it without waiting for written data.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class MemoryTransport(asyncio.Transport):
         self._arrived: deque[Callable[[], None]] = deque()  # while reading is paused
         self._peer_reads = True
         self._waiting = bytearray()  # while the server reads nothing
-        self._choked = False
+        self._paused_peer = False
 
     # -- for the client ------------------------------------------------------------------------------------------
 
@@ -129,35 +129,35 @@ class MemoryTransport(asyncio.Transport):
     # -- for the server ------------------------------------------------------------------------------------------
 
     def deliver(self, data: bytes) -> None:
-        """The server wrote something."""
+        """Deliver data of the server."""
         self._in.put(lambda: self._arrive(lambda: self._read(data)))
 
     def deliver_eof(self) -> None:
-        """The server closed its end."""
+        """Deliver the end of the server."""
         self._in.put(lambda: self._arrive(self._read_eof))
 
     def deliver_reset(self, error: Exception) -> None:
-        """The connection broke; what had not arrived is lost."""
+        """Break the connection; data in flight is lost."""
         self._in.put(lambda: self._break(error))
 
     def choke(self) -> None:
-        """Want no more from the client."""
-        if not self._choked:
-            self._choked = True
+        """Pause the writing of the client."""
+        if not self._paused_peer:
+            self._paused_peer = True
             self._protocol.pause_writing()
 
     def relieve(self) -> None:
-        """Want more again."""
-        if self._choked and not self._lost:
-            self._choked = False
+        """Resume the writing of the client."""
+        if self._paused_peer and not self._lost:
+            self._paused_peer = False
             self._protocol.resume_writing()
 
     def stop_taking(self) -> None:
-        """The server reads nothing from now on."""
+        """Stop reading on the server's side."""
         self._peer_reads = False
 
     def take_again(self) -> None:
-        """The server reads what waits, and what comes."""
+        """Resume reading on the server's side, beginning with the data that waits."""
         self._peer_reads = True
         if self._waiting:
             content = bytes(self._waiting)
@@ -167,7 +167,7 @@ class MemoryTransport(asyncio.Transport):
         if self._closing and not self._waiting:
             self._end(None)
 
-    # -- inner ---------------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------------
 
     def _arrive(self, call: Callable[[], None]) -> None:
         if self._reading and not self._arrived:
@@ -200,9 +200,9 @@ class MemoryTransport(asyncio.Transport):
     def _end(self, error: Exception | None) -> None:
         if not self._lost:
             self._lost = True
-            self._loop.call_soon(self._tell_lost, error)
+            self._loop.call_soon(self._report_lost, error)
 
-    def _tell_lost(self, error: Exception | None) -> None:
+    def _report_lost(self, error: Exception | None) -> None:
         self.closed = True
         self._protocol.connection_lost(error)
         self._out.put(self._peer.client_gone)

@@ -1,7 +1,7 @@
-"""An event loop whose time is virtual: it advances only when nothing is ready to run, and then to the next timer.
+"""An event loop with virtual time. Time advances only when nothing is ready to run, and then to the next timer.
 
-There is no selector, no thread and no real clock, so a test runs the same way each time, and a wait of an hour costs
-nothing. Connections are opened through `network`, which a test puts in.
+There is no selector, no thread and no real clock. So a test runs the same way each time, and a wait of an hour takes no
+real time. Connections are opened through `network`, which a test sets.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ __all__ = ["Clock", "Network", "StuckError", "VirtualTimeLoop"]
 
 _START: Final = 1000.0
 _HORIZON: Final = 4 * 3600.0
-"""Seconds after which a test is taken for one that waits for ever: its timers go on, but it does not."""
+"""Seconds after which a test counts as stuck: its timers keep firing, but it does not end."""
 
 
 _NOISE: Final = 1e-11
-"""Seconds by which sums of times may differ."""
+"""Tolerance in seconds for sums of times."""
 
 
 class StuckError(RuntimeError):
-    """Tasks wait, and nothing can wake them."""
+    """Raised if tasks wait and nothing can wake them."""
 
 
 class Network(Protocol):
-    """What opens the connections of a loop."""
+    """Opens the connections of a loop."""
 
     async def open(self, protocol: asyncio.BaseProtocol, host: str, port: int) -> asyncio.Transport:
         """Connect to a server."""
 
     async def start_tls(self, transport: asyncio.BaseTransport) -> asyncio.Transport | None:
-        """Encrypt a connection; None where the server went meanwhile."""
+        """Encrypt a connection; None if the server closed it meanwhile."""
 
 
 class VirtualTimeLoop(asyncio.BaseEventLoop):
-    """See the module."""
+    """An event loop with virtual time; see the module."""
 
     _ready: deque[asyncio.Handle]  # of asyncio
     _scheduled: list[asyncio.TimerHandle]  # of asyncio
@@ -55,17 +55,18 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
 
     @property
     def _clock_resolution(self) -> float:
-        """asyncio fires timers that are due within this time. Here none fires early, so whoever looks at the clock
-        then finds that the time has come."""
+        """asyncio fires timers that are due within this time. Here no timer fires early, so a callback that reads the
+        clock finds that its time has come.
+        """
         return math.ulp(self._now)
 
     @_clock_resolution.setter
     def _clock_resolution(self, seconds: float) -> None:
-        """asyncio sets that of the real clock."""
+        """asyncio sets it to that of the real clock."""
 
     @property
     def idle(self) -> bool:
-        """Nothing is ready to run, and no timer is due. For the callback that runs."""
+        """Return whether nothing else is ready to run and no timer is due. Called from a running callback."""
         return not self._ready and not any(each.when() <= self._now for each in self.timers)
 
     @property
@@ -88,11 +89,11 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         raise RuntimeError("no threads in virtual time")
 
     def block(self, seconds: float) -> None:
-        """Let the time pass at once, as code does that keeps the loop busy."""
+        """Advance the time at once, like code that blocks the loop."""
         self._now += seconds
 
     def _pass(self, seconds: float | None) -> None:
-        """Nothing is ready; the next timer is due in so many seconds."""
+        """Advance the time: nothing is ready, and the next timer is due in `timeout` seconds."""
         if seconds is None:
             raise StuckError(f"nothing can happen any more; these tasks wait: {_waiting(self)}")
         self._now += seconds
@@ -100,14 +101,14 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
             raise StuckError(f"waited for {_HORIZON:g} s; these tasks wait: {_waiting(self)}")
 
     def _process_events(self, event_list: object) -> None:
-        """There are none. asyncio calls it."""
+        """Do nothing: there is no self-pipe. asyncio calls it."""
 
     def _write_to_self(self) -> None:
-        """Nobody has to be woken: all runs in one thread. asyncio calls it."""
+        """Do nothing: all code runs in one thread. asyncio calls it."""
 
 
 class _NoSelector(selectors.BaseSelector):
-    """Stands where asyncio waits for sockets, and lets the time pass instead."""
+    """Replaces the selector of asyncio, and advances the time instead of waiting for sockets."""
 
     def __init__(self, wait: Callable[[float | None], None]) -> None:
         self._wait = wait
@@ -128,7 +129,7 @@ class _NoSelector(selectors.BaseSelector):
 
 
 class Clock:
-    """The time of a test."""
+    """The clock of a test."""
 
     def __init__(self, loop: VirtualTimeLoop) -> None:
         self._loop = loop
@@ -139,18 +140,18 @@ class Clock:
         return round(self._loop.time() - _START, 9)
 
     def block(self, seconds: float) -> None:
-        """Keep the loop busy for so long: the time passes, and nothing runs meanwhile."""
+        """Block the loop for `seconds`: the time advances, and nothing else runs."""
         self._loop.block(seconds)
 
     async def settle(self) -> None:
-        """Let all run that can run now. The time stays. Not in two tasks at once: they would wait for each other."""
+        """Run everything that can run now. The time stays. Two tasks that call it at once wait for each other."""
         while True:
             await asyncio.sleep(0)
             if self._loop.idle:
                 return
 
     async def until(self, moment: float) -> None:
-        """Let the time pass up to a moment of `now`, and all that happens at it."""
+        """Advance the time to a value of `now`, and run everything until then."""
         loop = self._loop
         if (when := _START + moment + _NOISE) > loop.time():
             waiter = loop.create_future()
@@ -159,7 +160,7 @@ class Clock:
         await self.settle()
 
     async def advance(self, seconds: float) -> None:
-        """Let so much time pass, and all that happens then."""
+        """Advance the time by `seconds`, and run everything until then."""
         await self.until(self.now + seconds)
 
 

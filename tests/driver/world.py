@@ -1,4 +1,4 @@
-"""What a test of a driver has: the time, a network with a server, and connections that are closed at the end."""
+"""The world of a driver test: the clock, a network with a server, and connections that are closed at the end."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class World:
     Attributes
     ----------
     clock, net, server
-        The time, the network, and the server at the default address.
+        The clock, the network, and the server at the default address.
     events
-        The events of all the connections.
+        The events of all connections.
     """
 
     def __init__(self, loop: VirtualTimeLoop) -> None:
@@ -68,14 +68,14 @@ class World:
         self._connections: list[aio.Connection] = []
 
     async def connect(self, where: str | Sequence[str] | None = None, **options: Any) -> aio.Connection:
-        """Open a connection; to the server at the default address, unless asked otherwise."""
+        """Open a connection to the server at the default address, unless asked otherwise."""
         options.setdefault("on_event", self.events)
         connection = await aio.connect(where, **options)
         self._connections.append(connection)
         return connection
 
     async def jetstream(self, *, options: dict[str, Any] | None = None, **settings: Any) -> JetStream:
-        """Open a connection with these options; returns a context that publishes with these settings."""
+        """Open a connection with these options; return a context that publishes with these settings."""
         connection = await self.connect(**(options or {}))
         return connection.jetstream(publishing=AsyncPublishOptions(**settings))
 
@@ -85,23 +85,23 @@ class World:
             await connection.close()
         self._connections.clear()
         gc.collect(0)
-        await self.clock.advance(2 * self.net.latency)  # what is on its way arrives
+        await self.clock.advance(2 * self.net.latency)  # data in flight arrives
 
     def left(self) -> list[object]:
-        """Tasks, connections and timers that are still there."""
+        """Return tasks, connections and timers that are left."""
         tasks = [task for task in asyncio.all_tasks() - self._tasks if task is not asyncio.current_task()]
         timers = [timer for timer in self._loop.timers if not _is_weak(timer)]
         return [*tasks, *self.net.open_transports, *timers]
 
 
 def _is_weak(timer: asyncio.TimerHandle) -> bool:
-    """A timer that holds nobody, and does nothing once its owner is gone, need not be cancelled."""
+    """Return whether a timer holds no reference and does nothing once its owner is gone. It need not be cancelled."""
     callback: Any = timer._callback  # type: ignore[attr-defined]  # asyncio has no other way to tell
     return getattr(callback, "__qualname__", "") in _WEAK
 
 
 class _Fixed(random.Random):
-    """Gives one number again and again."""
+    """Returns one number again and again."""
 
     def __init__(self, number: float) -> None:
         super().__init__()
@@ -112,5 +112,5 @@ class _Fixed(random.Random):
 
 
 def fix_jitter(connection: ConnectionCore, number: float) -> None:
-    """Let the connection's random numbers be that one: 0 cuts nothing off a wait, nearly 1 cuts off a half."""
+    """Replace the random numbers of the connection: 0 shortens no wait, nearly 1 shortens a wait by half."""
     connection.client.servers._rng = _Fixed(number)

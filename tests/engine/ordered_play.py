@@ -1,4 +1,4 @@
-"""An ordered consumer of which a test plays the server."""
+"""An ordered consumer for which a test plays the server."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def info(name: str, *, pending: int = 9, stream_seq: int = 0, consumer_seq: int 
 
 
 def running(until_caught_up: bool = False, pending: int = 9, **fields: object) -> tuple[OrderedEngine, OrderedCursor]:
-    """A flow whose first consumer is there and read from."""
+    """Return an engine whose first consumer exists and is being read."""
     where = cursor(**fields)
-    flow = OrderedEngine(where, until_caught_up=until_caught_up)
-    flow.start()
-    assert [type(action) for action in flow.poll_actions()] == [CreateConsumer]
-    flow.created(info("o_1", pending=pending))
-    assert flow.poll_actions() == [StartPulling("o_1")]
-    return flow, where
+    engine = OrderedEngine(where, until_caught_up=until_caught_up)
+    engine.start()
+    assert [type(action) for action in engine.poll_actions()] == [CreateConsumer]
+    engine.created(info("o_1", pending=pending))
+    assert engine.poll_actions() == [StartPulling("o_1")]
+    return engine, where
 
 
 def kinds(actions: list[OrderedAction]) -> list[type[OrderedAction]]:

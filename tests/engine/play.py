@@ -1,4 +1,4 @@
-"""Drives the subscribe workflow by hand, and the answers that it gets."""
+"""Drives the subscribe workflow by hand, and gives it answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Play", "info", "names", "start"]
 
 
 class Play:
-    """Drives a workflow by hand: `step` is what it wants next, `result` what it ended with."""
+    """Drives a workflow by hand: `step` is its next step, `result` its end."""
 
     def __init__(self, workflow: Generator[Step, Any, Any]) -> None:
         self._workflow = workflow
@@ -52,7 +52,7 @@ class Play:
         return self
 
     def done(self) -> Play:
-        """The step is one that the front has done."""
+        """Confirm a step that the front has done."""
         assert isinstance(self.step, Subscribe | Unsubscribe | Drain | RequestNoWait)
         return self.answer(None)
 
@@ -61,7 +61,7 @@ class Play:
         return self.step
 
     def created(self, name: str | None = None, **state: Any) -> Play:
-        """The server makes the consumer that was asked for."""
+        """Answer that the requested consumer was created."""
         config = self.create().config
         return self.answer(info(name or config.durable_name or config.name or "made-up", config, **state))
 

@@ -1,4 +1,4 @@
-"""Runs of acknowledgements: what is taken off the buffer all together is what the read loop would have found."""
+"""Runs of acknowledgements: a run taken from the buffer equals the result of the read loop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _runs(*payloads: bytes) -> AckRunMatcher:
     return runs
 
 
-def test_a_run_is_taken_from_its_first_byte_to_its_last() -> None:
+def test_a_run_is_found_from_its_first_byte_to_its_last() -> None:
     frames = [_frame(b"%d" % number, _ack(100 + number)) for number in range(50)]
     data = b"PING\r\n" + b"".join(frames) + b"PING\r\n"
     end, found = _runs(_ack(500)).find(data, 6)
@@ -43,7 +43,7 @@ def test_a_run_is_taken_from_its_first_byte_to_its_last() -> None:
     assert found == [(b"%d" % number, _ack(100 + number)) for number in range(50)]
 
 
-def test_a_run_ends_where_sequences_get_longer_until_that_form_is_learned() -> None:
+def test_a_run_ends_at_longer_sequences_until_their_form_is_learned() -> None:
     data = b"".join(_frame(b"1", _ack(seq)) for seq in (98, 99, 100, 101))
     runs = _runs(_ack(10))
     end, found = runs.find(data, 0)
@@ -74,27 +74,27 @@ def test_a_run_ends_where_sequences_get_longer_until_that_form_is_learned() -> N
         _frame(b"1 reply", _ack(17)),
     ],
 )
-def test_what_is_anything_else_is_left(data: bytes) -> None:
+def test_other_frames_are_not_consumed(data: bytes) -> None:
     assert _runs(_ack(10)).find(data, 0) == (0, ())
 
 
-def test_text_that_looks_like_a_frame_inside_of_a_payload_is_no_frame() -> None:
+def test_text_inside_a_payload_is_not_taken_for_a_frame() -> None:
     inner = _ack(17) + b"\r\n" + _frame(b"2", _ack(18))
     assert _runs(_ack(10)).find(_frame(b"1", inner), 0) == (0, ())
 
 
-def test_nothing_is_found_before_something_was_learned() -> None:
+def test_nothing_is_found_before_a_form_is_learned() -> None:
     assert _runs().find(_frame(b"1", _ack(17)), 0) == (0, ())
 
 
 @pytest.mark.parametrize(
     "payload", [b"", b"hello", _ack(17, end=',"duplicate": true}'), b'{"stream":"\r", "seq":1}', b'{"seq":}']
 )
-def test_what_has_another_form_is_not_learned(payload: bytes) -> None:
+def test_other_payloads_are_not_learned(payload: bytes) -> None:
     assert _runs(payload).find(_frame(b"1", payload), 0) == (0, ())
 
 
-def test_forms_are_kept_up_to_a_bound() -> None:
+def test_forms_are_kept_up_to_a_limit() -> None:
     payloads = [_ack(17, f"S{number}") for number in range(100)]
     runs = _runs(*payloads, *payloads)
     found = [bool(runs.find(_frame(b"1", payload), 0)[1]) for payload in payloads]
@@ -126,9 +126,9 @@ def _fed(data: bytes, cuts: list[int], with_runs: bool) -> object:
     window, sub, publishes = _window(with_runs)
     for publish in publishes[::7]:
         publish._waiter = []
-    relaxed: list[int] = []
+    below_limit: list[int] = []
     window.notify_at = 30
-    window.on_below_limit = lambda: relaxed.append(1)
+    window.on_below_limit = lambda: below_limit.append(1)
     controls: list[Control] = []
     inbound = Inbound(
         {b"%d" % SID: sub}, on_control=controls.append, on_full=lambda sub: True, on_last_message=lambda sub: None
@@ -137,7 +137,7 @@ def _fed(data: bytes, cuts: list[int], with_runs: bool) -> object:
     for begin, end in itertools.pairwise(places):
         inbound.feed(data[begin:end])
     outcomes = [(each._reply, str(each._error), each._frame, each._waiter) for each in publishes]
-    return outcomes, window.stats, controls, sub.received, bool(relaxed)
+    return outcomes, window.stats, controls, sub.received, bool(below_limit)
 
 
 _payloads = st.one_of(
@@ -154,23 +154,23 @@ _payloads = st.one_of(
     st.lists(st.tuples(st.integers(1, 70), _payloads, st.booleans()), max_size=60),
     st.lists(st.integers(0, 10**5), max_size=8),
 )
-def test_with_and_without_runs_the_outcome_is_the_same(answers: list[tuple[int, bytes, bool]], cuts: list[int]) -> None:
+def test_the_result_is_the_same_with_and_without_runs(answers: list[tuple[int, bytes, bool]], cuts: list[int]) -> None:
     data = b"".join(_frame(b"%d" % token, payload) + b"PING\r\n" * ping for token, payload, ping in answers)
     assert _fed(data, cuts, with_runs=True) == _fed(data, cuts, with_runs=False)
 
 
-def test_who_waits_is_woken_and_strays_are_counted_in_a_run() -> None:
+def test_waiters_are_woken_and_unmatched_acks_are_counted_in_a_run() -> None:
     window, sub, publishes = _window(with_runs=True)
     publishes[5]._waiter = []
-    told: list[str] = []
-    window.on_below_limit = lambda: told.append("relaxed")
+    notified: list[str] = []
+    window.on_below_limit = lambda: notified.append("below_limit")
     window.notify_at = 40
     inbound: Callable[[bytes], None] = Inbound(
         {b"%d" % SID: sub}, on_control=lambda frame: None, on_full=lambda sub: True, on_last_message=lambda sub: None
     ).feed
     inbound(b"".join(_frame(b"%d" % token, _ack(token + 100)) for token in (*range(1, 31), 3, 999)))
     assert publishes[5]._waiter == ["woken"]
-    assert told == ["relaxed"]
+    assert notified == ["below_limit"]
     stats = window.stats
     assert (stats.acknowledged, stats.pending, stats.unmatched_acks) == (30, 30, 2)
     assert sub.received == 32

@@ -1,4 +1,4 @@
-"""An atomic batch without a socket: what is sent next, and what each answer means."""
+"""An atomic batch without a socket: the next frame, and the meaning of each answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _added(count: int = 1, batch_id: str = "b") -> AtomicBatch:
 
 def test_messages_are_numbered_when_they_are_sent() -> None:
     batch = AtomicBatch("b")
-    for _ in range(2):  # asked twice, as the first one could not be sent
+    for _ in range(2):  # requested twice, because the first one could not be sent
         assert Headers(batch.next_headers(None, {})) == {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "1"}
     assert (batch.count, batch.next_needs_reply) == (0, True)
     batch.sent("a")
@@ -46,7 +46,7 @@ def test_messages_are_numbered_when_they_are_sent() -> None:
     }
 
 
-def test_headers_of_the_caller_are_sent_along_and_not_changed() -> None:
+def test_headers_of_the_caller_are_sent_and_not_changed() -> None:
     mine = Headers([("Color", "red"), ("Nats-Batch-Id", "mine")])
     headers = AtomicBatch("b").next_headers(mine, {"msg_id": "m", "expected_last_sequence": 0})
     assert headers == {
@@ -59,7 +59,7 @@ def test_headers_of_the_caller_are_sent_along_and_not_changed() -> None:
     assert mine == {"Color": "red", "Nats-Batch-Id": "mine"}
 
 
-def test_an_id_is_made_where_none_is_given() -> None:
+def test_an_id_is_generated_if_none_is_given() -> None:
     ids = {AtomicBatch().id for _ in range(10)}
     assert len(ids) == 10
     assert all(0 < len(each) <= 64 for each in ids)
@@ -67,7 +67,7 @@ def test_an_id_is_made_where_none_is_given() -> None:
         AtomicBatch("x" * 65)
 
 
-def test_the_end_goes_to_the_last_subject_and_is_not_counted() -> None:
+def test_the_end_is_sent_to_the_last_subject_and_is_not_counted() -> None:
     batch = _added(1000)
     subject, headers = batch.eob_message()
     assert subject == "a.b"
@@ -82,7 +82,7 @@ def test_an_empty_batch_has_no_end() -> None:
         AtomicBatch().eob_message()
 
 
-def test_expectations_that_a_batch_cannot_have_are_refused() -> None:
+def test_unsupported_expectations_are_refused() -> None:
     batch = _added()
     with pytest.raises(ConfigError, match="first message"):
         batch.next_headers(None, {"expected_last_sequence": 1})
@@ -97,7 +97,7 @@ def test_an_empty_answer_accepts_a_message() -> None:
     assert batch.is_open
 
 
-def test_an_error_for_an_answer_ends_the_batch() -> None:
+def test_an_error_as_an_answer_ends_the_batch() -> None:
     batch = _added()
     refused = _message(b'{"error":{"code":400,"err_code":10174,"description":"off"},"stream":"S","seq":0}')
     with pytest.raises(AtomicPublishDisabledError, match=r"a\.b"):
@@ -139,14 +139,14 @@ def test_the_acknowledgement_of_the_batch_commits_it() -> None:
         b"",
     ],
 )
-def test_an_acknowledgement_of_something_else_is_refused(payload: bytes) -> None:
+def test_an_acknowledgement_of_another_batch_is_refused(payload: bytes) -> None:
     batch = _added(2)
     with pytest.raises(InvalidAckError, match=r"a\.b"):
         batch.read_commit_ack(_message(payload))
     assert batch.state is BatchState.FAILED
 
 
-def test_what_is_discarded_is_forgotten_by_the_server_too() -> None:
+def test_a_discarded_batch_is_forgotten_by_the_server_too() -> None:
     batch = _added(3)
     last = batch.discard()
     assert last is not None
@@ -156,7 +156,7 @@ def test_what_is_discarded_is_forgotten_by_the_server_too() -> None:
     assert batch.state is BatchState.DISCARDED
 
 
-def test_an_empty_batch_is_discarded_without_a_word() -> None:
+def test_an_empty_batch_is_discarded_without_a_message() -> None:
     batch = AtomicBatch()
     assert batch.discard() is None
     assert batch.state is BatchState.DISCARDED
@@ -170,7 +170,7 @@ def test_an_empty_batch_is_discarded_without_a_word() -> None:
         (lambda batch: batch.read_commit_ack(_message(b'{"stream":"S","seq":1,"batch":"b","count":1}')), "committed"),
     ],
 )
-def test_after_its_end_a_batch_takes_no_more(end: Callable[[AtomicBatch], object], word: str) -> None:
+def test_a_finished_batch_takes_no_more_messages(end: Callable[[AtomicBatch], object], word: str) -> None:
     batch = _added()
     end(batch)
     for use in (lambda: batch.next_headers(None, {}), batch.eob_message, batch.check_open):

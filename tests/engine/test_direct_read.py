@@ -52,13 +52,13 @@ def test_a_limit_ends_the_read_and_shortens_the_last_page() -> None:
     assert read.request is None
 
 
-def test_nothing_at_all_is_an_empty_read() -> None:
+def test_a_read_without_matches_is_empty() -> None:
     read = DirectRead(batch())
     read.handle_reply(DirectBatchEnd(found=False))
     assert read.request is None
 
 
-def test_what_was_deleted_between_two_pages_is_no_fault() -> None:
+def test_messages_deleted_between_two_pages_cause_no_error() -> None:
     read = DirectRead(batch(1))
     read.handle_reply(message(1, 0))
     read.handle_reply(DirectBatchEnd(1, 1))
@@ -66,7 +66,7 @@ def test_what_was_deleted_between_two_pages_is_no_fault() -> None:
     assert read.request is None
 
 
-def test_a_gap_is_asked_for_again_once() -> None:
+def test_a_gap_is_requested_again_once() -> None:
     read = DirectRead(batch(start_time=NOON))
     read.handle_reply(message(1, 0))
     asked = read.request
@@ -81,7 +81,7 @@ def test_a_gap_is_asked_for_again_once() -> None:
     ("end", "text"),
     [(DirectBatchEnd(0, 4), "the last message is 1"), (DirectBatchEnd(found=False), "cut off after sequence 1")],
 )
-def test_an_end_that_does_not_fit_is_asked_about_again(end: DirectBatchEnd, text: str) -> None:
+def test_an_end_that_does_not_match_is_requested_again(end: DirectBatchEnd, text: str) -> None:
     read = DirectRead(batch())
     read.handle_reply(message(1, 0))
     read.handle_reply(end)
@@ -93,7 +93,7 @@ def test_an_end_that_does_not_fit_is_asked_about_again(end: DirectBatchEnd, text
         read.handle_reply(DirectBatchEnd(7, 9))
 
 
-def test_silence_before_anything_came_repeats_the_question_once() -> None:
+def test_silence_before_the_first_message_repeats_the_request_once() -> None:
     read = DirectRead(batch(start_time=NOON))
     asked = read.request
     read.interrupted(LOST)
@@ -103,7 +103,7 @@ def test_silence_before_anything_came_repeats_the_question_once() -> None:
         read.interrupted(LOST)
 
 
-def test_progress_buys_another_repetition() -> None:
+def test_progress_allows_another_repetition() -> None:
     read = DirectRead(batch())
     for sequence in range(1, 5):
         read.handle_reply(message(sequence, 0))
@@ -111,7 +111,7 @@ def test_progress_buys_another_repetition() -> None:
         assert present(read) == batch(seq=sequence + 1)
 
 
-def test_an_absent_leader_is_waited_for_only_in_the_middle() -> None:
+def test_a_missing_leader_is_waited_for_only_after_the_first_message() -> None:
     read = DirectRead(batch())
     with pytest.raises(RequestTimeoutError):
         read.retry(LOST)
@@ -121,7 +121,7 @@ def test_an_absent_leader_is_waited_for_only_in_the_middle() -> None:
         assert present(read) == batch(seq=2)
 
 
-def test_an_old_server_is_asked_for_every_message() -> None:
+def test_an_old_server_is_asked_for_each_message() -> None:
     read = DirectRead(batch())
     read.handle_reply(message(4, None))
     assert present(read) == batch(seq=5)
@@ -130,7 +130,7 @@ def test_an_old_server_is_asked_for_every_message() -> None:
     assert read.request is None
 
 
-def test_pages_of_last_messages_keep_the_moment_of_the_first() -> None:
+def test_pages_of_last_messages_show_the_moment_of_the_first_page() -> None:
     read = DirectRead(DirectMultiLastRequest("S", (">",), up_to_time=NOON))
     assert present(read) == DirectMultiLastRequest("S", (">",), DIRECT_BATCH, up_to_time=NOON)
     read.handle_reply(message(3, 0))
@@ -145,7 +145,7 @@ def test_pages_of_last_messages_keep_the_moment_of_the_first() -> None:
     assert read.request is None
 
 
-def test_last_messages_of_an_unknown_moment_cannot_be_gone_on_with() -> None:
+def test_last_messages_of_an_unknown_moment_cannot_be_continued() -> None:
     read = DirectRead(DirectMultiLastRequest("S", (">",)))
     read.interrupted(LOST)
     assert present(read) == DirectMultiLastRequest("S", (">",), DIRECT_BATCH)

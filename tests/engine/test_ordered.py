@@ -1,4 +1,4 @@
-"""Ordered consumers without a server: where the next consumer starts, and when it is made."""
+"""Ordered consumers without a server: the start of the next consumer, and when it is created."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from jetspark.wire.messages import Message
 # -- the cursor ------------------------------------------------------------------------------------------------------
 
 
-def test_a_consumer_of_this_kind_is_made_to_be_thrown_away() -> None:
+def test_an_ordered_consumer_has_the_configuration_of_an_ephemeral_consumer() -> None:
     config = cursor(filter_subject="a.>", headers_only=True, metadata={"k": "v"}).next_config()
     assert (config.name, config.durable_name) == ("o_1", None)
     assert (config.ack_policy, config.num_replicas, config.mem_storage) == (AckPolicy.NONE, 1, True)
@@ -46,7 +46,7 @@ def test_a_consumer_of_this_kind_is_made_to_be_thrown_away() -> None:
 
 
 @pytest.mark.parametrize("field", ["durable_name", "ack_policy", "deliver_subject", "num_replicas", "max_delivr"])
-def test_what_is_fixed_cannot_be_set(field: str) -> None:
+def test_fixed_fields_cannot_be_set(field: str) -> None:
     with pytest.raises(ConfigError, match=field):
         ordered_config({field: "x"})
 
@@ -55,18 +55,18 @@ def test_what_is_fixed_cannot_be_set(field: str) -> None:
     ("fields", "subject"),
     [({}, ">"), ({"filter_subject": "a"}, "a"), ({"filter_subjects": ["a", "b"]}, None)],
 )
-def test_the_last_of_each_subject_needs_a_filter(fields: dict[str, object], subject: str | None) -> None:
+def test_last_per_subject_needs_a_filter(fields: dict[str, object], subject: str | None) -> None:
     config = cursor(deliver_policy=DeliverPolicy.LAST_PER_SUBJECT, **fields).next_config()
     assert config.filter_subject == subject
 
 
-def test_a_name_is_made_up_and_a_given_one_checked() -> None:
+def test_a_name_is_generated_and_a_given_one_is_checked() -> None:
     assert OrderedCursor(ConsumerConfig()).next_config().name != OrderedCursor(ConsumerConfig()).next_config().name
     with pytest.raises(ValueError, match="name"):
         OrderedCursor(ConsumerConfig(), "a.b")
 
 
-def test_the_next_one_starts_behind_the_last_good_message_and_keeps_all_else() -> None:
+def test_the_next_consumer_starts_after_the_last_good_message_and_keeps_all_else() -> None:
     where = cursor(
         deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=NOW, inactive_threshold=timedelta(seconds=7)
     )
@@ -78,14 +78,14 @@ def test_the_next_one_starts_behind_the_last_good_message_and_keeps_all_else() -
     assert (second.opt_start_time, second.inactive_threshold) == (None, timedelta(seconds=7))
 
 
-def test_as_long_as_nothing_came_the_start_stays() -> None:
+def test_the_start_policy_stays_until_the_first_message() -> None:
     where = cursor(deliver_policy=DeliverPolicy.LAST)
     where.next_config()
     where.created(info("o_1", stream_seq=41))
     assert where.next_config().deliver_policy is DeliverPolicy.LAST
 
 
-def test_new_means_new_when_the_first_consumer_was_made() -> None:
+def test_new_means_new_since_the_creation_of_the_first_consumer() -> None:
     where = cursor(deliver_policy=DeliverPolicy.NEW)
     assert where.next_config().deliver_policy is DeliverPolicy.NEW
     where.created(info("o_1", stream_seq=41))
@@ -93,7 +93,7 @@ def test_new_means_new_when_the_first_consumer_was_made() -> None:
 
 
 @pytest.mark.parametrize("missing", range(1, 6))
-def test_a_gap_is_found_wherever_it_is(missing: int) -> None:
+def test_a_gap_is_found_at_every_position(missing: int) -> None:
     where = cursor()
     where.next_config()
     run = [message for message in deliveries(1, 7) if b".%d.1767" % missing not in message.raw_reply]
@@ -104,7 +104,7 @@ def test_a_gap_is_found_wherever_it_is(missing: int) -> None:
     assert where.delivered == missing - 1
 
 
-def test_a_message_that_no_consumer_delivered_is_no_delivery() -> None:
+def test_a_message_without_ack_subject_is_not_a_delivery() -> None:
     where = cursor()
     where.next_config()
     forged = Message(b"a", b"", b"", b"", None)
@@ -125,87 +125,87 @@ def test_the_default_heartbeat_is_five_seconds_where_that_fits() -> None:
     assert [ordered_heartbeat(expires) for expires in (30, 10, 9, 1)] == [5, 5, 4.5, 0.5]
 
 
-# -- the flow --------------------------------------------------------------------------------------------------------
+# -- the engine ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [ConsumerDeletedError(409), MissedHeartbeatError(), NoConsumerResponseError(503)])
 @pytest.mark.parametrize("final", [True, False])
-def test_a_consumer_that_may_be_gone_is_replaced_and_the_user_told(error: MissedHeartbeatError, final: bool) -> None:
-    flow, _ = running()
-    assert flow.accept(deliveries(1, 4)) == 3
-    flow.pull_error(error, final=final)
-    actions = flow.poll_actions()
+def test_a_consumer_that_may_be_gone_is_replaced_with_a_warning(error: MissedHeartbeatError, final: bool) -> None:
+    engine, _ = running()
+    assert engine.accept(deliveries(1, 4)) == 3
+    engine.pull_error(error, final=final)
+    actions = engine.poll_actions()
     assert kinds(actions) == [Warn, DeleteConsumer, CreateConsumer]
     assert created_config(actions).opt_start_seq == 4
-    assert flow.resetting
-    flow.created(info("o_2"))
-    assert flow.poll_actions() == [StartPulling("o_2")]
-    assert not flow.resetting
+    assert engine.resetting
+    engine.created(info("o_2"))
+    assert engine.poll_actions() == [StartPulling("o_2")]
+    assert not engine.resetting
 
 
-def test_a_gap_is_replaced_without_a_word() -> None:
-    flow, _ = running()
-    assert flow.accept([delivery(1, 1), delivery(3, 3)]) == 1
-    actions = flow.poll_actions()
+def test_a_gap_replaces_the_consumer_without_a_warning() -> None:
+    engine, _ = running()
+    assert engine.accept([delivery(1, 1), delivery(3, 3)]) == 1
+    actions = engine.poll_actions()
     assert kinds(actions) == [DeleteConsumer, CreateConsumer]
     assert created_config(actions).opt_start_seq == 2
 
 
-def test_a_heartbeat_that_tells_of_more_is_a_gap() -> None:
-    flow, _ = running()
-    flow.heartbeat(0)
-    flow.heartbeat(None)
-    assert flow.poll_actions() == []
-    flow.heartbeat(1)  # although nothing came yet
-    assert kinds(flow.poll_actions()) == [DeleteConsumer, CreateConsumer]
+def test_a_heartbeat_with_a_higher_sequence_is_a_gap() -> None:
+    engine, _ = running()
+    engine.heartbeat(0)
+    engine.heartbeat(None)
+    assert engine.poll_actions() == []
+    engine.heartbeat(1)  # although no message came yet
+    assert kinds(engine.poll_actions()) == [DeleteConsumer, CreateConsumer]
 
 
-def test_other_warnings_are_passed_on_and_other_ends_are_ends() -> None:
-    flow, _ = running()
+def test_other_warnings_are_passed_on_and_other_ends_end_the_engine() -> None:
+    engine, _ = running()
     error = LeadershipChangeError(409)
-    flow.pull_error(error, final=False)
-    assert flow.poll_actions() == [Warn(error)]
-    flow.pull_error(error, final=True)
-    assert flow.poll_actions() == [DeleteConsumer("o_1"), OrderedEnd(error)]
-    assert flow.ended
+    engine.pull_error(error, final=False)
+    assert engine.poll_actions() == [Warn(error)]
+    engine.pull_error(error, final=True)
+    assert engine.poll_actions() == [DeleteConsumer("o_1"), OrderedEnd(error)]
+    assert engine.ended
 
 
-def test_without_a_session_nothing_is_made() -> None:
-    flow, _ = running()
-    flow.accept(deliveries(1, 4))
-    flow.disconnected()
-    flow.reset()
-    flow.tick(1e9)
-    assert flow.poll_actions() == []
-    flow.reconnected()
-    actions = flow.poll_actions()
+def test_no_consumer_is_created_without_a_session() -> None:
+    engine, _ = running()
+    engine.accept(deliveries(1, 4))
+    engine.disconnected()
+    engine.reset()
+    engine.tick(1e9)
+    assert engine.poll_actions() == []
+    engine.reconnected()
+    actions = engine.poll_actions()
     assert kinds(actions) == [DeleteConsumer, CreateConsumer]
     assert created_config(actions).opt_start_seq == 4
 
 
-def test_r14_former_consumers_are_deleted_with_each_session_until_they_are_known_to_be_gone() -> None:
-    flow, _ = running()
+def test_r14_earlier_consumers_are_deleted_in_each_session_until_they_are_known_to_be_gone() -> None:
+    engine, _ = running()
     for names in (["o_1"], ["o_1", "o_2"], ["o_1", "o_2", "o_3"]):
-        flow.disconnected()
-        flow.reconnected()
-        assert [action.name for action in flow.poll_actions() if isinstance(action, DeleteConsumer)] == names
+        engine.disconnected()
+        engine.reconnected()
+        assert [action.name for action in engine.poll_actions() if isinstance(action, DeleteConsumer)] == names
     for name in ("o_1", "o_3"):
-        flow.deleted(name)
-    flow.disconnected()
-    flow.reconnected()
-    assert [action.name for action in flow.poll_actions() if isinstance(action, DeleteConsumer)] == ["o_2", "o_4"]
+        engine.deleted(name)
+    engine.disconnected()
+    engine.reconnected()
+    assert [action.name for action in engine.poll_actions() if isinstance(action, DeleteConsumer)] == ["o_2", "o_4"]
     for _ in range(100):
-        flow.disconnected()
-        flow.reconnected()
-        assert len(flow.poll_actions()) <= 33  # one creation, and no more than are remembered
+        engine.disconnected()
+        engine.reconnected()
+        assert len(engine.poll_actions()) <= 33  # one creation, and at most the remembered deletions
 
 
-def test_it_may_begin_without_a_session() -> None:
-    flow = OrderedEngine(cursor())
-    flow.start(online=False)
-    assert flow.poll_actions() == []
-    flow.reconnected()
-    assert kinds(flow.poll_actions()) == [CreateConsumer]
+def test_the_engine_can_start_without_a_session() -> None:
+    engine = OrderedEngine(cursor())
+    engine.start(online=False)
+    assert engine.poll_actions() == []
+    engine.reconnected()
+    assert kinds(engine.poll_actions()) == [CreateConsumer]
 
 
 @pytest.mark.parametrize(
@@ -216,133 +216,133 @@ def test_it_may_begin_without_a_session() -> None:
         InsufficientResourcesError(503, 10023),
     ],
 )
-def test_passing_failures_are_tried_again_after_ever_longer_waits(error: RequestTimeoutError) -> None:
-    flow = OrderedEngine(cursor())
-    flow.start()
+def test_temporary_failures_are_retried_after_growing_waits(error: RequestTimeoutError) -> None:
+    engine = OrderedEngine(cursor())
+    engine.start()
     now, waits = 0.0, []
     for serial in range(1, 7):
-        [create] = flow.poll_actions()
+        [create] = engine.poll_actions()
         assert isinstance(create, CreateConsumer)
-        flow.failed(now, f"o_{serial}", error)
-        assert flow.poll_actions() == [Warn(error)]
-        assert flow.retry_at is not None
-        waits.append(flow.retry_at - now)
-        flow.tick(flow.retry_at - 0.01)
-        assert flow.poll_actions() == []
-        now = flow.retry_at
-        flow.tick(now)
+        engine.failed(now, f"o_{serial}", error)
+        assert engine.poll_actions() == [Warn(error)]
+        assert engine.retry_at is not None
+        waits.append(engine.retry_at - now)
+        engine.tick(engine.retry_at - 0.01)
+        assert engine.poll_actions() == []
+        now = engine.retry_at
+        engine.tick(now)
     for wait, longest in zip(waits, [1, 2, 4, 8, 10, 10], strict=True):
         assert 0.75 * longest <= wait <= longest
 
 
-def test_other_failures_end_it() -> None:
-    flow, _ = running()
-    flow.reset()
-    flow.poll_actions()
+def test_other_failures_end_the_engine() -> None:
+    engine, _ = running()
+    engine.reset()
+    engine.poll_actions()
     gone = StreamNotFoundError(404, 10059)
-    flow.failed(0.0, "o_2", gone)
-    assert flow.poll_actions() == [OrderedEnd(gone)]
-    assert flow.retry_at is None
+    engine.failed(0.0, "o_2", gone)
+    assert engine.poll_actions() == [OrderedEnd(gone)]
+    assert engine.retry_at is None
 
 
-def test_the_number_of_tries_can_be_limited() -> None:
-    flow = OrderedEngine(cursor(), max_reset_attempts=2)
-    flow.start()
-    flow.failed(0.0, "o_1", RequestTimeoutError())
-    flow.tick(1.0)
-    assert kinds(flow.poll_actions()) == [CreateConsumer, Warn, CreateConsumer]
+def test_the_number_of_attempts_can_be_limited() -> None:
+    engine = OrderedEngine(cursor(), max_reset_attempts=2)
+    engine.start()
+    engine.failed(0.0, "o_1", RequestTimeoutError())
+    engine.tick(1.0)
+    assert kinds(engine.poll_actions()) == [CreateConsumer, Warn, CreateConsumer]
     last = RequestTimeoutError("the last")
-    flow.failed(1.0, "o_2", last)
-    assert flow.poll_actions() == [DeleteConsumer("o_1"), DeleteConsumer("o_2"), OrderedEnd(last)]
+    engine.failed(1.0, "o_2", last)
+    assert engine.poll_actions() == [DeleteConsumer("o_1"), DeleteConsumer("o_2"), OrderedEnd(last)]
     with pytest.raises(ConfigError, match="max_reset_attempts"):
         OrderedEngine(cursor(), max_reset_attempts=0)
 
 
-def test_stop_ends_a_wait_at_once_and_what_comes_later_is_cleaned_up() -> None:
-    flow = OrderedEngine(cursor())
-    flow.start()
-    flow.failed(0.0, "o_1", RequestTimeoutError())
-    flow.poll_actions()
-    flow.stop()
-    flow.stop()
-    assert flow.poll_actions() == [DeleteConsumer("o_1"), OrderedEnd(None)]
-    assert flow.retry_at is None
-    flow.created(info("o_1"))
-    assert flow.poll_actions() == [DeleteConsumer("o_1")]
-    flow.reconnected()
-    flow.failed(0.0, "o_1", RequestTimeoutError())
-    assert flow.poll_actions() == []
+def test_stop_ends_a_wait_at_once_and_later_consumers_are_deleted() -> None:
+    engine = OrderedEngine(cursor())
+    engine.start()
+    engine.failed(0.0, "o_1", RequestTimeoutError())
+    engine.poll_actions()
+    engine.stop()
+    engine.stop()
+    assert engine.poll_actions() == [DeleteConsumer("o_1"), OrderedEnd(None)]
+    assert engine.retry_at is None
+    engine.created(info("o_1"))
+    assert engine.poll_actions() == [DeleteConsumer("o_1")]
+    engine.reconnected()
+    engine.failed(0.0, "o_1", RequestTimeoutError())
+    assert engine.poll_actions() == []
 
 
 @pytest.mark.parametrize("error", [RequestTimeoutError(), DisconnectedError()])
-def test_r14_a_consumer_that_nobody_knows_to_exist_is_deleted_when_the_server_answers_again(error: Error) -> None:
-    flow = OrderedEngine(cursor())
-    flow.start()
-    flow.failed(0.0, "o_1", error)
-    flow.tick(1.0)
-    flow.failed(1.0, "o_2", InsufficientResourcesError(503, 10023))  # this one was refused
-    flow.tick(5.0)
-    flow.poll_actions()
-    flow.created(info("o_3"))
-    assert flow.poll_actions() == [StartPulling("o_3"), DeleteConsumer("o_1")]
-    flow.stop()
-    assert flow.poll_actions() == [DeleteConsumer("o_3"), OrderedEnd(None)]  # the other is under way
+def test_r14_a_consumer_that_may_exist_is_deleted_when_the_server_answers_again(error: Error) -> None:
+    engine = OrderedEngine(cursor())
+    engine.start()
+    engine.failed(0.0, "o_1", error)
+    engine.tick(1.0)
+    engine.failed(1.0, "o_2", InsufficientResourcesError(503, 10023))  # this one was refused
+    engine.tick(5.0)
+    engine.poll_actions()
+    engine.created(info("o_3"))
+    assert engine.poll_actions() == [StartPulling("o_3"), DeleteConsumer("o_1")]
+    engine.stop()
+    assert engine.poll_actions() == [DeleteConsumer("o_3"), OrderedEnd(None)]  # the other one is in flight
 
 
-def test_r14_a_deletion_that_failed_is_tried_again_with_the_next_consumer_and_at_the_end() -> None:
-    flow, _ = running()
+def test_r14_a_failed_deletion_is_retried_with_the_next_consumer_and_at_the_end() -> None:
+    engine, _ = running()
     for number in (1, 2):
-        flow.reset()
-        assert [action for action in flow.poll_actions() if isinstance(action, DeleteConsumer)] == [
+        engine.reset()
+        assert [action for action in engine.poll_actions() if isinstance(action, DeleteConsumer)] == [
             DeleteConsumer(f"o_{number}")
         ]
-        flow.created(info(f"o_{number + 1}"))
-        assert flow.poll_actions() == [StartPulling(f"o_{number + 1}")]  # nobody has answered yet
-    flow.delete_failed("o_1")
-    flow.deleted("o_2")
-    flow.delete_failed("o_2")
-    flow.reset()
-    assert [action for action in flow.poll_actions() if isinstance(action, DeleteConsumer)] == [DeleteConsumer("o_3")]
-    flow.delete_failed("o_3")
-    flow.deleted("o_3")
-    flow.created(info("o_4"))
-    assert flow.poll_actions() == [StartPulling("o_4"), DeleteConsumer("o_1")]
-    flow.delete_failed("o_1")
-    flow.stop()
-    assert flow.poll_actions() == [DeleteConsumer("o_1"), DeleteConsumer("o_4"), OrderedEnd(None)]
+        engine.created(info(f"o_{number + 1}"))
+        assert engine.poll_actions() == [StartPulling(f"o_{number + 1}")]  # nobody has answered yet
+    engine.delete_failed("o_1")
+    engine.deleted("o_2")
+    engine.delete_failed("o_2")
+    engine.reset()
+    assert [action for action in engine.poll_actions() if isinstance(action, DeleteConsumer)] == [DeleteConsumer("o_3")]
+    engine.delete_failed("o_3")
+    engine.deleted("o_3")
+    engine.created(info("o_4"))
+    assert engine.poll_actions() == [StartPulling("o_4"), DeleteConsumer("o_1")]
+    engine.delete_failed("o_1")
+    engine.stop()
+    assert engine.poll_actions() == [DeleteConsumer("o_1"), DeleteConsumer("o_4"), OrderedEnd(None)]
 
 
-def test_r14_a_creation_that_times_out_behind_the_end_is_cleaned_up() -> None:
-    flow = OrderedEngine(cursor())
-    flow.start()
-    flow.stop()
-    assert kinds(flow.poll_actions()) == [CreateConsumer, OrderedEnd]
-    flow.failed(0.0, "o_1", StreamNotFoundError(404, 10059))
-    assert flow.poll_actions() == []
-    flow.failed(0.0, "o_1", RequestTimeoutError())
-    assert flow.poll_actions() == [DeleteConsumer("o_1")]
+def test_r14_a_creation_that_times_out_after_the_end_is_cleaned_up() -> None:
+    engine = OrderedEngine(cursor())
+    engine.start()
+    engine.stop()
+    assert kinds(engine.poll_actions()) == [CreateConsumer, OrderedEnd]
+    engine.failed(0.0, "o_1", StreamNotFoundError(404, 10059))
+    assert engine.poll_actions() == []
+    engine.failed(0.0, "o_1", RequestTimeoutError())
+    assert engine.poll_actions() == [DeleteConsumer("o_1")]
 
 
-def test_nothing_is_asked_for_without_a_session() -> None:
-    flow = OrderedEngine(cursor())
-    flow.start()
-    flow.failed(0.0, "o_1", RequestTimeoutError())
-    flow.poll_actions()
-    flow.disconnected()
-    flow.failed(0.0, "o_1", DisconnectedError())
-    flow.stop()
-    assert flow.poll_actions() == [OrderedEnd(None)]
+def test_no_request_is_sent_without_a_session() -> None:
+    engine = OrderedEngine(cursor())
+    engine.start()
+    engine.failed(0.0, "o_1", RequestTimeoutError())
+    engine.poll_actions()
+    engine.disconnected()
+    engine.failed(0.0, "o_1", DisconnectedError())
+    engine.stop()
+    assert engine.poll_actions() == [OrderedEnd(None)]
 
 
-def test_the_answer_to_a_creation_of_a_former_session_is_too_late() -> None:
-    flow = OrderedEngine(cursor())
-    flow.start()
-    flow.disconnected()
-    flow.failed(0.0, "o_1", DisconnectedError())
-    flow.reconnected()
-    flow.poll_actions()
-    flow.failed(0.0, "o_1", DisconnectedError())
-    flow.created(info("o_1"))
-    assert flow.poll_actions() == [DeleteConsumer("o_1")]
-    flow.created(info("o_2"))
-    assert flow.poll_actions() == [StartPulling("o_2")]
+def test_an_answer_to_a_creation_of_an_earlier_session_is_ignored() -> None:
+    engine = OrderedEngine(cursor())
+    engine.start()
+    engine.disconnected()
+    engine.failed(0.0, "o_1", DisconnectedError())
+    engine.reconnected()
+    engine.poll_actions()
+    engine.failed(0.0, "o_1", DisconnectedError())
+    engine.created(info("o_1"))
+    assert engine.poll_actions() == [DeleteConsumer("o_1")]
+    engine.created(info("o_2"))
+    assert engine.poll_actions() == [StartPulling("o_2")]

@@ -1,4 +1,4 @@
-"""Ordered consumers without a server that read to the end of their stream only."""
+"""Ordered consumers without a server that read only to the end of their stream."""
 
 from __future__ import annotations
 
@@ -22,105 +22,105 @@ from jetspark.errors import (
 ENDED = [DeleteConsumer("o_1"), OrderedEnd(None)]
 
 
-def test_an_empty_stream_is_drained_as_soon_as_the_leader_says_so() -> None:
-    flow = OrderedEngine(cursor(), until_caught_up=True)
-    flow.start()
-    flow.poll_actions()
-    flow.created(info("o_1", pending=0))
-    assert flow.poll_actions() == [StartPulling("o_1"), GetLastSequence((">",))]
-    flow.last_sequence_received(0)
-    assert flow.poll_actions() == ENDED
+def test_an_empty_stream_ends_the_read_as_soon_as_the_leader_answers() -> None:
+    engine = OrderedEngine(cursor(), until_caught_up=True)
+    engine.start()
+    engine.poll_actions()
+    engine.created(info("o_1", pending=0))
+    assert engine.poll_actions() == [StartPulling("o_1"), GetLastSequence((">",))]
+    engine.last_sequence_received(0)
+    assert engine.poll_actions() == ENDED
 
 
-def test_it_ends_with_the_last_pending_message() -> None:
-    flow, _ = running(until_caught_up=True, pending=3, filter_subjects=["a", "b"])
-    assert flow.accept([delivery(1, 1, 2), delivery(2, 2, 1)]) == 2
-    assert flow.poll_actions() == []
-    assert flow.accept([delivery(3, 3, 0)]) == 1
-    assert flow.poll_actions() == [GetLastSequence(("a", "b"))]
-    flow.accept([delivery(4, 4, 0)])  # what comes meanwhile does not keep it from ending
-    flow.info_received(info("o_1", pending=0, consumer_seq=4))  # the answer takes its time
-    assert flow.poll_actions() == []  # it is asked once
-    flow.last_sequence_received(3)
-    assert flow.poll_actions() == ENDED
-    flow.last_sequence_received(9)
-    flow.info_received(info("o_1", pending=0, consumer_seq=4))
-    assert flow.poll_actions() == []
+def test_the_read_ends_with_the_last_pending_message() -> None:
+    engine, _ = running(until_caught_up=True, pending=3, filter_subjects=["a", "b"])
+    assert engine.accept([delivery(1, 1, 2), delivery(2, 2, 1)]) == 2
+    assert engine.poll_actions() == []
+    assert engine.accept([delivery(3, 3, 0)]) == 1
+    assert engine.poll_actions() == [GetLastSequence(("a", "b"))]
+    engine.accept([delivery(4, 4, 0)])  # later messages do not delay the end
+    engine.info_received(info("o_1", pending=0, consumer_seq=4))  # the answer is late
+    assert engine.poll_actions() == []  # the request is sent once
+    engine.last_sequence_received(3)
+    assert engine.poll_actions() == ENDED
+    engine.last_sequence_received(9)
+    engine.info_received(info("o_1", pending=0, consumer_seq=4))
+    assert engine.poll_actions() == []
 
 
-def test_it_reads_on_to_what_the_leader_had_before_a_replica_that_lags_behind() -> None:
-    flow, _ = running(until_caught_up=True, pending=1, filter_subject="a")
-    flow.accept([delivery(1, 1, 0)])
-    assert flow.poll_actions() == [GetLastSequence(("a",))]
-    flow.last_sequence_received(3)
-    flow.accept([delivery(2, 2, 0)])
-    assert flow.poll_actions() == []  # it is known what is missing
-    flow.accept([delivery(3, 3, 5)])  # more has been written since
-    assert flow.poll_actions() == ENDED
+def test_the_read_continues_to_the_last_message_of_the_leader_on_a_lagging_replica() -> None:
+    engine, _ = running(until_caught_up=True, pending=1, filter_subject="a")
+    engine.accept([delivery(1, 1, 0)])
+    assert engine.poll_actions() == [GetLastSequence(("a",))]
+    engine.last_sequence_received(3)
+    engine.accept([delivery(2, 2, 0)])
+    assert engine.poll_actions() == []  # the engine knows which messages are missing
+    engine.accept([delivery(3, 3, 5)])  # more has been written since
+    assert engine.poll_actions() == ENDED
 
 
-def test_what_the_leader_had_may_be_gone_before_it_came() -> None:
-    flow, _ = running(until_caught_up=True, pending=1)
-    flow.accept([delivery(1, 1, 0)])
-    flow.last_sequence_received(3)
-    flow.poll_actions()
-    flow.heartbeat(1)
-    flow.info_received(info("o_1", pending=0, consumer_seq=1))
-    assert flow.poll_actions() == [GetConsumerInfo("o_1"), GetLastSequence((">",))]
-    flow.last_sequence_received(1)
-    assert flow.poll_actions() == ENDED
+def test_messages_of_the_leader_may_be_deleted_before_they_are_delivered() -> None:
+    engine, _ = running(until_caught_up=True, pending=1)
+    engine.accept([delivery(1, 1, 0)])
+    engine.last_sequence_received(3)
+    engine.poll_actions()
+    engine.heartbeat(1)
+    engine.info_received(info("o_1", pending=0, consumer_seq=1))
+    assert engine.poll_actions() == [GetConsumerInfo("o_1"), GetLastSequence((">",))]
+    engine.last_sequence_received(1)
+    assert engine.poll_actions() == ENDED
 
 
-def test_a_start_behind_all_there_is_has_nothing_to_read() -> None:
-    flow = OrderedEngine(cursor(deliver_policy="by_start_sequence", opt_start_seq=9), until_caught_up=True)
-    flow.start()
-    flow.created(info("o_1", pending=0, stream_seq=8))
-    flow.poll_actions()
-    flow.last_sequence_received(8)
-    assert flow.poll_actions() == ENDED
+def test_a_start_after_the_last_message_has_nothing_to_read() -> None:
+    engine = OrderedEngine(cursor(deliver_policy="by_start_sequence", opt_start_seq=9), until_caught_up=True)
+    engine.start()
+    engine.created(info("o_1", pending=0, stream_seq=8))
+    engine.poll_actions()
+    engine.last_sequence_received(8)
+    assert engine.poll_actions() == ENDED
 
 
-def test_a_consumer_is_believed_where_the_leader_cannot_be_asked() -> None:
-    flow, _ = running(until_caught_up=True, pending=1)
-    flow.accept([delivery(1, 1, 0)])
-    flow.poll_actions()
+def test_the_consumer_decides_if_the_leader_cannot_be_asked() -> None:
+    engine, _ = running(until_caught_up=True, pending=1)
+    engine.accept([delivery(1, 1, 0)])
+    engine.poll_actions()
     for _ in range(5):
-        flow.last_sequence_failed(DisconnectedError("no session"))  # it will be asked anew
+        engine.last_sequence_failed(DisconnectedError("no session"))  # the request will be repeated
     silent = RequestTimeoutError("no answer")
-    flow.last_sequence_failed(silent)
-    flow.last_sequence_failed(silent)
-    assert flow.poll_actions() == []
-    flow.last_sequence_failed(silent)
-    assert flow.poll_actions() == [Warn(silent), *ENDED]
+    engine.last_sequence_failed(silent)
+    engine.last_sequence_failed(silent)
+    assert engine.poll_actions() == []
+    engine.last_sequence_failed(silent)
+    assert engine.poll_actions() == [Warn(silent), *ENDED]
 
 
 def test_a_leader_that_may_not_be_asked_is_not_asked_again() -> None:
-    flow, _ = running(until_caught_up=True, pending=1)
-    flow.accept([delivery(1, 1, 0)])
-    flow.poll_actions()
+    engine, _ = running(until_caught_up=True, pending=1)
+    engine.accept([delivery(1, 1, 0)])
+    engine.poll_actions()
     refused = PermissionsViolationError("no")
-    flow.last_sequence_failed(refused)
-    assert flow.poll_actions() == [Warn(refused), *ENDED]
+    engine.last_sequence_failed(refused)
+    assert engine.poll_actions() == [Warn(refused), *ENDED]
 
 
-def test_where_less_came_than_was_there_the_server_is_asked() -> None:
-    flow, _ = running(until_caught_up=True, pending=5)
-    flow.accept([delivery(1, 1, 0)])
-    assert flow.poll_actions() == [GetConsumerInfo("o_1")]
-    flow.info_received(info("o_1", pending=2, consumer_seq=1))
-    assert flow.poll_actions() == []
-    flow.info_received(info("another", pending=0, consumer_seq=1))
-    assert flow.poll_actions() == []
-    flow.info_received(info("o_1", pending=0, consumer_seq=1))
-    assert flow.poll_actions() == [GetLastSequence((">",))]
+def test_the_server_is_asked_if_fewer_messages_came_than_were_pending() -> None:
+    engine, _ = running(until_caught_up=True, pending=5)
+    engine.accept([delivery(1, 1, 0)])
+    assert engine.poll_actions() == [GetConsumerInfo("o_1")]
+    engine.info_received(info("o_1", pending=2, consumer_seq=1))
+    assert engine.poll_actions() == []
+    engine.info_received(info("another", pending=0, consumer_seq=1))
+    assert engine.poll_actions() == []
+    engine.info_received(info("o_1", pending=0, consumer_seq=1))
+    assert engine.poll_actions() == [GetLastSequence((">",))]
 
 
-def test_silence_makes_it_look_whether_what_was_pending_is_gone() -> None:
-    flow, _ = running(until_caught_up=True, pending=5)
-    flow.accept([delivery(1, 1, 4)])
-    flow.heartbeat(1)
-    assert flow.poll_actions() == [GetConsumerInfo("o_1")]
-    flow.info_received(info("o_1", pending=0, consumer_seq=2))  # one is still under way
-    assert flow.poll_actions() == []
-    flow.accept([delivery(2, 2, 0)])
-    assert flow.poll_actions() == [GetLastSequence((">",))]
+def test_silence_causes_a_check_whether_pending_messages_are_gone() -> None:
+    engine, _ = running(until_caught_up=True, pending=5)
+    engine.accept([delivery(1, 1, 4)])
+    engine.heartbeat(1)
+    assert engine.poll_actions() == [GetConsumerInfo("o_1")]
+    engine.info_received(info("o_1", pending=0, consumer_seq=2))  # one message is still in flight
+    assert engine.poll_actions() == []
+    engine.accept([delivery(2, 2, 0)])
+    assert engine.poll_actions() == [GetLastSequence((">",))]

@@ -1,4 +1,4 @@
-"""The window of publishes under way, without a socket and without a clock."""
+"""The window of publishes in flight, without a socket and without a clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOBODY = b"NATS/1.0 503\r\n\r\n"
 
 
 class Publish(PendingPublish, gc=False, eq=False):
-    """What the window makes here; `waiter` is a list that counts."""
+    """A publish of the window; `waiter` is a list that counts."""
 
     def _wake(self) -> None:
         assert isinstance(self._waiter, list)
@@ -41,17 +41,17 @@ class Publish(PendingPublish, gc=False, eq=False):
 
 
 class Ground:
-    """A window, and what it told."""
+    """A window, and its notifications."""
 
     def __init__(self, **settings: object) -> None:
         self.window: PublishWindow[Publish] = PublishWindow("_IN", Publish, AsyncPublishOptions(**settings))  # type: ignore[arg-type]
         self.window.on_other_reply = self._unusual
-        self.window.on_below_limit = lambda: self.told.append("relaxed")
-        self.told: list[str] = []
+        self.window.on_below_limit = lambda: self.notified.append("below limit")
+        self.notified: list[str] = []
         self.now = 100.0
 
     def _unusual(self, publish: Publish, message: Message) -> None:
-        self.told.append("pending" if self.window.handle_reply(publish, message, self.now) else "failed")
+        self.notified.append("pending" if self.window.handle_reply(publish, message, self.now) else "failed")
 
     def send(self, subject: str = "a") -> Publish:
         token = self.window.next_token()
@@ -61,14 +61,14 @@ class Ground:
         self.window.deliver(Message(self.window.prefix + publish._token, b"", header, payload, None))
 
 
-def test_each_publish_has_a_token_of_its_own_below_one_inbox() -> None:
+def test_each_publish_has_its_own_token_below_one_inbox() -> None:
     ground = Ground()
     tokens = [ground.send()._token for _ in range(5)]
     assert len(set(tokens)) == 5
     assert ground.window.prefix == b"_IN."
 
 
-def test_a_token_for_which_nothing_was_sent_is_given_again() -> None:
+def test_an_unused_token_is_returned_again() -> None:
     window = Ground().window
     assert window.next_token() == window.next_token()
 
@@ -84,31 +84,31 @@ def test_acknowledgements_find_their_publishes_in_any_order() -> None:
     assert (stats.published, stats.pending, stats.acknowledged, stats.failed) == (4, 0, 4, 0)
 
 
-def test_only_the_first_acknowledgement_of_each_stream_is_read_at_once() -> None:
+def test_only_the_first_acknowledgement_of_each_stream_is_parsed_at_once() -> None:
     ground = Ground()
     for _ in range(3):
         ground.answer(ground.send(), PLAIN % 1)
     ground.answer(ground.send(), b'{"stream":"OTHER", "seq":1}')
     ground.answer(ground.send(), b'{"stream":"OTHER", "seq":2}')
     ground.answer(ground.send(), PLAIN % 2)
-    assert ground.told == ["pending", "pending"]
+    assert ground.notified == ["pending", "pending"]
 
 
-def test_forms_of_acknowledgements_are_learned_up_to_a_bound() -> None:
+def test_forms_of_acknowledgements_are_learned_up_to_a_limit() -> None:
     ground = Ground()
     for stream in range(40):
         ground.answer(ground.send(), b'{"stream":"S%d", "seq":1}' % stream)
-    before = len(ground.told)
+    before = len(ground.notified)
     assert before == 40
     for stream in range(40):
         publish = ground.send()
         ground.answer(publish, b'{"stream":"S%d", "seq":2}' % stream)
         assert publish.outcome() == PubAck(stream=f"S{stream}", seq=2)
-    assert len(ground.told) - before == 24
+    assert len(ground.notified) - before == 24
 
 
 @given(st.integers(1, 2**64 - 1), st.booleans(), st.sampled_from(["", "hub"]), st.text("abcXYZ0", min_size=1))
-def test_acknowledgements_are_the_same_read_early_or_late(seq: int, again: bool, domain: str, stream: str) -> None:
+def test_acknowledgements_are_the_same_parsed_early_or_late(seq: int, again: bool, domain: str, stream: str) -> None:
     ground = Ground()
     hub = f'"domain":"{domain}", ' if domain else ""
     end = ',"duplicate": true' if again else ""
@@ -120,7 +120,7 @@ def test_acknowledgements_are_the_same_read_early_or_late(seq: int, again: bool,
     assert [publish.outcome() for publish in publishes] == [expected] * 3
 
 
-def test_an_error_is_the_publishs_own_and_a_copy_for_each_who_asks() -> None:
+def test_an_error_belongs_to_one_publish_and_each_caller_gets_a_copy() -> None:
     ground = Ground()
     publish, other = ground.send(), ground.send()
     ground.answer(publish, WRONG)
@@ -136,21 +136,21 @@ def test_an_error_is_the_publishs_own_and_a_copy_for_each_who_asks() -> None:
     assert isinstance(failure, WrongLastSequenceError)
     assert failure.__traceback__ is None
     assert other.failure() is None
-    assert (ground.told, ground.window.stats.failed) == (["failed", "pending"], 1)
+    assert (ground.notified, ground.window.stats.failed) == (["failed", "pending"], 1)
 
 
-def test_what_is_no_acknowledgement_is_an_error_early_or_late() -> None:
+def test_an_invalid_acknowledgement_is_an_error_early_or_late() -> None:
     ground = Ground()
     early, late = ground.send(), ground.send()
     ground.answer(early, b"hello")
     ground.answer(ground.send(), PLAIN % 1)
-    ground.answer(late, b'{"stream":"S", "seq":odd}')  # begins as it should, so it is read when somebody asks
+    ground.answer(late, b'{"stream":"S", "seq":odd}')  # its start is valid, so it is parsed late
     for publish in (early, late):
         assert publish.done()
         assert isinstance(publish.failure(), InvalidAckError)
 
 
-def test_what_a_publish_shows_of_itself_is_not_its_content() -> None:
+def test_the_repr_of_a_publish_shows_no_content() -> None:
     ground = Ground()
     pending, good, bad = ground.send("a"), ground.send("b"), ground.send("c")
     ground.answer(good, PLAIN % 7)
@@ -161,7 +161,7 @@ def test_what_a_publish_shows_of_itself_is_not_its_content() -> None:
     assert not [each for each in (pending, good, bad) if "PUB" in repr(each)]
 
 
-def test_answers_that_nobody_waits_for_are_counted() -> None:
+def test_unmatched_answers_are_counted() -> None:
     ground = Ground()
     publish = ground.send()
     ground.answer(publish, PLAIN % 1)
@@ -171,7 +171,7 @@ def test_answers_that_nobody_waits_for_are_counted() -> None:
     assert ground.window.stats.unmatched_acks == 2
 
 
-def test_who_waits_is_woken_once() -> None:
+def test_each_waiter_is_woken_once() -> None:
     ground = Ground()
     publishes = [ground.send() for _ in range(4)]
     for publish in publishes:
@@ -181,7 +181,7 @@ def test_who_waits_is_woken_once() -> None:
     ground.answer(publishes[2], WRONG)
     ground.window.fail(DisconnectedError("gone"))
     assert [publish._waiter for publish in publishes] == [["woken"]] * 4
-    PendingPublish("a", b"1", b"", 0.0, None)._wake()  # a front that does not wait needs no waking
+    PendingPublish("a", b"1", b"", 0.0, None)._wake()  # a front that does not wait needs no wakeup
 
 
 def test_the_window_is_full_at_its_limit() -> None:
@@ -196,21 +196,21 @@ def test_the_window_is_full_at_its_limit() -> None:
 
 
 @pytest.mark.parametrize("answer", [PLAIN % 9, WRONG])
-def test_room_is_told_once_when_few_enough_are_under_way(answer: bytes) -> None:
+def test_falling_below_the_limit_is_reported_once(answer: bytes) -> None:
     ground = Ground()
     publishes = [ground.send() for _ in range(5)]
     ground.answer(ground.send(), PLAIN % 1)
-    ground.told.clear()
+    ground.notified.clear()
     ground.window.notify_at = 3
     ground.answer(publishes[0], answer)
-    assert "relaxed" not in ground.told
+    assert "below limit" not in ground.notified
     ground.answer(publishes[1], answer)
-    assert ground.told.count("relaxed") == 1
+    assert ground.notified.count("below limit") == 1
     ground.answer(publishes[2], answer)
-    assert ground.told.count("relaxed") == 1
+    assert ground.notified.count("below limit") == 1
 
 
-def test_a_503_is_tried_again_as_often_as_planned() -> None:
+def test_a_503_is_retried_as_often_as_configured() -> None:
     ground = Ground(retry=RetryPolicy(attempts=2, wait=0.25))
     publish = ground.send("nobody")
     frame = publish._frame
@@ -225,10 +225,10 @@ def test_a_503_is_tried_again_as_often_as_planned() -> None:
     ground.answer(publish, header=NOBODY)
     assert isinstance(publish.failure(), NoStreamResponseError)
     assert "after 2 retries" in str(publish.failure())
-    assert ground.told == ["pending", "pending", "failed"]
+    assert ground.notified == ["pending", "pending", "failed"]
 
 
-def test_a_retry_of_what_is_settled_meanwhile_is_dropped() -> None:
+def test_a_retry_of_a_settled_publish_is_dropped() -> None:
     ground = Ground()
     publish = ground.send()
     ground.answer(publish, header=NOBODY)
@@ -236,7 +236,7 @@ def test_a_retry_of_what_is_settled_meanwhile_is_dropped() -> None:
     assert list(ground.window.due_retries(ground.now + 1)) == []
 
 
-def test_a_503_with_no_time_left_is_not_tried_again() -> None:
+def test_a_503_without_time_left_is_not_retried() -> None:
     ground = Ground(ack_timeout=0.2)
     publish = ground.send()
     ground.answer(publish, header=NOBODY)
@@ -244,7 +244,7 @@ def test_a_503_with_no_time_left_is_not_tried_again() -> None:
     assert " after " not in str(publish.failure())
 
 
-def test_another_status_is_told_as_it_is() -> None:
+def test_another_status_is_raised_as_it_is() -> None:
     ground = Ground()
     publish = ground.send()
     ground.answer(publish, header=b"NATS/1.0 409 Odd\r\n\r\n")
@@ -252,7 +252,7 @@ def test_another_status_is_told_as_it_is() -> None:
         publish.outcome()
 
 
-def test_those_whose_time_has_passed_are_given_up_with_their_frames() -> None:
+def test_expired_publishes_fail_and_their_frames_are_returned() -> None:
     ground = Ground(ack_timeout=2.0)
     first = ground.send("first")
     frame = first._frame
@@ -267,7 +267,7 @@ def test_those_whose_time_has_passed_are_given_up_with_their_frames() -> None:
     assert ground.window.next_wakeup() == 103.0
 
 
-def test_without_a_time_out_there_is_nothing_to_wake_up_for() -> None:
+def test_without_a_timeout_there_is_no_wakeup() -> None:
     ground = Ground(ack_timeout=None)
     assert ground.window.next_wakeup() is None
     publish = ground.send()
@@ -277,7 +277,7 @@ def test_without_a_time_out_there_is_nothing_to_wake_up_for() -> None:
     assert ground.window.next_wakeup() == ground.now + 0.25
 
 
-def test_all_that_is_under_way_fails_with_the_session() -> None:
+def test_all_publishes_in_flight_fail_with_the_session() -> None:
     ground = Ground()
     publishes = [ground.send() for _ in range(3)]
     frames = [publish._frame for publish in publishes]
@@ -288,7 +288,7 @@ def test_all_that_is_under_way_fails_with_the_session() -> None:
     assert ground.window.fail(lost) == []
 
 
-def test_a_subject_that_is_forbidden_fails_its_publishes_only() -> None:
+def test_a_forbidden_subject_fails_only_its_own_publishes() -> None:
     ground = Ground()
     good, bad = ground.send("good"), ground.send("bad")
     failed = ground.window.fail(DisconnectedError("forbidden"), "bad")
@@ -296,7 +296,7 @@ def test_a_subject_that_is_forbidden_fails_its_publishes_only() -> None:
     assert not good.done()
 
 
-def test_before_a_front_listens_nothing_breaks() -> None:
+def test_the_window_works_before_a_listener_is_set() -> None:
     window: PublishWindow[Publish] = PublishWindow("_IN", Publish, AsyncPublishOptions())
     publish = window.add("a", window.next_token(), b"", 0.0, None)
     window.notify_at = 0
@@ -309,13 +309,13 @@ def test_before_a_front_listens_nothing_breaks() -> None:
     ("tries", "left", "delay"),
     [(0, None, 0.25), (1, 5.0, 0.25), (2, None, None), (0, 0.25, None), (0, 0.26, 0.25)],
 )
-def test_retries_end_by_their_number_and_by_time(tries: int, left: float | None, delay: float | None) -> None:
+def test_retries_are_limited_by_number_and_time(tries: int, left: float | None, delay: float | None) -> None:
     assert RetryPolicy().delay(tries, left) == delay
 
 
 @pytest.mark.parametrize(
     ("given", "text"), [({"max_pending": 0}, "max_pending"), ({"ack_timeout": 0.0}, "ack_timeout")]
 )
-def test_settings_that_make_no_sense_are_refused(given: dict[str, float], text: str) -> None:
+def test_invalid_options_are_refused(given: dict[str, float], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         AsyncPublishOptions(**given)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The fetch of ADR-13, event by event: which pulls it makes and what it returns."""
+"""The fetch of ADR-13, event by event: its pulls and its result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def some(*numbers: int) -> Messages:
 
 
 class Play:
-    """A fetch that is told what happens."""
+    """A fetch that a test drives by events."""
 
     def __init__(
         self, batch: int = 1, timeout: float | None = 5.0, heartbeat: float | None = None, held: int = 0
@@ -79,7 +79,7 @@ class Play:
         return self.action.until
 
 
-def test_one_message_is_one_pull_that_waits_a_little_less_than_the_caller() -> None:
+def test_a_single_message_is_one_pull_that_expires_a_little_before_the_callers_timeout() -> None:
     play = Play(1, 5.0)
     assert play.pulls == [(1, False)]
     assert play.last.expires is not None
@@ -88,26 +88,26 @@ def test_one_message_is_one_pull_that_waits_a_little_less_than_the_caller() -> N
     assert (play.numbers, play.result) == ([1], None)
 
 
-def test_the_margin_of_a_short_wait_is_a_tenth() -> None:
+def test_the_margin_of_a_short_timeout_is_a_tenth() -> None:
     play = Play(1, 0.5)
     assert play.last.expires is not None
     assert play.last.expires.total_seconds() == 0.45
 
 
-def test_a_batch_is_asked_for_without_waiting_first_and_full_it_is_done() -> None:
+def test_a_batch_is_requested_without_waiting_first_and_ends_when_it_is_full() -> None:
     play = Play(3)
     assert play.pulls == [(3, True)]
     assert play.on(some(1, 2)).on(some(3)).ended
     assert (play.numbers, play.pulls) == ([1, 2, 3], [(3, True)])
 
 
-def test_a_part_of_a_batch_is_returned_without_waiting_for_more() -> None:
+def test_a_partly_filled_batch_is_returned_without_waiting_for_more() -> None:
     play = Play(3).on(some(1, 2)).on(NO_MESSAGES)
     assert (play.ended, play.numbers) == (True, [1, 2])
 
 
 @pytest.mark.parametrize("status", [NO_MESSAGES, Status(408, "Requests Pending")])
-def test_with_nothing_there_it_waits_for_the_first_and_gathers_what_came_with_it(status: Status) -> None:
+def test_an_empty_subscription_waits_for_the_first_message_and_collects_those_that_follow(status: Status) -> None:
     play = Play(3).on(status)
     assert play.pulls == [(3, True), (3, False)]
     assert isinstance(play.on(some(1)).action, DrainPull)
@@ -115,7 +115,7 @@ def test_with_nothing_there_it_waits_for_the_first_and_gathers_what_came_with_it
     assert play.numbers == [1, 2]
 
 
-def test_what_was_kept_comes_first_and_fills_the_batch_or_is_topped_up() -> None:
+def test_kept_messages_come_first_and_fill_the_batch_or_are_completed_by_a_pull() -> None:
     assert Play(2, held=2).ended
     play = Play(5, held=2)
     assert play.pulls == [(3, True)]
@@ -123,22 +123,22 @@ def test_what_was_kept_comes_first_and_fills_the_batch_or_is_topped_up() -> None
     assert play.numbers == [0, 1]
 
 
-def test_one_that_was_kept_is_enough_for_one() -> None:
+def test_one_kept_message_is_enough_for_a_batch_of_one() -> None:
     assert Play(1, held=1).numbers == [0]
 
 
-def test_the_end_of_the_pull_without_a_message_is_a_time_out() -> None:
+def test_the_end_of_the_pull_without_a_message_is_a_timeout() -> None:
     with pytest.raises(NoMessageError, match="5 s"):
         Play(1).on(EXPIRED)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_the_callers_own_deadline_is_a_time_out(batch: int) -> None:
+def test_the_deadline_of_the_caller_is_a_timeout(batch: int) -> None:
     with pytest.raises(NoMessageError):
         Play(batch).on(TimedOut())
 
 
-def test_a_lull_behind_messages_ends_the_pull_and_gathers_what_is_under_way() -> None:
+def test_silence_after_messages_ends_the_pull_and_collects_messages_in_flight() -> None:
     play = Play(3).on(some(1))
     assert play.until == 100.25
     assert play.on(TimedOut()).action == DrainPull(105.0)
@@ -146,19 +146,19 @@ def test_a_lull_behind_messages_ends_the_pull_and_gathers_what_is_under_way() ->
     assert play.numbers == [1, 2]
 
 
-def test_a_deadline_behind_messages_returns_them() -> None:
+def test_a_deadline_after_messages_returns_them() -> None:
     play = Play(3, 0.2).on(some(1)).on(TimedOut())
     assert (play.ended, play.numbers) == (True, [1])
 
 
-def test_no_time_is_left_for_a_second_pull() -> None:
+def test_no_second_pull_is_sent_without_time_left() -> None:
     play = Play(3, 1.0)
     play.now += 1.0
     with pytest.raises(NoMessageError):
         play.on(NO_MESSAGES)
 
 
-def test_an_endless_wait_is_one_pull_after_the_other() -> None:
+def test_without_a_timeout_one_pull_follows_the_other() -> None:
     play = Play(1, None)
     assert play.last.expires is not None
     assert (play.last.expires.total_seconds(), play.until) == (30.0, None)
@@ -175,20 +175,18 @@ def test_an_endless_wait_is_one_pull_after_the_other() -> None:
     ],
 )
 @pytest.mark.parametrize("batch", [1, 3])
-def test_an_error_status_is_raised_when_there_is_nothing_to_hand_out(
-    status: Status, kind: type[Error], batch: int
-) -> None:
+def test_an_error_status_is_raised_if_there_are_no_messages(status: Status, kind: type[Error], batch: int) -> None:
     with pytest.raises(kind):
         Play(batch).on(status)
 
 
-def test_an_error_status_behind_messages_is_returned_for_later() -> None:
+def test_an_error_status_after_messages_is_kept_for_later() -> None:
     play = Play(3).on(some(1)).on(Status(409, "Leadership Change"))
     assert (play.ended, play.numbers) == (True, [1])
     assert isinstance(play.result, LeadershipChangeError)
 
 
-def test_a_lost_session_is_raised_empty_handed_and_else_ends_it() -> None:
+def test_a_lost_session_is_raised_without_messages_and_otherwise_ends_the_fetch() -> None:
     lost = Ended(DisconnectedError("lost"))
     with pytest.raises(DisconnectedError):
         Play(1).on(lost)
@@ -196,7 +194,7 @@ def test_a_lost_session_is_raised_empty_handed_and_else_ends_it() -> None:
     assert (play.ended, play.numbers, play.result) == (True, [1], None)
 
 
-def test_a_heartbeat_puts_the_end_by_silence_off() -> None:
+def test_a_heartbeat_delays_the_end_by_missed_heartbeats() -> None:
     play = Play(1, 5.0, 0.5)
     assert play.until == 101.0
     play.now = 100.9
@@ -205,7 +203,7 @@ def test_a_heartbeat_puts_the_end_by_silence_off() -> None:
         play.on(TimedOut())
 
 
-def test_near_the_deadline_silence_is_only_a_time_out() -> None:
+def test_silence_near_the_deadline_is_a_timeout() -> None:
     play = Play(1, 5.0, 0.5)
     play.now = 104.5
     assert play.on(BEAT).until == 105.0
@@ -214,6 +212,6 @@ def test_near_the_deadline_silence_is_only_a_time_out() -> None:
 
 
 @pytest.mark.parametrize("arguments", [(0, 1.0), (1, 0.0), (1, -1.0), (1, 1.0, 0.5), (5, 1.0, 0.6), (1, None, 16.0)])
-def test_options_that_make_no_sense_are_refused(arguments: tuple[int, float | None, float]) -> None:
+def test_invalid_options_are_refused(arguments: tuple[int, float | None, float]) -> None:
     with pytest.raises(ConfigError):
         FetchOptions("S", "c", *arguments)

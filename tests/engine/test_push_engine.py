@@ -28,7 +28,7 @@ PREFIXES = {"v1": "$JS.ACK.S.c", "v2": "$JS.ACK.hub.hash.S.c"}
 
 
 def data(sequence: int, form: str = "v1", suffix: str = "") -> Message:
-    """A delivery with that consumer sequence; its stream sequence is ten times that."""
+    """Return a delivery with this consumer sequence; its stream sequence is ten times that."""
     reply = f"{PREFIXES[form]}.1.{sequence * 10}.{sequence}.1662856107340506000.0{suffix}"
     return Message(b"a", reply.encode(), b"", b"%d" % sequence, None)
 
@@ -46,7 +46,7 @@ def engine(baseline: int | None = 0, *, ordered: bool = False) -> PushEngine:
     return PushEngine("consumer c", gaps=GapDetector(baseline), ordered=ordered)
 
 
-def told(engine: PushEngine, message: Message) -> list[Action]:
+def actions_after(engine: PushEngine, message: Message) -> list[Action]:
     assert message.status is not None
     return engine.receive_status(message, message.status)
 
@@ -63,14 +63,14 @@ def alerts(actions: list[Action]) -> list[Exception]:
 
 
 @pytest.mark.parametrize(("form", "suffix"), [("v1", ""), ("v2", ""), ("v2", ".more"), ("v2", ".more.tokens")])
-def test_consecutive_deliveries_are_handed_on_as_they_came(form: str, suffix: str) -> None:
+def test_consecutive_deliveries_are_passed_on_unchanged(form: str, suffix: str) -> None:
     batch = [data(number, form, suffix) for number in range(1, 5)]
     [action] = engine().receive(batch)
     assert isinstance(action, Deliver)
     assert action.messages is batch
 
 
-def test_a_gap_is_told_once_with_what_was_expected_and_delivery_goes_on() -> None:
+def test_a_gap_is_reported_once_with_the_expected_sequence_and_delivery_continues() -> None:
     push = engine()
     push.receive([data(1)])
     actions = push.receive([data(2), data(5), data(6)])
@@ -81,50 +81,50 @@ def test_a_gap_is_told_once_with_what_was_expected_and_delivery_goes_on() -> Non
     assert alerts(push.receive([data(7)])) == []
 
 
-def test_several_gaps_in_a_batch_are_told_one_by_one() -> None:
+def test_several_gaps_in_a_batch_are_reported_one_by_one() -> None:
     actions = engine().receive([data(2), data(3), data(7)])
     assert delivered(actions) == [2, 3, 7]
     assert [(error.expected, error.got) for error in alerts(actions)] == [(1, 2), (4, 7)]  # type: ignore[attr-defined]
 
 
-def test_the_first_delivery_is_the_baseline_where_none_is_known() -> None:
+def test_the_first_delivery_is_the_baseline_if_none_is_known() -> None:
     push = engine(None)
     assert alerts(push.receive([data(41), data(42)])) == []
     assert len(alerts(push.receive([data(44)]))) == 1
 
 
-def test_a_heartbeat_is_the_baseline_where_none_is_known() -> None:
+def test_a_heartbeat_is_the_baseline_if_none_is_known() -> None:
     push = engine(None)
-    assert told(push, beat(41)) == []
+    assert actions_after(push, beat(41)) == []
     assert len(alerts(push.receive([data(43)]))) == 1
 
 
-def test_a_heartbeat_that_knows_of_more_is_a_gap_and_told_once() -> None:
+def test_a_heartbeat_with_a_higher_sequence_is_a_gap_and_reported_once() -> None:
     push = engine()
     push.receive([data(1), data(2)])
-    [error] = alerts(told(push, beat(4)))
+    [error] = alerts(actions_after(push, beat(4)))
     assert isinstance(error, ConsumerSequenceMismatchError)
     assert (error.expected, error.got, error.stream_sequence) == (3, 4, 20)
-    assert told(push, beat(4)) == []
+    assert actions_after(push, beat(4)) == []
     assert alerts(push.receive([data(5)])) == []
 
 
-def test_a_heartbeat_that_knows_of_less_sets_the_numbering_back_quietly() -> None:
+def test_a_heartbeat_with_a_lower_sequence_resets_the_baseline_silently() -> None:
     push = engine()
     push.receive([data(1), data(2), data(3)])
-    assert told(push, beat(2)) == []
+    assert actions_after(push, beat(2)) == []
     assert alerts(push.receive([data(3)])) == []
 
 
 @pytest.mark.parametrize("last", ["", "x", "-1"])
-def test_a_heartbeat_without_a_number_says_nothing_about_gaps(last: str) -> None:
-    assert told(engine(), status("100 Idle Heartbeat", Nats_Last_Consumer=last)) == []
+def test_a_heartbeat_without_a_sequence_does_not_affect_gaps(last: str) -> None:
+    assert actions_after(engine(), status("100 Idle Heartbeat", Nats_Last_Consumer=last)) == []
 
 
 @pytest.mark.parametrize(
     "reply", [b"", b"somewhere", b"$JS.ACK.S.c.1.10", b"$JS.ACK.S.c.1.20.x.1.0", b"$JS.ACK.S.c.1.20"]
 )
-def test_what_is_no_delivery_is_told_and_not_handed_on(reply: bytes) -> None:
+def test_a_message_without_ack_subject_is_reported_and_not_passed_on(reply: bytes) -> None:
     push = engine()
     push.receive([data(1)])
     actions = push.receive([data(2), Message(b"a", reply, b"", b"0", None), data(3)])
@@ -133,46 +133,46 @@ def test_what_is_no_delivery_is_told_and_not_handed_on(reply: bytes) -> None:
     assert isinstance(error, InvalidAckError)
 
 
-def test_without_a_watch_on_the_numbering_everything_is_handed_on() -> None:
+def test_without_gap_detection_every_message_is_passed_on() -> None:
     push = PushEngine("c", control=False)
     assert delivered(push.receive([data(3), data(1)])) == [3, 1]
-    assert told(push, beat(9)) == []
-    assert told(push, status("100 FlowControl Request", "fc")) == []
+    assert actions_after(push, beat(9)) == []
+    assert actions_after(push, status("100 FlowControl Request", "fc")) == []
     assert push.receive([]) == []
 
 
 # -- ordered -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_ordered_subscription_hands_on_what_is_good_and_begins_anew() -> None:
+def test_an_ordered_subscription_passes_on_good_messages_and_resets() -> None:
     push = engine(ordered=True)
     actions = push.receive([data(1), data(2), data(4)])
     assert delivered(actions) == [1, 2]
     assert isinstance(actions[-1], RecreateConsumer)
     assert (push.needs_reset, push.last_sequence) == (True, 20)
     assert push.receive([data(5)]) == []
-    assert told(push, beat(9)) == []
+    assert actions_after(push, beat(9)) == []
     push.consumer_recreated("the next")
     assert delivered(push.receive([data(1)])) == [1]
     assert (push.needs_reset, push.last_sequence) == (False, 10)
 
 
 @pytest.mark.parametrize(("received", "last"), [(0, 1), (2, 3), (2, 1)])
-def test_a_heartbeat_that_knows_another_number_begins_anew(received: int, last: int) -> None:
+def test_a_heartbeat_with_another_sequence_resets(received: int, last: int) -> None:
     push = engine(ordered=True)
     push.receive([data(number) for number in range(1, received + 1)])
-    [action] = told(push, beat(last))
+    [action] = actions_after(push, beat(last))
     assert isinstance(action, RecreateConsumer)
     assert (push.needs_reset, push.last_sequence) == (True, received * 10)
 
 
-def test_what_is_no_delivery_does_not_make_an_ordered_subscription_begin_anew() -> None:
+def test_a_message_without_ack_subject_does_not_reset_an_ordered_subscription() -> None:
     push = engine(ordered=True)
     actions = push.receive([data(1), Message(b"a", b"", b"", b"0", None), data(2)])
     assert (delivered(actions), push.needs_reset) == ([1, 2], False)
 
 
-def test_of_a_batch_that_found_no_room_only_what_was_kept_counts() -> None:
+def test_only_the_kept_part_of_a_batch_counts_if_the_queue_is_full() -> None:
     push = engine(ordered=True)
     push.receive([data(1)])
     batch = [data(2), data(3), data(4)]
@@ -186,7 +186,7 @@ def test_of_a_batch_that_found_no_room_only_what_was_kept_counts() -> None:
     assert push.last_sequence == 10
 
 
-def test_a_consumer_that_is_of_no_more_use_is_not_listened_to() -> None:
+def test_an_abandoned_consumer_is_ignored() -> None:
     push = engine(ordered=True)
     push.invalidate()
     assert push.receive([data(1)]) == []
@@ -200,23 +200,25 @@ def test_a_consumer_that_is_of_no_more_use_is_not_listened_to() -> None:
     ("line", "kind"),
     [("409 Consumer Deleted", ConsumerDeletedError), ("404 No Messages", StatusError), ("499", StatusError)],
 )
-def test_every_other_status_is_told(line: str, kind: type[StatusError]) -> None:
-    [error] = alerts(told(engine(), status(line)))
+def test_every_other_status_is_reported(line: str, kind: type[StatusError]) -> None:
+    [error] = alerts(actions_after(engine(), status(line)))
     assert isinstance(error, kind)
     assert "consumer c" in str(error)
 
 
-def test_flow_control_is_asked_for_by_request_or_by_heartbeat() -> None:
+def test_flow_control_is_requested_by_request_or_by_heartbeat() -> None:
     push = engine()
-    assert told(push, status("100 FlowControl Request", "$JS.FC.S.c.x")) == [FlowControlRequest(b"$JS.FC.S.c.x")]
-    assert told(push, status("100 FlowControl Request")) == []
-    assert told(push, beat(0, Nats_Consumer_Stalled="$JS.FC.y")) == [FlowControlRequest(b"$JS.FC.y")]
+    assert actions_after(push, status("100 FlowControl Request", "$JS.FC.S.c.x")) == [
+        FlowControlRequest(b"$JS.FC.S.c.x")
+    ]
+    assert actions_after(push, status("100 FlowControl Request")) == []
+    assert actions_after(push, beat(0, Nats_Consumer_Stalled="$JS.FC.y")) == [FlowControlRequest(b"$JS.FC.y")]
 
 
 # -- flow control ------------------------------------------------------------------------------------------------------
 
 
-def test_an_answer_is_due_when_everything_before_the_question_was_handed_out() -> None:
+def test_a_reply_is_due_when_every_earlier_message_is_consumed() -> None:
     flow = FlowControl()
     flow.request(b"a", 3)
     assert flow.next_due == 3
@@ -226,7 +228,7 @@ def test_an_answer_is_due_when_everything_before_the_question_was_handed_out() -
     assert flow.next_due is None
 
 
-def test_each_question_is_answered_once_however_often_it_comes() -> None:
+def test_each_request_is_answered_once_even_if_repeated() -> None:
     flow = FlowControl()
     for received in (3, 5):
         flow.request(b"a", received)
@@ -237,7 +239,7 @@ def test_each_question_is_answered_once_however_often_it_comes() -> None:
     assert flow.due(9) == [b"b"]
 
 
-def test_answers_that_may_have_been_lost_with_the_session_are_given_again() -> None:
+def test_replies_that_may_be_lost_with_the_session_are_sent_again() -> None:
     flow = FlowControl()
     flow.request(b"a", 0)
     assert flow.due(0) == [b"a"]
@@ -251,7 +253,7 @@ def test_answers_that_may_have_been_lost_with_the_session_are_given_again() -> N
     assert flow.due(6) == []
 
 
-def test_nobody_waits_for_the_answers_to_a_consumer_that_was_replaced() -> None:
+def test_requests_of_a_replaced_consumer_are_not_answered() -> None:
     flow = FlowControl()
     flow.request(b"a", 1)
     flow.clear()
@@ -261,7 +263,7 @@ def test_nobody_waits_for_the_answers_to_a_consumer_that_was_replaced() -> None:
 # -- silence -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_alarm_comes_after_three_intervals_and_again_after_as_many() -> None:
+def test_a_warning_comes_after_three_intervals_and_again_after_three_more() -> None:
     monitor = HeartbeatMonitor(0.5)
     assert not monitor.check(99.0)
     monitor.resume(10.0)
@@ -270,7 +272,7 @@ def test_an_alarm_comes_after_three_intervals_and_again_after_as_many() -> None:
     assert (monitor.check(12.9), monitor.check(13.0)) == (False, True)
 
 
-def test_a_sign_of_life_puts_the_alarm_off_and_a_pause_stops_it() -> None:
+def test_a_sign_of_life_resets_the_timer_and_a_pause_stops_it() -> None:
     monitor = HeartbeatMonitor(1.0, 2.0)
     monitor.record_activity(5.0)
     monitor.resume(0.0)

@@ -1,4 +1,4 @@
-"""Which pulls a range needs, and when it is read, without a server."""
+"""The pulls of a range, and its end, without a server."""
 
 import pytest
 
@@ -31,22 +31,22 @@ def test_two_pulls_are_open_and_share_the_bytes_in_flight() -> None:
     assert pulls.due() == []
 
 
-def test_a_pull_never_asks_for_more_than_the_sequences_that_are_left() -> None:
+def test_a_pull_never_requests_more_than_the_remaining_sequences() -> None:
     assert batches(pulls_of(1, 4).due()) == [3]
     assert batches(pulls_of(1, 8).due()) == [5, 2]
     assert batches(pulls_of(7, 8).due()) == [1]
 
 
-def test_a_pull_asks_for_a_message_even_when_one_is_larger_than_what_may_be_in_flight() -> None:
+def test_a_pull_requests_a_message_even_if_it_is_larger_than_the_bytes_in_flight() -> None:
     assert batches(pulls_of(1, 100, in_flight=10, size=1_000_000).due()) == [1, 1]
     assert batches(pulls_of(1, 100, in_flight=1, size=0).due()) == [1, 1]
 
 
-def test_a_pull_is_never_larger_than_the_most() -> None:
+def test_a_pull_is_never_larger_than_the_maximum() -> None:
     assert batches(pulls_of(1, 10**9, in_flight=10**9, size=1).due()) == [MAX_BATCH, MAX_BATCH]
 
 
-def test_a_pull_that_is_served_makes_room_for_the_next() -> None:
+def test_a_served_pull_allows_the_next() -> None:
     pulls = pulls_of(1, 1001)
     pulls.due()
     pulls.delivered(4, 400, 4)
@@ -57,7 +57,7 @@ def test_a_pull_that_is_served_makes_room_for_the_next() -> None:
     assert batches(pulls.due()) == [5, 5]
 
 
-def test_the_next_pull_follows_the_size_that_messages_have() -> None:
+def test_the_next_pull_follows_the_size_of_the_messages() -> None:
     pulls = pulls_of(1, 100_001)
     pulls.due()
     pulls.delivered(5, 50, 5)
@@ -66,14 +66,14 @@ def test_the_next_pull_follows_the_size_that_messages_have() -> None:
     assert batches(pulls.due()) == [1]
 
 
-def test_more_than_was_asked_for_does_no_harm() -> None:
+def test_more_messages_than_requested_do_no_harm() -> None:
     pulls = pulls_of(1, 101)
     pulls.due()
     pulls.delivered(50, 5000, 50)
     assert batches(pulls.due()) == [5, 5]
 
 
-def test_where_the_last_sequences_are_deleted_one_message_is_still_asked_for() -> None:
+def test_one_message_is_requested_even_if_the_last_sequences_are_deleted() -> None:
     pulls = pulls_of(1, 4)
     pulls.due()
     pulls.delivered(3, 300, 9)
@@ -106,7 +106,7 @@ def test_a_heartbeat_and_flow_control_change_nothing() -> None:
     assert pulls.due() == []
 
 
-def test_a_status_for_a_pull_that_is_over_changes_nothing() -> None:
+def test_a_status_for_a_finished_pull_changes_nothing() -> None:
     pulls = pulls_of(1, 1001)
     pulls.due()
     assert pulls.status(77, 408, "Request Timeout") is RangeEffect.NONE
@@ -125,7 +125,7 @@ def test_a_status_for_a_pull_that_is_over_changes_nothing() -> None:
         (555, "Unknown"),
     ],
 )
-def test_a_status_that_ends_the_consumer_asks_for_a_new_one(code: int, description: str) -> None:
+def test_a_status_that_ends_the_consumer_requests_a_new_one(code: int, description: str) -> None:
     pulls = pulls_of(1, 1001)
     pulls.due()
     assert pulls.status(1, code, description) is RangeEffect.RECREATE_CONSUMER
@@ -145,7 +145,7 @@ def test_the_byte_limit_grows_when_a_single_message_is_larger() -> None:
     assert [pull.max_bytes for pull in pulls.due()] == [1000]
 
 
-def test_the_byte_limit_stays_when_the_pull_brought_something() -> None:
+def test_the_byte_limit_stays_if_the_pull_returned_messages() -> None:
     pulls = pulls_of(1, 1001, max_bytes=500)
     pulls.due()
     pulls.delivered(2, 450, 2)
@@ -153,7 +153,7 @@ def test_the_byte_limit_stays_when_the_pull_brought_something() -> None:
     assert [pull.max_bytes for pull in pulls.due()] == [500]
 
 
-def test_an_empty_range_is_done_before_it_begins() -> None:
+def test_an_empty_range_is_done_before_it_starts() -> None:
     assert RangeProgress(5, 5).done
     assert RangeProgress(6, 5).done
     assert not RangeProgress(5, 6).done
@@ -175,7 +175,7 @@ def test_a_range_is_done_when_a_later_sequence_was_delivered() -> None:
     assert progress.done
 
 
-def test_a_range_is_done_when_nothing_is_pending_behind_a_delivery() -> None:
+def test_a_range_is_done_when_nothing_is_pending_after_a_delivery() -> None:
     progress = RangeProgress(5, 100)
     progress.consumer_created(1)
     progress.delivered(1, 1, 6, 0)
@@ -188,7 +188,7 @@ def test_a_range_is_done_when_nothing_is_pending_for_a_new_consumer() -> None:
     assert progress.done
 
 
-def test_silence_ends_a_range_only_when_all_that_was_delivered_has_come() -> None:
+def test_silence_ends_a_range_only_if_all_deliveries_have_arrived() -> None:
     progress = RangeProgress(1, 100)
     progress.consumer_created(10)
     progress.delivered(3, 3, 3, 7)
@@ -200,7 +200,7 @@ def test_silence_ends_a_range_only_when_all_that_was_delivered_has_come() -> Non
     assert progress.done
 
 
-def test_a_new_consumer_goes_on_behind_the_last_sequence_and_counts_anew() -> None:
+def test_a_new_consumer_continues_after_the_last_sequence_and_counts_from_the_start() -> None:
     progress = RangeProgress(1, 100)
     progress.consumer_created(10)
     progress.delivered(3, 3, 30, 7)
@@ -210,14 +210,14 @@ def test_a_new_consumer_goes_on_behind_the_last_sequence_and_counts_anew() -> No
     assert progress.next_sequence == 32
 
 
-def test_deliveries_with_a_gap_are_not_taken() -> None:
+def test_deliveries_with_a_gap_are_refused() -> None:
     progress = RangeProgress(1, 100)
     progress.consumer_created(10)
     with pytest.raises(AssertionError):
         progress.delivered(1, 2, 2, 8)
 
 
-def test_what_is_read_without_a_consumer_ends_with_the_last_sequence_or_when_the_server_says_so() -> None:
+def test_a_range_without_a_consumer_ends_with_the_last_sequence_or_when_the_server_says_so() -> None:
     progress = RangeProgress(1, 10)
     progress.advance_to(4)
     assert (progress.next_sequence, progress.done) == (5, False)
@@ -230,7 +230,7 @@ def test_what_is_read_without_a_consumer_ends_with_the_last_sequence_or_when_the
     assert other.done
 
 
-def test_doubt_reads_on_unless_the_end_was_seen() -> None:
+def test_a_reopened_range_continues_unless_its_end_was_seen() -> None:
     progress = RangeProgress(1, 10)
     progress.consumer_created(5)
     progress.delivered(5, 5, 6, 0)

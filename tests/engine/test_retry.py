@@ -31,27 +31,27 @@ from jetspark.jetstream.errors import JetStreamNotEnabledError
 # -- requests ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_try_comes_at_once_and_the_delays_double_up_to_two_seconds() -> None:
+def test_the_first_retry_comes_at_once_and_delays_double_up_to_two_seconds() -> None:
     backoff = request_backoff(1000.0)
     delays = [backoff.next_delay(10.0) for _ in range(9)]
     assert delays == [0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
     assert backoff.retries == 9
 
 
-def test_no_time_means_no_second_try() -> None:
+def test_without_time_there_is_no_second_attempt() -> None:
     backoff = request_backoff(0.0)
     assert backoff.next_delay(5.0) is None
     assert backoff.retries == 0
 
 
-def test_it_ends_when_the_next_try_would_come_too_late() -> None:
+def test_retries_end_when_the_next_attempt_would_come_too_late() -> None:
     backoff = request_backoff(1.0)
     assert backoff.next_delay(100.0) == 0.0
     assert backoff.next_delay(100.94) == 0.05
     assert backoff.next_delay(100.95) is None
 
 
-def test_a_success_starts_it_anew_and_the_tries_are_still_counted() -> None:
+def test_a_success_resets_the_delay_and_attempts_are_still_counted() -> None:
     backoff = request_backoff(1.0)
     assert [backoff.next_delay(0.0), backoff.next_delay(0.0)] == [0.0, 0.05]
     backoff.reset()
@@ -62,7 +62,7 @@ def test_a_success_starts_it_anew_and_the_tries_are_still_counted() -> None:
 # -- pulls -------------------------------------------------------------------------------------------------------------
 
 
-def test_delays_without_a_limit_double_from_the_shortest_to_the_longest_and_begin_anew_after_success() -> None:
+def test_delays_without_a_limit_double_from_the_shortest_to_the_longest_and_start_again_after_success() -> None:
     backoff = ExponentialBackoff(0.25, 2.0)
     assert [backoff.next_delay() for _ in range(5)] == [0.25, 0.5, 1.0, 2.0, 2.0]
     backoff.reset()
@@ -79,7 +79,7 @@ def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.conformance("ORD-08")
 @pytest.mark.usefixtures("no_jitter")
-def test_waits_between_tries_double_from_one_second_to_ten_and_begin_anew_after_success() -> None:
+def test_waits_between_attempts_double_from_one_second_to_ten_and_start_again_after_success() -> None:
     backoff = create_backoff()
     assert [backoff.next_delay() for _ in range(6)] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
     backoff.reset()
@@ -92,7 +92,7 @@ def test_a_reader_that_fails_for_hours_still_retries() -> None:
     assert [backoff.next_delay() for _ in range(2000)][-1] == 10.0
 
 
-def test_r14_readers_that_failed_together_do_not_try_again_together() -> None:
+def test_r14_readers_that_failed_together_do_not_retry_together() -> None:
     assert ExponentialBackoff(1.0, 10.0, jitter=0.25, chance=lambda: 1.0).next_delay() == 0.75
     readers = [create_backoff() for _ in range(100)]
     for longest in (1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
@@ -103,7 +103,7 @@ def test_r14_readers_that_failed_together_do_not_try_again_together() -> None:
 
 @pytest.mark.conformance("ORD-08")
 @pytest.mark.usefixtures("no_jitter")
-def test_there_are_no_more_tries_than_allowed() -> None:
+def test_attempts_are_limited() -> None:
     backoff = create_backoff(3)
     assert [backoff.next_delay() for _ in range(3)] == [1.0, 2.0, None]
 
@@ -151,21 +151,21 @@ def _name(error: Error) -> str:
 
 @pytest.mark.conformance("ORD-07")
 @pytest.mark.parametrize("error", TRANSIENT + RESOURCES, ids=_name)
-def test_an_ordered_consumer_is_created_later_after_an_error_that_may_pass(error: Error) -> None:
+def test_an_ordered_consumer_is_created_later_after_a_temporary_error(error: Error) -> None:
     assert can_create_later(error)
 
 
 @pytest.mark.conformance("ORD-07")
 @pytest.mark.parametrize("error", PERMANENT + NEEDS_RECREATION, ids=_name)
-def test_an_error_that_stays_ends_an_ordered_subscription(error: Error) -> None:
+def test_a_permanent_error_ends_an_ordered_subscription(error: Error) -> None:
     assert not can_create_later(error)
 
 
 @pytest.mark.parametrize("error", TRANSIENT + NEEDS_RECREATION, ids=_name)
-def test_an_operation_with_a_connection_and_consumer_of_its_own_resumes(error: Error) -> None:
+def test_an_operation_with_its_own_connection_and_consumer_resumes(error: Error) -> None:
     assert can_resume(error)
 
 
 @pytest.mark.parametrize("error", PERMANENT + RESOURCES, ids=_name)
-def test_an_operation_does_not_resume_after_an_error_that_stays(error: Error) -> None:
+def test_an_operation_does_not_resume_after_a_permanent_error(error: Error) -> None:
     assert not can_resume(error)

@@ -1,4 +1,4 @@
-"""Which consumers a subscription may be bound to, and what is said of the others."""
+"""The consumers to which a subscription can bind, and the errors for the others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PULL = ConsumerConfig(durable_name="c")
         ),
     ],
 )
-def test_each_reason_not_to_bind_has_its_error(
+def test_each_reason_against_binding_has_its_error(
     existing: ConsumerConfig, bound: bool, options: dict[str, Any], error: type[Error]
 ) -> None:
     play = start(stream="S", durable="c", **options)
@@ -67,17 +67,17 @@ def test_each_reason_not_to_bind_has_its_error(
     assert play.steps == [ConsumerInfoRequest("S", "c")]
 
 
-def test_a_queue_member_joins_a_bound_consumer_of_its_group() -> None:
+def test_a_queue_member_binds_to_a_consumer_of_its_group() -> None:
     play = start(stream="S", durable="c", queue="g").answer(info("c", GROUP, push_bound=True))
     assert play.step == Subscribe("d", "g")
 
 
-def test_a_binding_without_subject_takes_any_filter() -> None:
+def test_a_binding_without_subject_accepts_any_filter() -> None:
     play = start("", stream="S", consumer="c").answer(info("c", PUSH.replace(filter_subject="b")))
     assert play.step == Subscribe("d", "")
 
 
-def test_one_of_several_filters_does_and_their_order_does_not_matter() -> None:
+def test_one_of_several_filters_is_enough_and_their_order_does_not_matter() -> None:
     existing = PUSH.replace(filter_subjects=["b", "a"])
     assert start(stream="S", durable="c").answer(info("c", existing)).step == Subscribe("d", "")
     asked = ConsumerConfig(filter_subjects=["a", "b"])
@@ -109,25 +109,25 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
         ("headers_only", True, None),
     ],
 )
-def test_every_field_that_was_set_has_to_be_so(field: str, asked: object, existing: object) -> None:
+def test_every_set_field_must_match(field: str, asked: object, existing: object) -> None:
     play = start(stream="S", durable="c", config=ConsumerConfig().replace(**{field: asked}))
     with pytest.raises(ConsumerConfigMismatchError, match=field) as caught:
         play.answer(info("c", PUSH.replace(**{field: existing})))
     assert caught.value.differences == {field: (asked, existing)}
 
 
-def test_max_waiting_of_a_pull_consumer_has_to_be_so_too() -> None:
+def test_max_waiting_of_a_pull_consumer_must_match_too() -> None:
     play = start(stream="S", durable="c", pull=True, config=ConsumerConfig(max_waiting=3))
     with pytest.raises(ConsumerConfigMismatchError, match="max_waiting is 512, not 3"):
         play.answer(info("c", PULL.replace(max_waiting=512)))
 
 
-def test_a_durable_is_not_bound_to_a_consumer_that_is_none() -> None:
+def test_a_durable_is_not_bound_to_an_ephemeral_consumer() -> None:
     with pytest.raises(ConsumerConfigMismatchError, match="durable_name is unset, not c"):
         start(stream="S", durable="c").answer(info("c", PUSH.replace(durable_name=None, name="c")))
 
 
-def test_what_was_not_set_and_server_defaults_are_never_compared() -> None:
+def test_unset_fields_and_server_defaults_are_never_compared() -> None:
     existing = PUSH.replace(
         max_ack_pending=1000,
         ack_wait=timedelta(seconds=2),

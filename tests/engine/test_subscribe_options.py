@@ -1,4 +1,4 @@
-"""What the subscribe workflow refuses before it makes any request."""
+"""Options that the subscribe workflow refuses before it sends any request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from jetspark.jetstream.config import AckPolicy, ConsumerConfig
         ({"queue": "q", "config": ConsumerConfig(deliver_group="r")}, "deliver_group"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_before_any_request(options: dict[str, Any], word: str) -> None:
+def test_invalid_options_are_refused_before_any_request(options: dict[str, Any], word: str) -> None:
     with pytest.raises(ConfigError, match=word):
         start(**options)
 
@@ -51,7 +51,7 @@ def test_options_that_make_no_sense_are_refused_before_any_request(options: dict
         *itertools.product(["stream", "consumer", "durable"], [""]),
     ],
 )
-def test_names_that_the_server_would_not_answer_are_refused_locally(option: str, name: str) -> None:
+def test_names_without_an_answer_of_the_server_are_refused_locally(option: str, name: str) -> None:
     with pytest.raises(BadNameError):
         start(**{"stream": "S", option: name})
 
@@ -77,12 +77,12 @@ def test_a_subject_that_cannot_be_sent_is_refused_locally() -> None:
         ({"config": ConsumerConfig(num_replicas=1)}, "num_replicas"),
     ],
 )
-def test_what_an_ordered_subscription_decides_itself_is_refused(options: dict[str, Any], word: str) -> None:
+def test_options_that_an_ordered_subscription_sets_itself_are_refused(options: dict[str, Any], word: str) -> None:
     with pytest.raises(ConfigError, match=word):
         start(ordered=True, **options)
 
 
-def test_an_argument_and_the_configuration_may_say_the_same_but_not_two_things() -> None:
+def test_an_argument_may_repeat_the_configuration_but_not_contradict_it() -> None:
     second = timedelta(seconds=1)
     assert merge_config(None, idle_heartbeat=second) == ConsumerConfig(idle_heartbeat=second)
     assert (

@@ -1,4 +1,4 @@
-"""What an ordered subscription asks for, and how it gets its next consumer."""
+"""The requests of an ordered subscription, and how it gets its next consumer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jetspark.jetstream.info import SequenceInfo
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_an_ordered_subscription_asks_for_what_the_document_says() -> None:
+def test_an_ordered_subscription_requests_the_documented_configuration() -> None:
     request = start(stream="S", ordered=True).done().create()
     assert request.endpoint == "CONSUMER.CREATE.S.word1_1.a"
     assert request.config == ConsumerConfig(
@@ -57,7 +57,7 @@ def again(bound: Binding) -> Play:
     return Play(recreate_consumer(bound, iter(["_INBOX.9"]).__next__))
 
 
-def test_the_next_consumer_starts_behind_the_last_good_message_on_a_new_inbox() -> None:
+def test_the_next_consumer_starts_after_the_last_good_message_on_a_new_inbox() -> None:
     since = ConsumerConfig(
         deliver_policy=DeliverPolicy.BY_START_TIME,
         opt_start_time=NOW,
@@ -80,12 +80,12 @@ def test_the_next_consumer_starts_behind_the_last_good_message_on_a_new_inbox() 
     assert (renewed.consumer, renewed.deliver_subject, renewed.created) == ("word1_2", "_INBOX.9", True)
 
 
-def test_as_long_as_nothing_came_the_start_policy_stands() -> None:
+def test_the_start_policy_stays_until_the_first_message() -> None:
     config = again(ordered(ConsumerConfig(deliver_policy=DeliverPolicy.LAST))).done().done().done().create().config
     assert (config.deliver_policy, config.opt_start_seq) == (DeliverPolicy.LAST, None)
 
 
-def test_what_was_new_to_the_first_consumer_is_new_to_its_successor() -> None:
+def test_new_messages_of_the_first_consumer_are_new_to_its_successor() -> None:
     config = ConsumerConfig(deliver_policy=DeliverPolicy.NEW)
     play = (
         start(stream="S", ordered=True, config=config)
@@ -96,7 +96,7 @@ def test_what_was_new_to_the_first_consumer_is_new_to_its_successor() -> None:
     assert (config.deliver_policy, config.opt_start_seq) == (DeliverPolicy.BY_START_SEQUENCE, 42)
 
 
-def test_where_a_new_message_overtook_the_answer_its_place_is_not_taken_for_the_start() -> None:
+def test_a_new_message_that_overtakes_the_answer_does_not_change_the_start() -> None:
     config = ConsumerConfig(deliver_policy=DeliverPolicy.NEW)
     play = (
         start(stream="S", ordered=True, config=config)
@@ -106,7 +106,7 @@ def test_where_a_new_message_overtook_the_answer_its_place_is_not_taken_for_the_
     assert again(play.result).done().done().done().create().config.deliver_policy is DeliverPolicy.NEW
 
 
-def test_a_consumer_that_could_not_be_made_is_deleted_before_the_next_try() -> None:
+def test_a_consumer_whose_creation_failed_is_deleted_before_the_next_attempt() -> None:
     bound = ordered()
     play = again(bound).done().done().done().answer(RequestTimeoutError("late"))
     assert play.step == Unsubscribe()

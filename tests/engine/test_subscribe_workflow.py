@@ -1,4 +1,4 @@
-"""The subscribe workflow, reply by reply: which requests it makes, in which order, and what it makes of the answers."""
+"""The subscribe workflow, reply by reply: its requests, their order, and how it handles the answers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EXISTS = api_error(400, 10148, "consumer already exists")
 # -- the stream --------------------------------------------------------------------------------------------------------
 
 
-def test_the_subject_finds_the_one_stream() -> None:
+def test_the_stream_is_found_by_subject() -> None:
     play = start("a.b")
     assert play.step == StreamNamesRequest(subject_filter="a.b")
     assert play.answer(names("S")).step == Subscribe("_INBOX.1", "")
@@ -64,7 +64,7 @@ def test_no_stream_and_several_streams_are_no_match(found: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("error", [api_error(503, 10039), JetStreamNotEnabledError(503), RequestTimeoutError("late")])
-def test_an_error_of_the_look_up_is_raised_as_such(error: Error) -> None:
+def test_an_error_of_the_lookup_is_raised_unchanged(error: Error) -> None:
     with pytest.raises(type(error)):
         start("a").answer(error)
 
@@ -87,7 +87,7 @@ def test_a_given_stream_is_not_looked_up_and_the_subject_is_the_filter() -> None
         {"config": ConsumerConfig(name="c")},
     ],
 )
-def test_a_named_consumer_is_looked_up_first_and_never_created_when_it_exists(options: dict[str, Any]) -> None:
+def test_a_named_consumer_is_looked_up_first_and_never_created_if_it_exists(options: dict[str, Any]) -> None:
     play = start(stream="S", **options)
     assert play.step == ConsumerInfoRequest("S", "c")
     assert play.answer(info(num_pending=7)).step == Subscribe("d", "")
@@ -96,7 +96,7 @@ def test_a_named_consumer_is_looked_up_first_and_never_created_when_it_exists(op
     assert bound.acknowledged
 
 
-def test_a_consumer_of_policy_none_is_known_by_what_the_server_says() -> None:
+def test_the_ack_policy_comes_from_the_server() -> None:
     bound = start(stream="S", consumer="c").answer(info(config=ConsumerConfig(deliver_subject="d"))).done().result
     assert not bound.acknowledged
 
@@ -105,7 +105,7 @@ def test_a_consumer_of_policy_none_is_known_by_what_the_server_says() -> None:
     "error",
     [NOT_FOUND, api_error(404, 10059), JetStreamNotEnabledError(503), RequestTimeoutError("late")],
 )
-def test_binding_fails_when_the_look_up_does(error: Error) -> None:
+def test_binding_fails_if_the_lookup_fails(error: Error) -> None:
     play = start(stream="S", consumer="c")
     with pytest.raises(type(error)):
         play.answer(error)
@@ -116,24 +116,24 @@ def test_binding_fails_when_the_look_up_does(error: Error) -> None:
     "error",
     [JetStreamNotEnabledError(503), RequestTimeoutError("late"), PermissionsViolationError("may not publish")],
 )
-def test_a_pull_binding_goes_on_when_nobody_answers_the_look_up(error: Error) -> None:
+def test_a_pull_binding_continues_if_nobody_answers_the_lookup(error: Error) -> None:
     bound: Binding = start(stream="S", consumer="c", pull=True).answer(error).result
     assert (bound.stream, bound.consumer, bound.created) == ("S", "c", False)
 
 
 @pytest.mark.parametrize("error", [NOT_FOUND, api_error(404, 10059), api_error(503, 10039), api_error(503, 10076)])
-def test_a_pull_binding_does_not_go_on_after_a_definite_answer(error: Error) -> None:
+def test_a_pull_binding_stops_after_a_definite_answer(error: Error) -> None:
     with pytest.raises(type(error)):
         start(stream="S", consumer="c", pull=True).answer(error)
 
 
 @pytest.mark.parametrize("error", [api_error(404, 10059), JetStreamNotEnabledError(503), RequestTimeoutError("late")])
-def test_a_durable_is_created_only_when_it_is_known_not_to_exist(error: Error) -> None:
+def test_a_durable_is_created_only_if_it_is_known_to_be_missing(error: Error) -> None:
     with pytest.raises(type(error)):
         start(stream="S", durable="c").answer(error)
 
 
-def test_the_look_up_can_be_left_out() -> None:
+def test_the_lookup_can_be_skipped() -> None:
     assert start(stream="S", durable="c", skip_lookup=True).step == Subscribe("_INBOX.1", "")
     assert start(stream="S", consumer="c", pull=True, skip_lookup=True).result.consumer == "c"
     unseen = ConsumerConfig(deliver_subject="d", deliver_group="g", ack_policy=AckPolicy.NONE)
@@ -151,7 +151,7 @@ PULL = ConsumerConfig(durable_name="c")
 # -- creation ----------------------------------------------------------------------------------------------------------
 
 
-def test_sub_comes_before_create() -> None:
+def test_the_subscription_comes_before_the_creation() -> None:
     play = start(stream="S", durable="c").answer(NOT_FOUND)
     assert play.step == Subscribe("_INBOX.1", "")
     assert play.done().create().action is ConsumerAction.CREATE
@@ -160,7 +160,7 @@ def test_sub_comes_before_create() -> None:
     assert [type(step) for step in play.steps] == [ConsumerInfoRequest, Subscribe, ConsumerCreateRequest]
 
 
-def test_a_new_consumer_has_the_defaults_of_the_document() -> None:
+def test_a_new_consumer_has_the_documented_defaults() -> None:
     request = start(stream="S", durable="c").answer(NOT_FOUND).done().create()
     assert request.endpoint == "CONSUMER.CREATE.S.c.a"
     assert request.config == ConsumerConfig(
@@ -174,7 +174,7 @@ def test_a_new_consumer_has_the_defaults_of_the_document() -> None:
     )
 
 
-def test_what_the_caller_set_stands() -> None:
+def test_fields_of_the_caller_are_kept() -> None:
     given = ConsumerConfig(
         ack_policy=AckPolicy.ALL,
         deliver_policy=DeliverPolicy.NEW,
@@ -187,13 +187,13 @@ def test_what_the_caller_set_stands() -> None:
     assert config == given.replace(durable_name="c", filter_subject="a", metadata={"team": "eu", CREATOR: "word1"})
 
 
-def test_a_pull_consumer_has_no_deliver_subject_and_no_sub() -> None:
+def test_a_pull_consumer_has_no_deliver_subject_and_no_subscription() -> None:
     play = start(stream="S", durable="c", pull=True).answer(NOT_FOUND)
     assert play.create().config.deliver_subject is None
     assert play.created().result.created
 
 
-def test_a_consumer_without_name_gets_one_and_goes_when_nobody_uses_it() -> None:
+def test_a_consumer_without_name_gets_one_and_is_removed_when_unused() -> None:
     play = start(stream="S", pull=True)
     assert play.create().endpoint == "CONSUMER.CREATE.S.word1.a"
     assert play.create().config.durable_name is None
@@ -230,7 +230,7 @@ def test_a_failed_creation_ends_the_subscription(error: Error) -> None:
         play.done()
 
 
-def test_a_failed_pull_creation_had_no_subscription_to_end() -> None:
+def test_a_failed_pull_creation_has_no_subscription_to_end() -> None:
     with pytest.raises(RequestTimeoutError):
         start(stream="S", pull=True).answer(RequestTimeoutError("late"))
 
@@ -241,7 +241,7 @@ LOST = [EXISTS, api_error(400, 10013, "consumer name already in use"), api_error
 
 
 @pytest.mark.parametrize("lost", LOST)
-def test_a_queue_member_that_lost_the_race_moves_to_the_winners_subject(lost: Error) -> None:
+def test_a_queue_member_that_loses_the_race_moves_to_the_winners_subject(lost: Error) -> None:
     play = start(stream="S", queue="g").answer(NOT_FOUND).done().answer(lost)
     assert play.step == ConsumerInfoRequest("S", "g")
     winner = PUSH.replace(durable_name="g", deliver_group="g", deliver_subject="theirs")
@@ -251,20 +251,20 @@ def test_a_queue_member_that_lost_the_race_moves_to_the_winners_subject(lost: Er
 
 
 @pytest.mark.parametrize("lost", LOST)
-def test_a_pull_subscription_that_lost_the_race_attaches(lost: Error) -> None:
+def test_a_pull_subscription_that_loses_the_race_binds(lost: Error) -> None:
     play = start(stream="S", durable="c", pull=True).answer(NOT_FOUND).answer(lost)
     bound: Binding = play.answer(info("c", PULL)).result
     assert not bound.created
 
 
-def test_a_plain_push_subscription_that_lost_the_race_fails() -> None:
+def test_a_plain_push_subscription_that_loses_the_race_fails() -> None:
     play = start(stream="S", durable="c").answer(NOT_FOUND).done().answer(EXISTS)
     assert play.answer(info("c", PUSH)).step == Unsubscribe()
     with pytest.raises(ConsumerExistsError):
         play.done()
 
 
-def test_the_loser_of_a_race_is_told_when_the_winner_wanted_something_else() -> None:
+def test_the_loser_of_a_race_gets_an_error_if_the_winner_has_another_configuration() -> None:
     play = start(stream="S", queue="g").answer(NOT_FOUND).done().answer(EXISTS)
     winner = PUSH.replace(durable_name="g", deliver_group="g", filter_subject="b")
     assert play.answer(info("g", winner)).step == Unsubscribe()
@@ -275,7 +275,7 @@ def test_the_loser_of_a_race_is_told_when_the_winner_wanted_something_else() -> 
         pull.answer(info("c", PUSH))
 
 
-def test_a_winner_that_is_gone_again_is_an_error() -> None:
+def test_a_winner_that_is_deleted_meanwhile_is_an_error() -> None:
     play = start(stream="S", queue="g").answer(NOT_FOUND).done().answer(EXISTS).answer(NOT_FOUND)
     assert play.step == Unsubscribe()
     with pytest.raises(ConsumerNotFoundError):
@@ -289,7 +289,7 @@ def binding(created: bool) -> Binding:
     return Binding("S", "c", created=created, pending=0, config=PUSH)
 
 
-def test_unsubscribing_deletes_the_consumer_that_it_made_and_raises_when_that_fails() -> None:
+def test_unsubscribe_deletes_its_own_consumer_and_raises_if_that_fails() -> None:
     play = Play(unsubscribe(binding(created=True)))
     assert play.step == Unsubscribe()
     assert play.done().step == ConsumerDeleteRequest("S", "c")
@@ -297,7 +297,7 @@ def test_unsubscribing_deletes_the_consumer_that_it_made_and_raises_when_that_fa
         play.answer(NOT_FOUND)
 
 
-def test_draining_deletes_when_all_is_handled_and_hands_the_error_to_the_front() -> None:
+def test_drain_deletes_when_all_is_handled_and_passes_the_error_on() -> None:
     play = Play(drain(binding(created=True)))
     assert play.step == Drain()
     assert play.done().step == ConsumerDeleteRequest("S", "c")
@@ -305,7 +305,7 @@ def test_draining_deletes_when_all_is_handled_and_hands_the_error_to_the_front()
 
 
 @pytest.mark.parametrize(("end", "step"), [(unsubscribe, Unsubscribe()), (drain, Drain())])
-def test_a_consumer_that_was_found_survives(end: Any, step: Step) -> None:
+def test_an_existing_consumer_survives(end: Any, step: Step) -> None:
     play = Play(end(binding(created=False)))
     assert play.steps == [step]
     assert play.done().result is None

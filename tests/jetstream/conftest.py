@@ -1,4 +1,4 @@
-"""One server for the tests of this room; every test uses streams of its own."""
+"""One server for the tests in this folder. Every test has its own streams."""
 
 from collections.abc import Iterator
 

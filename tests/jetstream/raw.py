@@ -1,4 +1,4 @@
-"""The smallest client that can ask the JetStream API: a blocking socket, one request at a time."""
+"""The smallest client of the JetStream API: a blocking socket, one request at a time."""
 
 import itertools
 import json
@@ -35,7 +35,7 @@ class RawClient:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self._socket.makefile("rb")
         self._sids = 0
-        self._inbox = f"_INBOX.{uuid.uuid4().hex}"  # of its own: other clients of the account ask at the same time
+        self._inbox = f"_INBOX.{uuid.uuid4().hex}"  # other clients of the account have their own
         assert self._file.readline().startswith(b"INFO ")
         options = {"verbose": False, "pedantic": False, "protocol": 1, "headers": True, "no_responders": True}
         self._socket.sendall(b"CONNECT %s\r\n" % json.dumps(options).encode())
@@ -48,7 +48,7 @@ class RawClient:
         self._socket.close()
 
     def subscribe(self, subject: str) -> int:
-        """Return the number by which the subscription's messages are known."""
+        """Return the id of the subscription."""
         self._sids += 1
         self._socket.sendall(f"SUB {subject} {self._sids}\r\n".encode())
         return self._sids
@@ -63,7 +63,7 @@ class RawClient:
         self._socket.sendall(f"HPUB {subject} {reply} {sizes}\r\n".encode() + block + payload + b"\r\n")
 
     def receive(self) -> Reply:
-        """Return the next message, whatever it is."""
+        """Return the next message of any kind."""
         while True:
             words = self._file.readline().decode().split()
             if words[0] == "PING":
@@ -82,7 +82,7 @@ class RawClient:
         return Reply(int(words[2]), words[1], reply, status, headers, content[block_size:])
 
     def ask(self, subject: str, payload: bytes = b"", headers: object = None) -> Reply:
-        """Publish with an inbox of its own and return the first reply."""
+        """Publish with a new inbox and return the first reply."""
         inbox = f"{self._inbox}.{self._sids}"
         sid = self.subscribe(inbox)
         self.publish(subject, payload, headers, inbox)
@@ -91,7 +91,7 @@ class RawClient:
         return reply
 
     def request(self, request: Request[R]) -> R:
-        """Send a request of the API and return what it reads from the reply; refusals that pass are waited for."""
+        """Send a request of the API and return the decoded reply. Repeat it after temporary refusals."""
         for tries in itertools.count(1):
             reply = self.ask(request.subject(), request.payload())
             if reply.status is not None:

@@ -1,4 +1,4 @@
-"""Ack subjects: as strings of every length, and as the real server makes them in both forms."""
+"""Ack subjects: strings of every length, and those of the real server in both formats."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ METADATA = AckMetadata("S", "C", 1, 2, 3, 1_700_000_000_123_456_789, 4)
 
 
 def first_delivery(client: RawClient, name: str) -> Reply:
-    """Make a stream with a consumer and one message, and pull that message."""
+    """Create a stream with a consumer and one message, and pull that message."""
     client.request(StreamCreateRequest(StreamConfig(name=name, subjects=[f"{name}.>"])))
     client.request(ConsumerCreateRequest(name, ConsumerConfig(name="c", ack_policy=AckPolicy.EXPLICIT)))
     client.ask(f"{name}.a", b"hello")
@@ -31,7 +31,7 @@ def first_delivery(client: RawClient, name: str) -> Reply:
 
 
 def acknowledge_and_count(client: RawClient, message: Reply, stream: str) -> int:
-    """Acknowledge to the reply subject as it is, and return how many messages are acknowledged."""
+    """Acknowledge to the unchanged reply subject, and return how many messages are acknowledged."""
     assert message.reply is not None
     client.ask(message.reply, ACK)
     return client.request(ConsumerInfoRequest(stream, "c")).ack_floor.stream_seq
@@ -94,14 +94,14 @@ def test_eleven_tokens_and_more_are_the_second_form(further: str, token: str, do
         f"JS.ACK.S.C.{NUMBERS}",
     ],
 )
-def test_anything_else_is_no_ack_subject(subject: str | None) -> None:
+def test_other_subjects_are_not_ack_subjects(subject: str | None) -> None:
     with pytest.raises(InvalidAckError):
         parse_ack_subject(subject)
 
 
 @pytest.mark.conformance("JSA-02", "JSA-03")
 @given(st.lists(st.text("abc1", min_size=1, max_size=3), min_size=0, max_size=14))
-def test_the_number_of_tokens_decides(tokens: list[str]) -> None:
+def test_the_number_of_tokens_decides_the_format(tokens: list[str]) -> None:
     subject = ".".join(["$JS", "ACK", *tokens])
     count = len(tokens) + 2
     numbers = tokens[2:7] if count == 9 else tokens[4:9]
@@ -115,7 +115,7 @@ def test_the_number_of_tokens_decides(tokens: list[str]) -> None:
 @pytest.mark.conformance("JSA-04")
 @pytest.mark.parametrize("bad", ["x", "-1", "+1", "1_0", " 1", "1e3", "", "\u0661", "0x1"])
 @pytest.mark.parametrize("place", range(5))
-def test_numbers_are_unsigned_decimals(bad: str, place: int) -> None:
+def test_numbers_must_be_unsigned_decimals(bad: str, place: int) -> None:
     numbers = NUMBERS.split(".")
     numbers[place] = bad
     for start in ("$JS.ACK.S.C", "$JS.ACK._.H.S.C"):
@@ -123,7 +123,7 @@ def test_numbers_are_unsigned_decimals(bad: str, place: int) -> None:
             parse_ack_subject(".".join([start, *numbers]))
 
 
-def test_numbers_reach_to_64_bits() -> None:
+def test_numbers_have_up_to_64_bits() -> None:
     top = 2**64 - 1
     metadata = parse_ack_subject(f"$JS.ACK.S.C.{top}.{top}.{top}.{2**63 - 1}.{top}")
     assert (metadata.stream_sequence, metadata.num_pending, metadata.timestamp_ns) == (top, top, 2**63 - 1)
@@ -136,7 +136,7 @@ def test_the_timestamp_is_utc_and_keeps_its_nanoseconds() -> None:
     assert metadata.timestamp_ns == 1_700_000_000_123_456_789
 
 
-def test_payloads_of_acknowledgements() -> None:
+def test_acknowledgements_have_the_documented_payloads() -> None:
     assert (ACK, NAK, TERM, IN_PROGRESS) == (b"+ACK", b"-NAK", b"+TERM", b"+WPI")
     assert nak_payload() == b"-NAK"
     assert nak_payload(300_000_000) == b'-NAK {"delay": 300000000}'

@@ -1,4 +1,4 @@
-"""Requests as values: their subjects and payloads, and how replies and errors are read."""
+"""Requests as values: their subjects and payloads, and how replies and errors are decoded."""
 
 import json
 import re
@@ -160,7 +160,9 @@ FORMS: list[tuple[Request[object] | PullRequest, str, object]] = [
 
 
 @pytest.mark.parametrize(("request_", "endpoint", "fields"), FORMS, ids=lambda value: type(value).__name__)
-def test_subject_and_payload(request_: Request[object], endpoint: str, fields: object) -> None:
+def test_requests_have_the_documented_subject_and_payload(
+    request_: Request[object], endpoint: str, fields: object
+) -> None:
     assert request_.subject() == f"$JS.API.{endpoint}"
     assert request_.subject("imported.") == f"imported.{endpoint}"
     payload = request_.payload()
@@ -189,7 +191,7 @@ def test_subject_and_payload(request_: Request[object], endpoint: str, fields: o
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_sent(make: Callable[[], object], says: str) -> None:
+def test_invalid_requests_are_refused_before_anything_is_sent(make: Callable[[], object], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         make()
 
@@ -205,13 +207,13 @@ def test_what_makes_no_sense_is_refused_before_anything_is_sent(make: Callable[[
         lambda: ConsumerCreateRequest("S", ConsumerConfig(filter_subjects=["a", ".b"])),
     ],
 )
-def test_subjects_that_cannot_be_are_refused_before_anything_is_sent(make: Callable[[], object]) -> None:
+def test_impossible_subjects_are_refused_before_anything_is_sent(make: Callable[[], object]) -> None:
     with pytest.raises(BadSubjectError):
         make()
 
 
 @pytest.mark.conformance("WIR-10")
-def test_an_error_is_known_by_its_number_and_tells_all_three(client: RawClient) -> None:
+def test_an_error_has_its_class_by_number_and_its_text_has_all_three_parts(client: RawClient) -> None:
     with pytest.raises(StreamNotFoundError) as caught:
         client.request(StreamInfoRequest("MISSING"))
     assert (caught.value.code, caught.value.err_code, caught.value.description) == (404, 10059, "stream not found")
@@ -243,7 +245,7 @@ def test_a_text_reply_can_be_an_error_too() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"+OK", b"[]", b'{"config":3}', b'{"error":3}', b"{}", b"\xff" * 300])
-def test_a_reply_that_cannot_be_read_is_an_error_of_its_own(payload: bytes) -> None:
+def test_an_unreadable_reply_has_its_own_error(payload: bytes) -> None:
     with pytest.raises(InvalidReplyError) as caught:
         StreamInfoRequest("S").read(payload)
     assert str(caught.value).startswith("STREAM.INFO.S: cannot read the server's reply")
@@ -260,19 +262,19 @@ def test_every_request_raises_the_error_of_its_reply(request_: Request[object]) 
         request_.read(reply)
 
 
-def test_a_long_reply_that_cannot_be_read_is_shown_in_part() -> None:
+def test_a_long_unreadable_reply_is_shown_in_part() -> None:
     for count, end in ((200, "x'"), (201, "x'...")):
         with pytest.raises(InvalidReplyError) as caught:
             StreamDeleteRequest("S").read(b"x" * count)
         assert str(caught.value).endswith(f": b'{'x' * 199}{end}")
 
 
-def test_a_deed_that_was_not_done_is_no_success() -> None:
+def test_a_reply_without_success_is_an_error() -> None:
     with pytest.raises(InvalidReplyError, match="neither success nor"):
         StreamDeleteRequest("S").read(b'{"type":"t","success":false}')
 
 
-def test_a_server_without_jetstream_is_told_from_silence() -> None:
+def test_a_server_without_jetstream_is_distinguished_from_silence() -> None:
     with NatsServer(jetstream=False) as server, RawClient(server) as client:
         with pytest.raises(JetStreamNotEnabledError) as caught:
             client.request(AccountInfoRequest())
@@ -281,7 +283,7 @@ def test_a_server_without_jetstream_is_told_from_silence() -> None:
         assert str(caught.value) == f"INFO: {text} (503)"
 
 
-def test_requests_about_a_stream_on_the_real_server(client: RawClient) -> None:
+def test_requests_about_a_stream_work_on_the_real_server(client: RawClient) -> None:
     created = client.request(StreamCreateRequest(StreamConfig(name="API", subjects=["api.>"])))
     try:
         with pytest.raises(StreamNameInUseError):
@@ -319,7 +321,7 @@ def test_requests_about_a_stream_on_the_real_server(client: RawClient) -> None:
         client.request(StreamDeleteRequest("API"))
 
 
-def test_requests_about_a_consumer_on_the_real_server(client: RawClient) -> None:
+def test_requests_about_a_consumer_work_on_the_real_server(client: RawClient) -> None:
     client.request(StreamCreateRequest(StreamConfig(name="CONS", subjects=["cons.>"])))
     try:
         config = ConsumerConfig(name="c", durable_name="c", ack_policy=AckPolicy.EXPLICIT, filter_subject="cons.>")
@@ -395,7 +397,7 @@ def test_a_pinned_client_is_released_on_the_real_server(client: RawClient) -> No
         client.request(StreamDeleteRequest("PIN"))
 
 
-def test_another_status_than_503_is_an_error_with_its_code() -> None:
+def test_a_status_other_than_503_is_an_error_with_its_code() -> None:
     error = StreamInfoRequest("S").status_error(412, "Required Api Level")
     assert isinstance(error, StatusError)
     assert str(error) == "STREAM.INFO.S: status 412 Required Api Level"

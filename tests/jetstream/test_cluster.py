@@ -1,4 +1,4 @@
-"""What only a cluster sends: peers, leaders, placement."""
+"""Fields that only a cluster sends: peers, leaders, placement."""
 
 import pytest
 from tests.jetstream.raw import RawClient
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.matrix
 
 
 @pytest.mark.slow
-def test_a_cluster_sends_nothing_that_we_do_not_know() -> None:
+def test_a_cluster_sends_no_unknown_fields() -> None:
     with NatsCluster(3) as cluster, RawClient(cluster.nodes[0]) as client:
         config = StreamConfig(name="R3", subjects=["r3.>"], num_replicas=3, placement=Placement(cluster=cluster.name))
         created = client.request(StreamCreateRequest(config))

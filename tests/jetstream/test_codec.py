@@ -1,4 +1,4 @@
-"""Reading and writing JSON without losing what a newer server says."""
+"""Reading and writing JSON without losing the fields of a newer server."""
 
 import json
 import pickle
@@ -98,7 +98,7 @@ def test_r57_unknown_fields_are_kept_and_written_back(
     }
 
 
-def test_r57_a_start_time_goes_in_as_a_datetime_and_comes_out_to_the_nanosecond() -> None:
+def test_r57_a_start_time_is_sent_from_a_datetime_and_read_to_the_nanosecond() -> None:
     config = ConsumerConfig(opt_start_time=datetime(2024, 1, 2, 3, 4, 5, 678, tzinfo=UTC))
     assert encode(config) == b'{"opt_start_time":"2024-01-02T03:04:05.000678Z"}'
     exact = decode(ConsumerConfig, b'{"opt_start_time":"2024-01-02T03:04:05.000678901Z"}')
@@ -116,7 +116,7 @@ def test_durations_are_integer_nanoseconds_and_unset_fields_are_left_out() -> No
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(-(2**63) + 1, 2**63 - 1))
-def test_numbers_survive_whole(sequence: int, nanoseconds: int) -> None:
+def test_large_numbers_are_not_truncated(sequence: int, nanoseconds: int) -> None:
     text = json.dumps({"opt_start_seq": sequence, "ack_wait": nanoseconds}).encode()
     config = decode(ConsumerConfig, text)
     assert config.opt_start_seq == sequence
@@ -141,13 +141,13 @@ def test_numbers_survive_whole(sequence: int, nanoseconds: int) -> None:
         (MigrationStatus, "meta membership snapshot catchup quorum blocked unavailable"),
     ],
 )
-def test_an_enumeration_has_the_server_s_words(enumeration: type[JsonEnum], words: str) -> None:
-    # A word with a fault would read as an unknown one, and nobody would be told.
+def test_an_enumeration_has_the_values_of_the_server(enumeration: type[JsonEnum], words: str) -> None:
+    # A word with a typing error would read as an unknown one, and nobody would notice.
     assert [str(member) for member in enumeration] == words.split()
 
 
 @pytest.mark.parametrize("module", [account, info])
-def test_what_a_server_leaves_out_reads_as_nothing(module: ModuleType) -> None:
+def test_missing_fields_are_read_as_none(module: ModuleType) -> None:
     answers = [getattr(module, name) for name in module.__all__]
     defaults = {
         f"{answer.__name__}.{field.name}": field.default
@@ -160,7 +160,7 @@ def test_what_a_server_leaves_out_reads_as_nothing(module: ModuleType) -> None:
     assert len(defaults) > 20
 
 
-def test_words_that_no_enumeration_lists_are_kept() -> None:
+def test_unknown_values_of_enumerations_are_kept() -> None:
     config = decode(ConsumerConfig, b'{"ack_policy":"telepathy"}')
     assert config.ack_policy is not None
     assert config.ack_policy == "telepathy"
@@ -175,7 +175,7 @@ def test_words_that_no_enumeration_lists_are_kept() -> None:
 
 @pytest.mark.conformance("WIR-09")
 @pytest.mark.parametrize("null", ["config", "state", "cluster", "sources", "alternates", "mirror", "ts", "domain"])
-def test_null_reads_as_not_there(null: str) -> None:
+def test_null_is_read_as_missing(null: str) -> None:
     document = json.loads(info_document({}, {}, {}))
     if null == "config":
         document["config"].update(subjects=None, metadata=None, placement=None)
@@ -191,7 +191,7 @@ def test_null_reads_as_not_there(null: str) -> None:
 
 
 @pytest.mark.conformance("WIR-09")
-def test_the_real_server_sends_null_for_no_names_and_metadata_of_its_own(client: RawClient) -> None:
+def test_the_real_server_sends_null_for_empty_names_and_adds_its_own_metadata(client: RawClient) -> None:
     reply = client.ask("$JS.API.STREAM.NAMES", b'{"subject":"nobody.has.this"}')
     assert b'"streams":null' in reply.payload
     assert StreamNamesRequest().read(reply.payload).items == []
@@ -213,21 +213,21 @@ def test_the_real_server_sends_null_for_no_names_and_metadata_of_its_own(client:
         client.request(StreamDeleteRequest("CODEC"))
 
 
-def test_times_that_never_happened_are_none() -> None:
+def test_zero_times_are_none() -> None:
     state = decode(StreamState, b'{"first_ts":"0001-01-01T00:00:00Z","last_ts":"0001-01-01T00:00:00Z"}')
     assert (state.first_ts, state.last_ts) == (None, None)
     kept = decode(StreamState, b'{"last_ts":"2024-01-01T00:00:00Z"}')
     assert kept.last_ts == datetime(2024, 1, 1, tzinfo=UTC)
 
 
-def test_a_source_that_was_never_seen_is_told_by_a_negative_duration() -> None:
+def test_a_source_that_was_never_seen_has_a_negative_duration() -> None:
     info = decode(StreamSourceInfo, b'{"name":"O","lag":0,"active":-1}')
     assert isinstance(info.active, Duration)
     assert info.active.ns == -1
     assert info.active < timedelta()
 
 
-def test_what_is_nested_in_unknown_company_is_read_as_well() -> None:
+def test_nested_values_are_decoded_among_unknown_fields() -> None:
     text = b'{"name":"c","news":1,"replicas":[{"name":"n","active":7,"news":2}],"status":{"type":"catchup","news":3}}'
     cluster = decode(DesiredCluster, text)
     assert sorted(unknown_fields(cluster)) == [".news", ".replicas[].news", ".status.news"]
@@ -252,19 +252,19 @@ def test_what_is_nested_in_unknown_company_is_read_as_well() -> None:
         b'{"name":"S","news":"\xff"}',
     ],
 )
-def test_what_is_no_stream_configuration_is_a_decode_error(text: bytes) -> None:
+def test_an_invalid_stream_configuration_is_a_decode_error(text: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode(StreamConfig, text)
 
 
-def test_times_that_are_none_are_a_decode_error() -> None:
+def test_invalid_times_are_a_decode_error() -> None:
     with pytest.raises(msgspec.DecodeError):
         decode(StreamInfo, b'{"config":{"name":"S"},"created":"yesterday"}')
     with pytest.raises(msgspec.DecodeError):
         decode(ConsumerInfo, b'{"stream_name":"S","name":"c","created":7}')
 
 
-def test_writing_takes_what_a_configuration_may_hold_and_nothing_else() -> None:
+def test_writing_accepts_only_valid_configurations() -> None:
     assert to_builtins({"a": (1, b"\x00\xff"), "b": Placement(tags=["x"]), "c": {"d": None}}) == {
         "a": [1, "AP8="],
         "b": {"tags": ["x"]},
@@ -276,7 +276,7 @@ def test_writing_takes_what_a_configuration_may_hold_and_nothing_else() -> None:
         encode(ConsumerConfig(opt_start_time=datetime(2024, 1, 1)))  # noqa: DTZ001 - naive on purpose
 
 
-def test_configurations_compare_by_value_and_show_what_is_set() -> None:
+def test_configurations_compare_by_value_and_their_repr_shows_set_fields() -> None:
     one = StreamConfig(name="S", max_age=timedelta(hours=1), retention=RetentionPolicy.LIMITS)
     assert one == decode(StreamConfig, encode(one))
     assert one != one.replace(max_msgs=1)
@@ -285,7 +285,7 @@ def test_configurations_compare_by_value_and_show_what_is_set() -> None:
         one.replace(max_mgs=1)
 
 
-def test_maps_are_read_in_unknown_company() -> None:
+def test_maps_are_decoded_among_unknown_fields() -> None:
     text = b'{"news":1,"tiers":{"R1":{"streams":2,"news":2}},"streams":2}'
     account = decode(AccountInfo, text)
     assert account.tiers is not None

@@ -11,7 +11,7 @@ from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.errors import ConfigError
 
 
-def test_fields_are_set_on_top_of_a_configuration_that_stays_as_it_is() -> None:
+def test_fields_are_set_on_a_copy_of_the_configuration() -> None:
     given = StreamConfig(name="S", max_msgs=1, extra={"new": 1})
     made = make_config(StreamConfig, given, {"max_msgs": 2, "subjects": ["a"]})
     assert made == StreamConfig(name="S", max_msgs=2, subjects=["a"], extra={"new": 1})
@@ -33,13 +33,13 @@ def test_fields_are_set_on_top_of_a_configuration_that_stays_as_it_is() -> None:
         {"allow_direct": False},
     ],
 )
-def test_values_of_a_field_s_kind_are_taken(fields: dict[str, object]) -> None:
+def test_values_of_the_fields_type_are_accepted(fields: dict[str, object]) -> None:
     made = make_config(StreamConfig, None, {"name": "S", **fields})
     assert all(getattr(made, name) == value for name, value in fields.items())
 
 
 @pytest.mark.parametrize("time", [datetime(2031, 1, 1, tzinfo=UTC), Timestamp.from_ns(1)])
-def test_times_of_both_kinds_are_taken(time: datetime) -> None:
+def test_times_of_both_types_are_accepted(time: datetime) -> None:
     assert make_config(ConsumerConfig, None, {"opt_start_time": time}).opt_start_time == time
 
 
@@ -60,12 +60,12 @@ def test_times_of_both_kinds_are_taken(time: datetime) -> None:
         ({"zzzzzzzzzzz": 1}, "no field 'zzzzzzzzzzz'$"),
     ],
 )
-def test_what_does_not_fit_is_named(fields: dict[str, object], text: str) -> None:
+def test_invalid_fields_are_named(fields: dict[str, object], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         make_config(StreamConfig, None, {"name": "S", **fields})
 
 
-def test_a_needed_field_and_another_configuration_are_named() -> None:
+def test_a_missing_field_and_another_configuration_are_named() -> None:
     with pytest.raises(ConfigError, match="'name'"):
         make_config(StreamConfig, None, {})
     with pytest.raises(ConfigError, match="must be of type StreamConfig, not ConsumerConfig"):

@@ -1,4 +1,4 @@
-"""Every field of a configuration, on the real server: set, read back, equal, and nothing sent that we do not know."""
+"""Every field of a configuration on the real server: set, read back, equal, and no unknown field."""
 
 from datetime import timedelta
 
@@ -41,7 +41,7 @@ from jetspark.jetstream.api import (
 )
 from jetspark.jetstream.codec import JsonStruct
 
-ODD = Duration.from_ns(3_600_000_000_007)  # an hour and seven nanoseconds: no timedelta can hold it
+ODD = Duration.from_ns(3_600_000_000_007)  # an hour and seven nanoseconds: a timedelta cannot hold it
 MOMENT = Timestamp.parse("2031-02-03T04:05:06.123456789Z")
 
 STREAMS = [
@@ -103,7 +103,7 @@ STREAMS = [
         ],
     ),
 ]
-"""Configurations that name every field between them. `sealed` is only possible by update and has a test of its own."""
+"""Configurations that together name every field. `sealed` is only possible by update and has its own test."""
 
 CONSUMERS = [
     ConsumerConfig(
@@ -156,12 +156,12 @@ INTERNAL = {"direct", "sourcing"}
 
 
 def set_fields(config: JsonStruct) -> dict[str, object]:
-    """Fields that are not unset, of the configuration and of what is in it."""
+    """Return the paths of the set fields of a configuration and of nested values."""
     return {name: getattr(config, name) for name in config.__struct_fields__ if getattr(config, name) not in (None, {})}
 
 
 def assert_holds(got: JsonStruct, wanted: JsonStruct) -> None:
-    """Everything that was asked for is there; metadata may have the server's own keys beside it."""
+    """Check that every requested field has its value. Metadata may also have keys of the server."""
     for name, value in set_fields(wanted).items():
         found = getattr(got, name)
         if name == "metadata":
@@ -176,17 +176,17 @@ def delete_all(client: RawClient) -> None:
         client.request(StreamDeleteRequest(info.config.name))
 
 
-def test_configurations_of_streams_name_every_field() -> None:
+def test_stream_configurations_name_every_field() -> None:
     named = {name for config in STREAMS for name in set_fields(config)} | {"sealed"}
     assert named == set(StreamConfig.__struct_fields__) - {"extra"}
 
 
-def test_configurations_of_consumers_name_every_field() -> None:
+def test_consumer_configurations_name_every_field() -> None:
     named = {name for config in CONSUMERS for name in set_fields(config)}
     assert named == set(ConsumerConfig.__struct_fields__) - {"extra"} - INTERNAL
 
 
-def test_every_field_of_a_stream_comes_back_as_it_was_set(client: RawClient) -> None:
+def test_every_field_of_a_stream_is_returned_as_it_was_set(client: RawClient) -> None:
     try:
         for config in STREAMS:
             created = client.request(StreamCreateRequest(config))
@@ -211,7 +211,7 @@ def test_a_stream_is_sealed_by_update(client: RawClient) -> None:
 
 @pytest.mark.conformance("CFG-06", "WIR-08")
 @pytest.mark.parametrize("config", CONSUMERS, ids=lambda config: config.name)
-def test_every_field_of_a_consumer_comes_back_as_it_was_set(client: RawClient, config: ConsumerConfig) -> None:
+def test_every_field_of_a_consumer_is_returned_as_it_was_set(client: RawClient, config: ConsumerConfig) -> None:
     client.request(StreamCreateRequest(StreamConfig(name="ORIGIN", subjects=["origin.>"])))
     try:
         created = client.request(ConsumerCreateRequest("ORIGIN", config))

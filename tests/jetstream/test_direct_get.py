@@ -54,7 +54,7 @@ def get(client: RawClient, request: Single) -> StoredMessage:
 
 
 def get_batch(client: RawClient, request: Batch) -> tuple[list[StoredMessage], DirectBatchEnd]:
-    """Send a request for many and take replies until their end."""
+    """Send a request for many messages and read replies until the end."""
     reply = client.ask(request.subject(), request.payload())
     messages: list[StoredMessage] = []
     while isinstance(one := read_batch_reply(reply.status, reply.headers, reply.payload, "batch"), StoredMessage):
@@ -69,7 +69,7 @@ def sequences(messages: list[StoredMessage]) -> list[int]:
     return [message.sequence for message in messages]
 
 
-def test_one_message_comes_with_its_place(stored: RawClient) -> None:
+def test_a_message_has_its_subject_sequence_and_time(stored: RawClient) -> None:
     message = get(stored, DirectGetRequest("D", seq=2))
     assert (message.stream, message.subject, message.sequence, message.payload) == ("D", "d.1", 2, b"1")
     assert message.headers["Number"] == "1"
@@ -78,7 +78,7 @@ def test_one_message_comes_with_its_place(stored: RawClient) -> None:
     assert message.timestamp_ns % 1_000_000_000 // 1000 == message.timestamp.microsecond
 
 
-def test_every_way_to_choose_a_message(stored: RawClient) -> None:
+def test_a_message_can_be_selected_in_every_way(stored: RawClient) -> None:
     third = get(stored, DirectGetRequest("D", seq=3))
     assert get(stored, DirectGetRequest("D", last_by_subj="d.*")).sequence == 10
     assert get(stored, DirectGetRequest("D", next_by_subj="d.2")).sequence == 3
@@ -91,7 +91,7 @@ def test_every_way_to_choose_a_message(stored: RawClient) -> None:
     assert get(stored, DirectLastRequest("D", "d.1")).sequence == 8
 
 
-def test_what_is_not_there_is_not_found(stored: RawClient) -> None:
+def test_a_missing_message_is_not_found(stored: RawClient) -> None:
     for request in (
         DirectGetRequest("D", seq=99),
         DirectGetRequest("D", last_by_subj="d.9"),
@@ -102,7 +102,7 @@ def test_what_is_not_there_is_not_found(stored: RawClient) -> None:
         assert (caught.value.code, caught.value.err_code) == (404, 10037)
 
 
-def test_a_stream_that_does_not_allow_direct_get_is_told(client: RawClient) -> None:
+def test_a_stream_without_direct_get_is_reported(client: RawClient) -> None:
     client.request(StreamCreateRequest(StreamConfig(name="INDIRECT", subjects=["indirect"])))
     try:
         with pytest.raises(NoDirectGetError) as caught:
@@ -112,7 +112,7 @@ def test_a_stream_that_does_not_allow_direct_get_is_told(client: RawClient) -> N
         client.request(StreamDeleteRequest("INDIRECT"))
 
 
-def test_the_server_refuses_what_makes_no_sense(stored: RawClient) -> None:
+def test_the_server_refuses_invalid_requests(stored: RawClient) -> None:
     for payload in (b"", b"{}", b"{", b'{"seq":1,"last_by_subj":"d.1"}'):
         reply = stored.ask("$JS.API.DIRECT.GET.D", payload)
         with pytest.raises(DirectGetRequestError) as caught:
@@ -130,7 +130,7 @@ def test_an_empty_message_with_a_status_header_is_data(client: RawClient) -> Non
         client.request(StreamDeleteRequest("EMPTY"))
 
 
-def test_the_headers_of_the_server_win_over_those_of_the_message(client: RawClient) -> None:
+def test_headers_of_the_server_take_precedence_over_headers_of_the_message(client: RawClient) -> None:
     client.request(StreamCreateRequest(StreamConfig(name="COPY", subjects=["copy"], allow_direct=True)))
     try:
         headers = [("Nats-Stream", "ORIGIN"), ("Nats-Sequence", "77"), ("Nats-Subject", "origin")]
@@ -143,7 +143,7 @@ def test_the_headers_of_the_server_win_over_those_of_the_message(client: RawClie
         client.request(StreamDeleteRequest("COPY"))
 
 
-def test_a_batch_counts_down_and_goes_on_where_it_ended(stored: RawClient) -> None:
+def test_a_batch_counts_down_and_continues_where_it_ended(stored: RawClient) -> None:
     request: DirectBatchRequest | None = DirectBatchRequest("D", 4)
     pending: list[int | None] = []
     taken: list[int] = []
@@ -161,26 +161,26 @@ def test_a_batch_counts_down_and_goes_on_where_it_ended(stored: RawClient) -> No
     assert requests == 3
 
 
-def test_a_batch_of_a_subject_from_a_sequence(stored: RawClient) -> None:
+def test_a_batch_can_have_a_subject_and_start_at_a_sequence(stored: RawClient) -> None:
     messages, end = get_batch(stored, DirectBatchRequest("D", 2, seq=2, next_by_subj="d.0"))
     assert sequences(messages) == [4, 7]
     assert [message.last_sequence for message in messages] == [0, 4]
     assert end == DirectBatchEnd(num_pending=1, last_sequence=7)
 
 
-def test_a_batch_ends_by_bytes_too(stored: RawClient) -> None:
+def test_a_batch_also_ends_at_its_byte_limit(stored: RawClient) -> None:
     messages, end = get_batch(stored, DirectBatchRequest("D", 10, max_bytes=5))
     assert sequences(messages) == [1, 2]
     assert end.num_pending == 8
 
 
-def test_a_batch_that_matches_nothing_is_empty(stored: RawClient) -> None:
+def test_a_batch_without_matches_is_empty(stored: RawClient) -> None:
     messages, end = get_batch(stored, DirectBatchRequest("D", 4, next_by_subj="d.9"))
     assert (messages, end) == ([], DirectBatchEnd(found=False))
     assert DirectBatchRequest("D", 4).next_request(end) is None
 
 
-def test_the_last_of_many_subjects_page_by_page_at_one_moment(stored: RawClient) -> None:
+def test_last_messages_of_many_subjects_are_read_page_by_page_at_one_moment(stored: RawClient) -> None:
     request: DirectMultiLastRequest | None = DirectMultiLastRequest("D", ("d.*",), batch=2, up_to_seq=8)
     taken: list[int] = []
     while request is not None:
@@ -192,7 +192,7 @@ def test_the_last_of_many_subjects_page_by_page_at_one_moment(stored: RawClient)
     assert taken == [6, 7, 8]
 
 
-def test_the_last_of_no_subject_is_nothing(stored: RawClient) -> None:
+def test_last_messages_of_no_subject_are_empty(stored: RawClient) -> None:
     assert get_batch(stored, DirectMultiLastRequest("D", ("d.9",))) == ([], DirectBatchEnd(found=False))
 
 
@@ -226,7 +226,9 @@ def test_too_many_subjects_are_refused(client: RawClient) -> None:
         ),
     ],
 )
-def test_subject_and_payload(request_: Single | Batch, subject: str, fields: object) -> None:
+def test_requests_have_the_documented_subject_and_payload(
+    request_: Single | Batch, subject: str, fields: object
+) -> None:
     assert request_.subject() == f"$JS.API.DIRECT.GET.{subject}"
     assert request_.subject("$JS.hub.API.") == f"$JS.hub.API.DIRECT.GET.{subject}"
     assert (json.loads(request_.payload()) if request_.payload() else None) == fields
@@ -244,7 +246,7 @@ def test_subject_and_payload(request_: Single | Batch, subject: str, fields: obj
         lambda: DirectMultiLastRequest("S", ("a",), up_to_seq=1, up_to_time=datetime(2024, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_sent(make: Callable[[], object]) -> None:
+def test_invalid_requests_are_refused_before_anything_is_sent(make: Callable[[], object]) -> None:
     with pytest.raises(ConfigError):
         make()
 
@@ -258,7 +260,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_sent(make: Callable[[
         {"Nats-Stream": "S", "Nats-Subject": "a", "Nats-Sequence": "1", "Nats-Time-Stamp": "yesterday"},
     ],
 )
-def test_a_reply_that_does_not_say_which_message_it_is(headers: dict[str, str]) -> None:
+def test_a_reply_without_sequence_is_an_error(headers: dict[str, str]) -> None:
     with pytest.raises(InvalidReplyError):
         read_direct_message(None, Headers(headers), b"x", "S")
 
@@ -271,7 +273,7 @@ def test_other_statuses_are_errors_with_their_code() -> None:
         read_direct_message(Status(204, "EOB"), Headers(), b"", "S")
 
 
-def test_the_time_of_older_servers_is_read() -> None:
+def test_the_timestamp_format_of_older_servers_is_read() -> None:
     headers = Headers({"Nats-Stream": "S", "Nats-Subject": "a", "Nats-Sequence": "1"})
     headers.add("Nats-Time-Stamp", "2022-10-14 11:03:24.123456789 +0000 UTC")
     assert read_direct_message(None, headers, b"", "S").timestamp_ns == 1_665_745_404_123_456_789

@@ -1,4 +1,4 @@
-"""The error tree: classes by number, builtins that they resemble, texts, and the way between processes."""
+"""The error tree: classes by number, their builtin bases, texts, and pickling."""
 
 import builtins
 import importlib
@@ -98,7 +98,7 @@ def test_errors_keep_everything_when_they_are_pickled(cls: type[Error], protocol
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_every_error_has_a_docstring_and_the_one_root(cls: type[Error]) -> None:
+def test_every_error_has_a_docstring_and_the_common_base_class(cls: type[Error]) -> None:
     assert cls.__doc__
     assert cls.__doc__ != Error.__doc__ or cls is Error
 
@@ -128,7 +128,7 @@ def test_every_error_has_a_docstring_and_the_one_root(cls: type[Error]) -> None:
         ("ConsumerDeletedError", LookupError),
     ],
 )
-def test_errors_are_also_the_builtin_that_they_resemble(name: str, builtin: type[Exception]) -> None:
+def test_errors_inherit_from_the_matching_builtin_error(name: str, builtin: type[Exception]) -> None:
     assert issubclass(getattr(jetspark.errors, name), builtin)
 
 
@@ -186,7 +186,7 @@ def test_a_class_has_these_numbers_and_no_other(name: str) -> None:
     for run in NUMBERS[name].split():
         first, _, last = run.partition("-")
         numbers.update(range(int(first), int(last or first) + 1))
-    # 499 has no class, so the number alone decides.
+    # 499 has no class, so only the number decides.
     assert {number for number in range(10000, 10300) if type(api_error(499, number)).__name__ == name} == numbers
 
 
@@ -200,17 +200,17 @@ def test_a_class_has_these_numbers_and_no_other(name: str) -> None:
         (500, "APIError"),
     ],
 )
-def test_for_numbers_of_newer_servers_the_code_decides(code: int, name: str) -> None:
+def test_the_http_code_decides_for_error_numbers_of_newer_servers(code: int, name: str) -> None:
     assert type(api_error(code, 10999, "news")).__name__ == name
     assert type(api_error(code, 0, "an old server")).__name__ == name
 
 
 @pytest.mark.parametrize("cls", [PermissionsViolationError, SlowConsumerError])
-def test_an_error_has_the_text_that_it_was_given(cls: type[PermissionsViolationError | SlowConsumerError]) -> None:
+def test_an_error_keeps_its_given_text(cls: type[PermissionsViolationError | SlowConsumerError]) -> None:
     assert (str(cls()), str(cls("a text")), str(cls(message="a text"))) == ("", "a text", "a text")
 
 
-def test_the_text_says_where_what_the_numbers_and_what_mends_it() -> None:
+def test_the_text_has_the_place_the_problem_the_numbers_and_a_hint() -> None:
     error = api_error(404, 10059, "stream not found", where="STREAM.INFO.FLIGHTS")
     assert str(error) == (
         "STREAM.INFO.FLIGHTS: stream not found (10059/404); create the stream first, or check its name and the domain"
@@ -231,7 +231,7 @@ def test_hints_are_short_and_follow_a_semicolon(err_code: int) -> None:
     assert str(api_error(400, err_code, "x")).endswith(f"; {hint}")
 
 
-def test_a_wrong_last_sequence_tells_the_right_one() -> None:
+def test_a_wrong_last_sequence_includes_the_correct_one() -> None:
     error = api_error(400, 10071, "wrong last sequence: 18446744073709551615")
     assert isinstance(error, jetspark.errors.WrongLastSequenceError)
     assert error.last_sequence == 2**64 - 1
@@ -260,7 +260,7 @@ def test_these_classes_say_that_a_retry_may_help(attribute: str, names: str) -> 
     assert sorted(each.__name__ for each in CLASSES if getattr(each, attribute)) == names.split()
 
 
-def test_data_loss_tells_the_range() -> None:
+def test_data_loss_includes_the_range() -> None:
     error = jetspark.errors.DataLossError("gone", stream="S", first=3, last=9)
     assert (error.stream, error.first, error.last) == ("S", 3, 9)
 
@@ -269,8 +269,8 @@ def test_every_name_is_exported_once() -> None:
     assert len(set(jetspark.errors.__all__)) == len(jetspark.errors.__all__)
 
 
-def test_every_error_of_the_library_is_a_builtin_one_too() -> None:
-    """Also of the rooms that `jetspark.errors` does not list."""
+def test_every_error_of_the_library_is_also_a_builtin_error() -> None:
+    """Includes the modules that `jetspark.errors` does not list."""
     for module in pkgutil.walk_packages(jetspark.__path__, "jetspark."):
         importlib.import_module(module.name)
     known = {each for each in vars(builtins).values() if isinstance(each, type) and issubclass(each, Exception)}

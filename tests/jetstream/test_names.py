@@ -1,4 +1,4 @@
-"""Names and subjects that the server would not answer are refused before anything is sent."""
+"""Names and subjects without an answer of the server are refused before anything is sent."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from jetspark.jetstream.names import (
 @pytest.mark.parametrize(
     "bad", ["", " ", "a b", "a\tb", "a\rb", "a\nb", "a.b", "a*", ">", "a/b", "a\\b", "a\x00", "x" * 256]
 )
-def test_bad_names_are_refused_wherever_a_name_is_given(bad: str) -> None:
+def test_invalid_names_are_refused_wherever_a_name_is_given(bad: str) -> None:
     for check in (check_stream_name, check_consumer_name):
         with pytest.raises(BadNameError):
             check(bad)
@@ -35,7 +35,7 @@ def test_bad_names_are_refused_wherever_a_name_is_given(bad: str) -> None:
 
 
 @pytest.mark.parametrize("good", ["A", "orders-2024_x", "größe", "x" * 255, "$S", "a:b"])
-def test_good_names_come_back(good: str) -> None:
+def test_valid_names_are_returned_unchanged(good: str) -> None:
     assert check_stream_name(good) == good
     assert check_consumer_name(good) == good
 
@@ -47,7 +47,7 @@ def test_a_message_needs_a_literal_subject(bad: str) -> None:
 
 
 @pytest.mark.parametrize("good", ["a", "a.b", "a*b", "a>.b", "$JS.API.INFO", "größe.x"])
-def test_literal_subjects_come_back(good: str) -> None:
+def test_literal_subjects_are_returned_unchanged(good: str) -> None:
     assert check_publish_subject(good) == good
 
 
@@ -58,11 +58,11 @@ def test_a_filter_has_its_full_wildcard_at_the_end(bad: str) -> None:
 
 
 @pytest.mark.parametrize("good", [">", "*", "a.*", "a.>", "*.b.>", "a"])
-def test_filters_come_back(good: str) -> None:
+def test_valid_filters_are_returned_unchanged(good: str) -> None:
     assert check_filter_subject(good) == good
 
 
-def test_the_prefix_of_the_api() -> None:
+def test_the_api_prefix_follows_domain_and_prefix() -> None:
     assert api_prefix() == "$JS.API."
     assert api_prefix(domain="hub") == "$JS.hub.API."
     assert api_prefix(prefix="imported.js") == "imported.js."
@@ -75,7 +75,7 @@ def test_the_prefix_of_the_api() -> None:
 @pytest.mark.parametrize(
     "arguments", [{"domain": ""}, {"domain": "a.b"}, {"domain": "*"}, {"prefix": "a.*"}, {"prefix": ""}]
 )
-def test_a_bad_prefix_is_refused(arguments: dict[str, str]) -> None:
+def test_an_invalid_prefix_is_refused(arguments: dict[str, str]) -> None:
     with pytest.raises(BadSubjectError):
         api_prefix(**arguments)
 
@@ -102,7 +102,7 @@ def test_domain_and_prefix_exclude_each_other() -> None:
         ("a.b.c", "a.b", False),
     ],
 )
-def test_filters_match_as_the_server_matches(pattern: str, subject: str, matches: bool) -> None:
+def test_filters_match_like_the_server(pattern: str, subject: str, matches: bool) -> None:
     assert subject_matches(pattern, subject) is matches
 
 
@@ -110,7 +110,7 @@ tokens = st.lists(st.sampled_from("abc"), min_size=1, max_size=5)
 
 
 @given(tokens, st.data())
-def test_a_pattern_made_from_a_subject_matches_it(subject: list[str], data: st.DataObject) -> None:
+def test_a_pattern_built_from_a_subject_matches_it(subject: list[str], data: st.DataObject) -> None:
     pattern = [data.draw(st.sampled_from([token, "*"])) for token in subject]
     assert subject_matches(".".join(pattern), ".".join(subject))
     cut = data.draw(st.integers(0, len(subject) - 1))

@@ -1,4 +1,4 @@
-"""Lists longer than a page, on the real server and against servers that count strangely."""
+"""Lists longer than a page, on the real server and from servers that count wrongly."""
 
 import json
 from collections.abc import Callable, Generator
@@ -28,11 +28,11 @@ A = TypeVar("A")
 E = TypeVar("E")
 
 MANY = 300
-"""More than a page of full entries has."""
+"""More entries than fit a page."""
 
 
 def drive(generator: Generator[Q, A, E], answer: Callable[[Q], A]) -> E:
-    """Give each yielded request its answer and return what the generator returns."""
+    """Answer each yielded request and return the result of the generator."""
     try:
         request = next(generator)
         while True:
@@ -67,22 +67,22 @@ def page(items: list[str], total: int, offset: int, limit: int) -> Page[str]:
     return Page(items, total, offset, limit)
 
 
-def test_the_next_page_starts_where_the_window_of_the_server_ended() -> None:
+def test_the_next_page_starts_at_the_end_of_the_servers_window() -> None:
     request = StreamNamesRequest("a.>")
-    following = next_request(request, page(["a"], total=5, offset=0, limit=2))  # of two, one is missing
+    following = next_request(request, page(["a"], total=5, offset=0, limit=2))  # one of two is missing
     assert following == StreamNamesRequest("a.>", offset=2)
     assert next_request(request, page(["a", "b"], total=2, offset=0, limit=1024)) is None
     assert next_request(request, page([], total=0, offset=0, limit=1024)) is None
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_a_list_ends_also_when_the_server_counts_strangely(limit: int) -> None:
+def test_a_list_ends_even_if_the_server_counts_wrongly(limit: int) -> None:
     answers = iter([page(["a"], 9, 0, limit), page(["b"], 9, 1, limit), page([], 9, 2, limit)])
     assert drive(collect(StreamNamesRequest()), lambda _: next(answers)) == ["a", "b"]
     assert next_request(StreamNamesRequest(offset=5), page(["a"], 9, 0, 2)) is None  # it ignores the offset
 
 
-def test_pages_can_be_taken_one_by_one() -> None:
+def test_pages_can_be_requested_one_by_one() -> None:
     generator = pages(StreamNamesRequest())
     assert next(generator) == StreamNamesRequest()
     assert generator.send(page(["a", "b"], 3, 0, 2)) == StreamNamesRequest(offset=2)
@@ -101,7 +101,7 @@ def test_subjects_of_all_pages_are_merged() -> None:
     assert info.state.subjects == {f"s.{number}": 1 for number in range(5)}
 
 
-def test_subjects_on_the_real_server(client: RawClient) -> None:
+def test_subjects_are_listed_on_the_real_server(client: RawClient) -> None:
     client.request(StreamCreateRequest(StreamConfig(name="SUBJ", subjects=["subj.>"])))
     try:
         for number in range(4):

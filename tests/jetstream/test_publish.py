@@ -1,4 +1,4 @@
-"""Headers of a publish and its acknowledgement, as the real server understands and writes them."""
+"""Headers of a publish and its acknowledgement, on the real server."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ Pairs = list[tuple[str, str]]
 
 
 class Publisher:
-    """Publishes into a stream and reads the acknowledgements."""
+    """Publishes to a stream and reads the acknowledgements."""
 
     def __init__(self, client: RawClient, config: StreamConfig) -> None:
         self.client = client
@@ -75,7 +75,7 @@ def into(client: RawClient) -> Iterator[Callable[..., Publisher]]:
         client.request(StreamDeleteRequest(name))
 
 
-def test_an_acknowledgement_tells_stream_and_sequence(into: Callable[..., Publisher]) -> None:
+def test_an_acknowledgement_has_stream_and_sequence(into: Callable[..., Publisher]) -> None:
     publish = into("PUBACK")
     assert publish() == PubAck(stream="PUBACK", seq=1)
     first = publish(PublishOptions(msg_id="one"))
@@ -85,7 +85,7 @@ def test_an_acknowledgement_tells_stream_and_sequence(into: Callable[..., Publis
     assert list(unknown_fields([first, again])) == []
 
 
-def test_a_counter_tells_its_value(into: Callable[..., Publisher]) -> None:
+def test_an_acknowledgement_has_the_value_of_a_counter(into: Callable[..., Publisher]) -> None:
     publish = into("COUNT", allow_msg_counter=True, allow_direct=True)
     assert publish(PublishOptions(increment=5), data=b"").val == "5"
     assert publish(PublishOptions(increment=-7), data=b"").val == "-2"
@@ -94,7 +94,7 @@ def test_a_counter_tells_its_value(into: Callable[..., Publisher]) -> None:
     assert caught.value.err_code == 10169
 
 
-def test_expectations_that_do_not_hold_are_told_apart(into: Callable[..., Publisher]) -> None:
+def test_failed_expectations_have_different_errors(into: Callable[..., Publisher]) -> None:
     publish = into("EXPECT")
     assert publish(PublishOptions(expected_last_sequence=0, msg_id="m1")).seq == 1
     for options, error in (
@@ -131,7 +131,7 @@ def test_the_subject_of_an_expected_sequence_needs_the_sequence() -> None:
         PublishOptions(expected_last_subject_sequence=-1)
 
 
-def test_refusals_of_the_stream_are_told_apart(into: Callable[..., Publisher]) -> None:
+def test_refusals_of_the_stream_have_different_errors(into: Callable[..., Publisher]) -> None:
     publish = into("REFUSE", max_msgs=1, max_msg_size=100, discard=DiscardPolicy.NEW)
     with pytest.raises(MessageSizeExceedsMaximumError) as size:
         publish(data=b"x" * 101)
@@ -146,7 +146,7 @@ def test_refusals_of_the_stream_are_told_apart(into: Callable[..., Publisher]) -
     assert (full.value.code, full.value.err_code) == (503, 10077)
 
 
-def test_times_to_live_are_understood(client: RawClient, into: Callable[..., Publisher]) -> None:
+def test_message_ttls_are_accepted(client: RawClient, into: Callable[..., Publisher]) -> None:
     publish = into("TTL", allow_msg_ttl=True, allow_rollup_hdrs=True)
     for options, text in (
         (PublishOptions(ttl=timedelta(seconds=90)), "90"),
@@ -161,7 +161,7 @@ def test_times_to_live_are_understood(client: RawClient, into: Callable[..., Pub
     assert client.request(StreamInfoRequest("TTL")).state.messages == 1
 
 
-def test_schedules_are_understood(client: RawClient, into: Callable[..., Publisher]) -> None:
+def test_schedules_are_accepted(client: RawClient, into: Callable[..., Publisher]) -> None:
     publish = into("PLAN", allow_msg_schedules=True, allow_msg_ttl=True)
     later = datetime(2035, 1, 2, 3, 4, 5, 600, tzinfo=UTC)
     once = PublishOptions(schedule=schedule_at(later), schedule_target="PLAN.out", schedule_ttl=timedelta(minutes=5))
@@ -194,12 +194,12 @@ def test_a_schedule_repeats_after_a_second_or_more() -> None:
         lambda: PublishOptions(schedule_rollup="sub"),
     ],
 )
-def test_what_belongs_to_a_schedule_needs_one(make: Callable[[], object]) -> None:
+def test_schedule_options_need_a_schedule(make: Callable[[], object]) -> None:
     with pytest.raises(ConfigError, match="need schedule"):
         make()
 
 
-def test_options_give_only_the_headers_that_are_set() -> None:
+def test_options_set_only_their_own_headers() -> None:
     assert PublishOptions().to_headers() == []
     assert PublishOptions(msg_id="", expected_last_sequence=0).to_headers() == [
         ("Nats-Msg-Id", ""),
@@ -209,11 +209,11 @@ def test_options_give_only_the_headers_that_are_set() -> None:
     assert repr(PublishOptions(msg_id="x")) == "PublishOptions(msg_id='x')"
 
 
-def test_keywords_are_the_options_and_of_the_same_types() -> None:
+def test_keywords_have_the_names_and_types_of_the_options() -> None:
     assert get_type_hints(PublishFields) == get_type_hints(PublishOptions)
 
 
-def test_headers_of_the_caller_and_keywords_go_together() -> None:
+def test_headers_of_the_caller_and_keywords_are_combined() -> None:
     mine = {"Color": ["red", "green"], "Nats-Msg-Id": "mine"}
     assert publish_headers(mine, {}) is mine
     assert publish_headers(None, {}) is None
@@ -240,7 +240,7 @@ def test_a_batch_is_acknowledged_as_one(into: Callable[..., Publisher]) -> None:
     assert list(unknown_fields([ack, ended])) == []
 
 
-def test_refusals_of_a_batch_are_told_apart(into: Callable[..., Publisher]) -> None:
+def test_refusals_of_a_batch_have_different_errors(into: Callable[..., Publisher]) -> None:
     publish = into("NOBATCH")
     with pytest.raises(AtomicPublishDisabledError):
         publish.raw(batch_headers("b", 1))
@@ -276,7 +276,7 @@ def test_an_end_of_batch_is_not_counted() -> None:
     ]
 
 
-def test_the_error_comes_before_stream_and_sequence() -> None:
+def test_an_error_takes_precedence_over_stream_and_sequence() -> None:
     with pytest.raises(WrongLastSequenceError):
         read_pub_ack(b'{"error":{"code":400,"err_code":10164,"description":"x"},"stream":"S","seq":0}')
     with pytest.raises(TooManyRequestsError):
@@ -300,13 +300,13 @@ def test_the_error_comes_before_stream_and_sequence() -> None:
         b'{"stream":"\xff","seq":1}',
     ],
 )
-def test_an_answer_that_is_no_acknowledgement(payload: bytes) -> None:
+def test_an_invalid_acknowledgement_is_an_error(payload: bytes) -> None:
     with pytest.raises(InvalidAckError, match=r"^orders\.new: "):
         read_pub_ack(payload, "orders.new")
 
 
 @given(st.integers(0, 2**64 - 1), st.text(min_size=1), st.booleans())
-def test_acknowledgements_are_read_whole(seq: int, stream: str, duplicate: bool) -> None:
+def test_acknowledgements_are_decoded_completely(seq: int, stream: str, duplicate: bool) -> None:
     text = json.dumps({"stream": stream, "seq": seq, "duplicate": duplicate, "news": [1]}).encode()
     assert read_pub_ack(text) == PubAck(stream=stream, seq=seq, duplicate=duplicate, extra={"news": [1]})
 
@@ -326,11 +326,11 @@ def test_acknowledgements_are_read_whole(seq: int, stream: str, duplicate: bool)
         (b"", None),
     ],
 )
-def test_what_stands_before_a_sequence_that_ends_an_acknowledgement(payload: bytes, prefix: bytes | None) -> None:
+def test_the_text_before_a_final_sequence_is_split_off(payload: bytes, prefix: bytes | None) -> None:
     assert plain_ack_prefix(payload) == prefix
 
 
-def test_the_answer_to_a_commit_is_for_the_whole_batch() -> None:
+def test_the_answer_to_a_commit_belongs_to_the_whole_batch() -> None:
     ack = PubAck(stream="S", seq=3, batch="b", count=3)
     assert check_commit(ack, "b", 3, "x") is ack
     for batch_id, count in (("c", 3), ("b", 2), ("b", 4)):
@@ -342,7 +342,7 @@ def test_the_answer_to_a_commit_is_for_the_whole_batch() -> None:
         check_commit(PubAck(stream="S", seq=2, batch="b", count=3), "b", 3, "x")
 
 
-def test_no_stream_is_told_with_the_subject_and_the_retries_where_they_are_known() -> None:
+def test_a_missing_stream_is_reported_with_the_subject_and_known_retries() -> None:
     hint = "create one, or check the subject and the domain"
     assert str(no_stream_error()) == f"no stream captures the subject (503); {hint}"
     assert str(no_stream_error("a.b", 1)) == f"a.b: no stream captures the subject (503) after 1 retry; {hint}"

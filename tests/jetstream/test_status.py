@@ -1,4 +1,4 @@
-"""The status table, line by line, against the lines of the requirements."""
+"""The status table, row by row, against the rows of the requirements."""
 
 import pytest
 
@@ -38,7 +38,7 @@ PACED = {"STA-08", "STA-10", "STA-11", "STA-12", "STA-16", "STA-19", "STA-20"}
 
 @pytest.mark.parametrize(("number", "code", "description", "kind", "fetch", "consume", "pending"), LINES)
 @pytest.mark.parametrize("spell", [str, str.upper, str.lower, lambda text: f"nats: {text} (see log)"])
-def test_every_line_of_the_table(
+def test_every_row_of_the_table_is_correct(
     number: str,
     code: int,
     description: str,
@@ -58,23 +58,23 @@ def test_every_line_of_the_table(
     assert rule.ends_all_pulls is (number in {"STA-13", "STA-20"})
 
 
-def test_every_line_is_reached() -> None:
+def test_every_row_is_reached() -> None:
     assert {classify(line[1], line[2]) for line in LINES} == set(STATUS_RULES)
 
 
-def test_the_code_comes_before_the_description() -> None:
+def test_the_code_takes_precedence_over_the_description() -> None:
     assert classify(400, "Consumer Deleted").id == "STA-03"
     assert classify(499, "Request Timeout").id == "STA-21"
 
 
-def test_statuses_that_end_a_pull_are_told_from_those_that_comment_on_it() -> None:
+def test_final_statuses_are_distinguished_from_informational_ones() -> None:
     assert not classify(100, "Idle Heartbeat").ends_pull
     assert not classify(499, "Foo").ends_pull
     assert classify(408, "Request Timeout").ends_pull
     assert classify(409, "Consumer Deleted").ends_pull
 
 
-def test_the_error_of_a_status_tells_what_and_where() -> None:
+def test_the_error_of_a_status_says_what_happened_and_where() -> None:
     error = classify(409, "Consumer Deleted").make_error(409, "Consumer Deleted", where="pull from S.c")
     assert isinstance(error, StatusError)
     assert isinstance(error, LookupError)

@@ -1,7 +1,7 @@
-"""The algebra of subject filters, compared with matching every short subject one by one.
+"""The algebra of subject filters, compared with a match of every short subject.
 
-The filters have up to three tokens of `a`, `b` and `*` before a `>`. With a third letter and a fifth token there is a
-subject for whatever tells two of them apart, so the model below is exact.
+The filters have up to three tokens of `a`, `b` and `*` before a `>`. A third letter and a fifth token give a
+subject for every difference between two filters, so the model below is exact.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ patterns = st.builds(
 
 
 def matched(*filters: str) -> set[str]:
-    """The subjects that fall under at least one of the filters."""
+    """Return the subjects that match at least one of the filters."""
     return {subject for subject in SUBJECTS if any(subject_matches(each, subject) for each in filters)}
 
 
@@ -41,25 +41,25 @@ def matched(*filters: str) -> set[str]:
         ("a.b", "a.b.c", None),
     ],
 )
-def test_what_two_filters_have_in_common(one: str, other: str, common: str | None) -> None:
+def test_the_intersection_of_two_filters_is_correct(one: str, other: str, common: str | None) -> None:
     assert intersection(one, other) == common
     assert intersection(other, one) == common
 
 
 @given(patterns, patterns)
-def test_the_intersection_matches_what_both_match(one: str, other: str) -> None:
+def test_the_intersection_matches_the_subjects_that_both_match(one: str, other: str) -> None:
     common = intersection(one, other)
     assert matched(*([] if common is None else [common])) == matched(one) & matched(other)
     assert (common is None) == matched(one).isdisjoint(matched(other))
 
 
 @given(patterns, patterns)
-def test_a_filter_covers_another_when_it_matches_all_that_the_other_does(wide: str, narrow: str) -> None:
+def test_a_filter_covers_another_if_it_matches_all_its_subjects(wide: str, narrow: str) -> None:
     assert covers(wide, narrow) == (matched(narrow) <= matched(wide))
 
 
 @given(st.lists(patterns, max_size=5))
-def test_reducing_changes_nothing_that_matches_and_leaves_none_that_another_covers(filters: list[str]) -> None:
+def test_reducing_keeps_all_matches_and_leaves_no_covered_filter(filters: list[str]) -> None:
     reduced = reduce_filters(filters)
     assert matched(*reduced) == matched(*filters)
     assert set(reduced) <= set(filters)
@@ -68,5 +68,5 @@ def test_reducing_changes_nothing_that_matches_and_leaves_none_that_another_cove
 
 
 @given(st.lists(patterns, max_size=3), st.lists(patterns, max_size=3))
-def test_common_filters_match_what_both_lists_match(some: list[str], others: list[str]) -> None:
+def test_common_filters_match_the_subjects_that_both_lists_match(some: list[str], others: list[str]) -> None:
     assert matched(*common_filters(some, others)) == matched(*some) & matched(*others)

@@ -30,7 +30,7 @@ zones = st.integers(-14 * 60, 14 * 60)
 
 
 @given(times_ns)
-def test_a_time_written_and_read_is_the_same_nanosecond(ns: int) -> None:
+def test_a_written_time_is_read_as_the_same_nanosecond(ns: int) -> None:
     assert parse_rfc3339(format_rfc3339(ns)) == ns
     assert Timestamp.parse(format_rfc3339(ns)).ns == ns
     assert Timestamp.from_ns(ns).rfc3339() == format_rfc3339(ns)
@@ -49,7 +49,7 @@ def test_a_time_in_any_zone_is_the_same_moment(ns: int, minutes: int) -> None:
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_a_datetime_becomes_nanoseconds_and_comes_back_without_a_float(moment: datetime) -> None:
+def test_a_datetime_is_converted_to_nanoseconds_and_back_without_a_float(moment: datetime) -> None:
     assert datetime_from_ns(time_ns(moment)) == moment
     assert Timestamp.from_ns(time_ns(moment)) == moment
     assert hash(Timestamp.from_ns(time_ns(moment))) == hash(moment)
@@ -106,11 +106,11 @@ def test_a_timestamp_is_a_datetime() -> None:
         ("1969-12-31T23:59:59.999999999Z", -1),
         ("1970-01-01T01:00:00+01:00", 0),
         ("1969-12-31T19:00:00.000000001-05:00", 1),
-        ("2022-10-14 11:03:24.123456789 +0000 UTC", 1_665_745_404_123_456_789),  # Go's own form, from older servers
+        ("2022-10-14 11:03:24.123456789 +0000 UTC", 1_665_745_404_123_456_789),  # the format of Go, from older servers
         ("0001-01-01T00:00:00Z", FIRST_NS),
     ],
 )
-def test_forms_of_a_time(text: str, ns: int) -> None:
+def test_a_time_may_have_several_formats(text: str, ns: int) -> None:
     assert parse_rfc3339(text) == ns
 
 
@@ -130,14 +130,14 @@ def test_forms_of_a_time(text: str, ns: int) -> None:
         "2024-01-01T00:00:00Z\n",
     ],
 )
-def test_other_text_is_no_time(text: str) -> None:
+def test_other_text_is_not_a_time(text: str) -> None:
     with pytest.raises(ValueError):
         parse_rfc3339(text)
     with pytest.raises(ValueError):
         Timestamp.parse(text)
 
 
-def test_a_time_beyond_the_calendar_is_a_value_error() -> None:
+def test_a_time_outside_the_calendar_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="years 1 to 9999"):
         Timestamp.from_ns(LAST_NS + 1)
 
@@ -170,7 +170,7 @@ def test_durations_are_ordered_by_nanosecond(one: int, other: int) -> None:
 
 
 @given(st.integers(-(2**63) // 1000 + 1, 2**63 // 1000 - 1))
-def test_a_duration_of_whole_microseconds_is_the_plain_timedelta(micros: int) -> None:
+def test_a_duration_of_whole_microseconds_is_a_plain_timedelta(micros: int) -> None:
     plain = timedelta(microseconds=micros)
     assert Duration.from_ns(micros * 1000) == plain
     assert hash(Duration.from_ns(micros * 1000)) == hash(plain)
@@ -197,7 +197,7 @@ def test_a_duration_that_the_server_cannot_hold_is_refused() -> None:
         (3_600_000_000_007, "1h0m0.000000007s"),
     ],
 )
-def test_durations_in_the_words_of_the_server(ns: int, text: str) -> None:
+def test_durations_in_the_format_of_the_server_are_read(ns: int, text: str) -> None:
     assert format_go_duration(ns) == text
     assert format_go_duration(Duration.from_ns(ns)) == text
     assert parse_go_duration(text) == ns
@@ -207,12 +207,12 @@ def test_durations_in_the_words_of_the_server(ns: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "ns"), [("0", 0), ("+5s", 5_000_000_000), (".5s", 500_000_000), ("1.h", 3_600_000_000_000), ("2us", 2000)]
 )
-def test_other_forms_of_a_duration(text: str, ns: int) -> None:
+def test_other_formats_of_a_duration_are_read(text: str, ns: int) -> None:
     assert parse_go_duration(text) == ns
 
 
 @pytest.mark.parametrize("text", ["", "-", "5", "5 s", "s", "1x", "1s2", ".s", "1.2.3s"])
-def test_other_text_is_no_duration(text: str) -> None:
+def test_other_text_is_not_a_duration(text: str) -> None:
     with pytest.raises(ValueError, match="not a Go duration"):
         parse_go_duration(text)
 

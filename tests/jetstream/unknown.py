@@ -1,4 +1,4 @@
-"""Finds what the server sent and the library does not know."""
+"""Finds fields and values of the server that the library does not know."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from jetspark.jetstream.codec import JsonEnum, JsonStruct
 
 
 def unknown_fields(value: object, path: str = "") -> Iterator[str]:
-    """Yield the path of every field that was kept in `extra`, and of every word that its enumeration does not list."""
+    """Yield the path of every field that was kept in `extra`, and of every value that its enumeration does not list."""
     if isinstance(value, JsonStruct):
         yield from (f"{path}.{name}" for name in value.extra)
         for name in value.__struct_fields__:

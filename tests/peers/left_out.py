@@ -1,4 +1,4 @@
-"""The tests of nats-py's suite that are not run, each with its reason."""
+"""The tests of the nats-py suite that do not run, each with its reason."""
 
 from __future__ import annotations
 

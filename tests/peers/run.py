@@ -1,10 +1,10 @@
-"""Runs nats-py's public JetStream suite against jetspark.
+"""Runs the public JetStream test suite of nats-py with jetspark.
 
     python -m tests.peers.run [--suite PATH] [-k EXPRESSION]
 
 PATH is a checkout of nats-io/nats.py, or its directory `nats`; without one, the sources of the release are fetched. The
-suite is not part of this repository. It starts servers on port 4222, one after the other, and its time-outs are short:
-on a machine that is busy with something else, some of its tests are too slow for themselves.
+suite is not part of this repository. It starts servers on port 4222, one after the other, and its timeouts are short:
+on a busy machine some of its tests fail because they are too slow.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def tests_of(suite: Path) -> dict[str, list[str]]:
 
 
 def selected(suite: Path) -> list[str]:
-    """What pytest is told to run. To leave out by name would take away all whose names begin like that one."""
+    """Return the arguments of pytest. A test that is left out by name would exclude all names with the same start."""
     names = (
         f"{name}::{test}" for name, tests in tests_of(suite).items() if name not in LEFT_OUT_CLASSES for test in tests
     )
@@ -70,7 +70,7 @@ def selected(suite: Path) -> list[str]:
 
 
 def run(suite: Path, arguments: list[str]) -> int:
-    """Run the suite in a process of its own, with the shim in place of nats-py."""
+    """Run the suite in its own process, with the shim in place of nats-py."""
     binary = find_binary()
     with tempfile.TemporaryDirectory() as names:
         Path(names, "nats-server").symlink_to(binary)

@@ -1,4 +1,4 @@
-"""nats-py's own suite, where it is: below `build/nats.py`, or where NATS_PY_SUITE says."""
+"""The suite of nats-py, if it is available: below `build/nats.py`, or at NATS_PY_SUITE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUITE = Path(os.environ.get("NATS_PY_SUITE", Path(__file__).parents[2] / "build"
 pytestmark = pytest.mark.skipif(not SUITE.is_dir(), reason="nats-py's suite is not there; `make peers` fetches it")
 
 
-def test_what_is_left_out_is_in_the_suite() -> None:
+def test_tests_that_are_left_out_are_in_the_suite() -> None:
     classes = tests_of(find(SUITE))
     tests = {f"{name}::{test}" for name, names in classes.items() for test in names}
     assert set(LEFT_OUT_CLASSES) <= set(classes)

@@ -1,6 +1,6 @@
-"""The smallest conversation with a server that proves something: a socket, and lines.
+"""The smallest client that can test a server: a socket, and lines.
 
-The room under test stands below every client, so its tests do not use one.
+The tests of `jetspark.server` use no client of the library.
 """
 
 import json
@@ -9,7 +9,7 @@ import socket
 import time
 from typing import Self
 
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 _CONNECT = {"verbose": False, "protocol": 1, "headers": True, "no_responders": True}
 
 
@@ -17,7 +17,7 @@ class RawConnection:
     """A connected socket that has read INFO and sent CONNECT."""
 
     def __init__(self, host: str, port: int, **connect: object) -> None:
-        self._socket = socket.create_connection((host, port), timeout=_PATIENCE)
+        self._socket = socket.create_connection((host, port), timeout=_TIMEOUT)
         self._file = self._socket.makefile("rb")
         self._inbox = 0
         try:
@@ -42,17 +42,17 @@ class RawConnection:
         self._socket.sendall(text.encode())
 
     def readable(self, timeout: float) -> bool:
-        """Whether anything arrives within `timeout` seconds."""
+        """Return whether anything arrives within `timeout` seconds."""
         return bool(select.select([self._socket], [], [], timeout)[0])
 
     def skip_notices(self) -> None:
-        """Take what has arrived of the INFO and PING that the server sends when it likes."""
+        """Read INFO and PING frames that have arrived. The server may send them at any time."""
         while self.readable(0):
             line = self._line()
             assert line.startswith(("INFO ", "PING")), line
 
     def line(self) -> str:
-        """Return the next line that is neither INFO nor PING, which the server sends when it likes."""
+        """Return the next line that is neither INFO nor PING. The server may send these at any time."""
         while (line := self._line()).startswith(("INFO ", "PING")):
             pass
         return line
@@ -74,17 +74,17 @@ class RawConnection:
     def request(self, subject: str, body: object = "") -> dict[str, object]:
         """Send JSON (or nothing) and return the JSON object of the answer.
 
-        Asked again while nobody listens: a server of a cluster may not have heard yet what the others listen to.
+        The request is repeated while nobody listens: a server of a cluster may not know other subscriptions yet.
         """
         payload = json.dumps(body) if body != "" else ""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while (answer := self._ask(subject, payload)) is None:
             assert time.monotonic() < deadline, f"nobody listens to {subject}"
             time.sleep(0.01)
         return answer
 
     def _ask(self, subject: str, payload: str) -> dict[str, object] | None:
-        """None: nobody listens."""
+        """None: there is no responder."""
         self._inbox += 1
         inbox = f"_INBOX.{self._inbox}"
         once = f"SUB {inbox} {self._inbox}\r\nUNSUB {self._inbox} 1\r\n"
@@ -101,9 +101,9 @@ class RawConnection:
 
     def create_stream(self, name: str, replicas: int = 1) -> None:
         config = {"name": name, "subjects": [f"{name}.>"], "num_replicas": replicas}
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while "error" in (answer := self.request(f"$JS.API.STREAM.CREATE.{name}", config)):
-            # A cluster that has just started places nothing on a server that has not told yet what it has.
+            # A cluster that has just started places nothing on a server whose resources are not known yet.
             assert "peer offline" in str(answer), answer
             assert time.monotonic() < deadline, answer
             time.sleep(0.05)

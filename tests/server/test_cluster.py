@@ -1,4 +1,4 @@
-"""Three nodes: they elect a leader, lose a node, and get it back."""
+"""Three nodes elect a leader, lose a node, and get it back."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def cluster() -> Iterator[NatsCluster]:
         yield running
 
 
-def follower(cluster: NatsCluster) -> NatsServer:
+def a_follower(cluster: NatsCluster) -> NatsServer:
     return next(node for node in cluster if node is not cluster.meta_leader())
 
 
@@ -53,7 +53,7 @@ def test_replicas_have_leaders_and_survive_the_kill_of_a_node(cluster: NatsClust
     with pytest.raises(ServerTimeoutError, match="stream NO_SUCH has no leader"):
         cluster.wait_stream_leader("NO_SUCH", timeout=0)
 
-    # Not the stream's leader: its followers miss it only after seconds.
+    # Not the leader of the stream: its followers notice its absence only after seconds.
     leaders = {cluster.meta_leader(), cluster.wait_stream_leader("R3")}
     victim = next(node for node in cluster if node not in leaders)
     url, store = victim.url, victim.store_dir
@@ -77,7 +77,7 @@ def test_a_reload_keeps_the_nodes_together(cluster: NatsCluster) -> None:
 
 
 def test_a_paused_node_is_not_waited_for_and_a_minority_is_not_ready(cluster: NatsCluster) -> None:
-    victim = follower(cluster)
+    victim = a_follower(cluster)
     victim.pause()
     cluster.wait_ready()
     leader = cluster.meta_leader()
@@ -94,7 +94,7 @@ def test_a_paused_node_is_not_waited_for_and_a_minority_is_not_ready(cluster: Na
 
 
 def test_a_node_that_crashes_is_an_error_with_its_log(cluster: NatsCluster) -> None:
-    victim = follower(cluster)
+    victim = a_follower(cluster)
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait_exit(timeout=10)
     with pytest.raises(ServerStartError, match="exit code -9"):
@@ -103,7 +103,7 @@ def test_a_node_that_crashes_is_an_error_with_its_log(cluster: NatsCluster) -> N
     assert victim.healthy()
 
 
-def test_a_cluster_without_jetstream_keeps_its_directories_to_itself(tmp_path: Path) -> None:
+def test_nodes_of_a_cluster_without_jetstream_have_their_own_directories(tmp_path: Path) -> None:
     with NatsCluster(2, jetstream=False, name="plain", store_dir=tmp_path) as cluster:
         assert cluster.meta_leader() is None
         assert [node.name for node in cluster] == ["plain-1", "plain-2"]
@@ -116,13 +116,13 @@ def test_a_cluster_without_jetstream_keeps_its_directories_to_itself(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plain-1", "plain-2"]
 
 
-def test_nodes_that_have_no_routes_to_each_other_are_not_ready() -> None:
+def test_nodes_without_routes_to_each_other_are_not_ready() -> None:
     with NatsCluster(2, jetstream=False, name="plain") as cluster:
         everybody = {f"127.0.0.1:{node.port}" for node in cluster}
         for node in cluster:
-            told = node.monitor("/varz")["connect_urls"]
-            assert isinstance(told, list)
-            assert set(told) == everybody
+            urls = node.monitor("/varz")["connect_urls"]
+            assert isinstance(urls, list)
+            assert set(urls) == everybody
         cluster.stop()
         for node in cluster:
             node.cluster_section = {**node.cluster_section, "routes": []}
@@ -132,7 +132,7 @@ def test_nodes_that_have_no_routes_to_each_other_are_not_ready() -> None:
             cluster.wait_ready(timeout=0)
 
 
-def test_a_route_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_route_port_that_is_occupied_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         unlucky = [taken.getsockname()[1]]
 

@@ -1,4 +1,4 @@
-"""The configuration file says what the dict says; the server itself is the judge."""
+"""The configuration file has the values of the dict. The server itself checks it."""
 
 import subprocess
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def server() -> Iterator[NatsServer]:
 
 
 def accepts(config: dict[str, object], directory: Path) -> str:
-    """Let the server check a configuration; empty when it is content."""
+    """Let the server check a configuration; return its errors."""
     path = directory / "checked.conf"
     path.write_text(dumps(config), encoding="utf-8")
     done = subprocess.run([find_binary(), "-t", "-c", path], capture_output=True, text=True, timeout=120, check=False)
@@ -33,7 +33,7 @@ def accepts(config: dict[str, object], directory: Path) -> str:
 
 @settings(max_examples=150)
 @given(pairs=st.dictionaries(KEYS, TEXT, min_size=1, max_size=6))
-def test_every_string_arrives_as_it_was_given(server: NatsServer, pairs: dict[str, str]) -> None:
+def test_every_string_reaches_the_server_unchanged(server: NatsServer, pairs: dict[str, str]) -> None:
     server.reload({"server_metadata": pairs})
     assert server.monitor("/varz")["metadata"] == pairs
 
@@ -72,7 +72,7 @@ def test_a_string_that_looks_like_something_else_stays_a_string(server: NatsServ
     tags=st.lists(TEXT.filter(lambda tag: tag.strip() != ""), max_size=4),
     flag=st.booleans(),
 )
-def test_numbers_lists_and_booleans_parse(
+def test_numbers_lists_and_booleans_are_parsed(
     tmp_path_factory: pytest.TempPathFactory, number: int, timeout: float, tags: list[str], flag: bool
 ) -> None:
     config: dict[str, object] = {
@@ -156,12 +156,14 @@ def test_floats_have_no_exponent_and_durations_are_exact() -> None:
         ({"a": {1: 2}}, TypeError, "keys are strings"),
     ],
 )
-def test_what_the_format_cannot_say_is_refused(config: dict[str, object], error: type[Exception], where: str) -> None:
+def test_values_that_the_format_cannot_express_are_refused(
+    config: dict[str, object], error: type[Exception], where: str
+) -> None:
     with pytest.raises(error, match=where):
         dumps(config)
 
 
-def test_merging_lays_one_over_the_other() -> None:
+def test_merging_prefers_the_values_of_the_second_configuration() -> None:
     base = {"listen": "a", "jetstream": {"store_dir": "s", "domain": "d"}, "http": "h"}
     over = {"jetstream": {"domain": None, "max_mem": 1}, "http": None, "tls": {"ca": None, "cert": "c"}, "tags": ["x"]}
     assert merge(base, over) == {
@@ -173,6 +175,6 @@ def test_merging_lays_one_over_the_other() -> None:
     assert base["jetstream"] == {"store_dir": "s", "domain": "d"}
 
 
-def test_secrets_are_taken_out_of_texts() -> None:
+def test_secrets_are_removed_from_texts() -> None:
     config = {"authorization": {"token": "t0k"}, "accounts": {"A": {"users": [{"user": "ann", "password": "a"}]}}}
     assert redact("ann said 'a' and t0k, at last", config) == "ann said '***' and ***, at last"

@@ -1,4 +1,4 @@
-"""One managed server: its start, its end, its restarts, and the trouble that it makes on request."""
+"""One managed server: start, stop, restart, and faults on request."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def test_jetstream_can_be_off() -> None:
         assert server.monitor("/jsz")["disabled"] is True
 
 
-def test_the_wildcard_address_is_dialled_on_loopback() -> None:
+def test_the_wildcard_address_is_contacted_on_loopback() -> None:
     with NatsServer(host="0.0.0.0") as server:
         assert server.url == f"nats://127.0.0.1:{server.port}"
         assert server.healthy()
@@ -132,7 +132,7 @@ def test_settings_reach_the_server() -> None:
         assert "$ecret" not in repr(server) + server.url
 
 
-def test_tls_in_the_configuration_is_tls_in_the_url(tmp_path: Path) -> None:
+def test_tls_in_the_configuration_gives_a_tls_url(tmp_path: Path) -> None:
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
     certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
@@ -151,7 +151,7 @@ def test_tls_in_the_configuration_is_tls_in_the_url(tmp_path: Path) -> None:
         assert info["tls_required"] is True
 
 
-def test_a_bad_configuration_is_told_with_exit_code_path_and_log() -> None:
+def test_an_invalid_configuration_is_reported_with_exit_code_path_and_log() -> None:
     server = NatsServer(config={"bogus_setting": 1})
     with pytest.raises(ServerStartError, match="exit code 1") as caught:
         server.start()
@@ -162,7 +162,7 @@ def test_a_bad_configuration_is_told_with_exit_code_path_and_log() -> None:
     server.close()
 
 
-def test_secrets_are_not_in_errors() -> None:
+def test_errors_contain_no_secrets() -> None:
     config = {"authorization": {"user": "ann", "password": "hush"}, "ping_interval": "hush"}
     server = NatsServer(config=config)
     with pytest.raises(ServerStartError, match=r"\*\*\*") as caught:
@@ -182,7 +182,7 @@ def test_secrets_are_not_in_errors() -> None:
         {"jetstream": {"Store_Dir": "here"}},
     ],
 )
-def test_what_the_manager_sets_cannot_be_set_past_it(config: dict[str, object]) -> None:
+def test_settings_of_the_manager_cannot_be_overridden(config: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="config must not set"):
         NatsServer(config=config)
 
@@ -192,7 +192,7 @@ def test_a_jetstream_section_without_jetstream_is_refused() -> None:
         NatsServer(jetstream=False, config={"jetstream": {"domain": "hub"}})
 
 
-def test_a_port_that_is_taken_is_an_error_at_once() -> None:
+def test_an_occupied_port_is_an_error_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         server = NatsServer(port=taken.getsockname()[1])
         with pytest.raises(PortInUseError, match="address already in use"):
@@ -200,7 +200,7 @@ def test_a_port_that_is_taken_is_an_error_at_once() -> None:
         server.close()
 
 
-def test_a_chosen_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chosen_port_that_is_occupied_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         unlucky = [taken.getsockname()[1]]
 
@@ -215,7 +215,7 @@ def test_a_chosen_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.M
             assert not unlucky
 
 
-def test_a_reserved_port_is_kept_from_others_and_refuses_clients() -> None:
+def test_a_reserved_port_is_unavailable_to_others_and_refuses_clients() -> None:
     port = ReservedPort("127.0.0.1")
     try:
         with pytest.raises(ConnectionRefusedError):
@@ -236,7 +236,7 @@ def test_an_ipv6_address_has_brackets() -> None:
         assert server.healthy()
 
 
-def test_a_server_that_does_not_get_ready_is_ended(tmp_path: Path) -> None:
+def test_a_server_that_does_not_become_ready_is_stopped(tmp_path: Path) -> None:
     sleeper = tmp_path / "nats-server"
     sleeper.write_text("#!/bin/sh\necho just a moment\nexec sleep 60\n")
     sleeper.chmod(0o755)
@@ -247,7 +247,7 @@ def test_a_server_that_does_not_get_ready_is_ended(tmp_path: Path) -> None:
     server.close()
 
 
-def test_an_executable_that_is_none_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_server_executable_is_an_error(tmp_path: Path) -> None:
     text = tmp_path / "nats-server"
     text.write_text("not a program")
     text.chmod(0o755)
@@ -257,7 +257,7 @@ def test_an_executable_that_is_none_is_an_error(tmp_path: Path) -> None:
     server.close()
 
 
-def test_a_missing_executable_is_an_error_before_anything_is_made(tmp_path: Path) -> None:
+def test_a_missing_executable_is_an_error_before_anything_is_created(tmp_path: Path) -> None:
     server = NatsServer(binary=tmp_path / "nowhere")
     with pytest.raises(ServerBinaryNotFoundError, match="nowhere"):
         server.start()
@@ -265,7 +265,7 @@ def test_a_missing_executable_is_an_error_before_anything_is_made(tmp_path: Path
         _ = server.log_path
 
 
-def test_a_paused_server_answers_when_it_is_resumed(server: NatsServer) -> None:
+def test_a_paused_server_answers_after_resume(server: NatsServer) -> None:
     with RawConnection(server.host, server.port) as client:
         server.pause()
         assert server.paused
@@ -280,23 +280,23 @@ def test_a_paused_server_answers_when_it_is_resumed(server: NatsServer) -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "restart", "close"])
-def test_a_paused_server_can_be_ended(server: NatsServer, how: str) -> None:
+def test_a_paused_server_can_be_stopped(server: NatsServer, how: str) -> None:
     server.pause()
     getattr(server, how)()
     assert server.running is (how == "restart")
     assert not server.paused
 
 
-def test_stop_kills_a_server_that_does_not_go(server: NatsServer) -> None:
+def test_stop_kills_a_server_that_does_not_exit(server: NatsServer) -> None:
     pid = server.pid
-    # Halted behind the manager's back right after SIGTERM's SIGCONT is hard to time; no patience at all is the same.
+    # A pause by somebody else right after the SIGCONT of a stop is hard to time; a timeout of zero has the same effect.
     server.stop(timeout=0)
     assert not server.running
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
-def test_a_reload_brings_new_settings(server: NatsServer) -> None:
+def test_a_reload_applies_new_settings(server: NatsServer) -> None:
     pid = server.pid
     server.reload({"max_payload": 4096})
     assert server.monitor("/varz")["max_payload"] == 4096
@@ -307,7 +307,7 @@ def test_a_reload_brings_new_settings(server: NatsServer) -> None:
     assert server.pid == pid
 
 
-def test_a_refused_reload_leaves_the_old_settings(server: NatsServer) -> None:
+def test_a_refused_reload_keeps_the_old_settings(server: NatsServer) -> None:
     server.reload({"max_payload": 4096})
     with pytest.raises(ServerError, match="Failed to reload"):
         server.reload({"max_payload": 8192, "bogus_setting": True})
@@ -318,14 +318,14 @@ def test_a_refused_reload_leaves_the_old_settings(server: NatsServer) -> None:
     assert server.monitor("/varz")["max_payload"] == 4096
 
 
-def test_a_lame_duck_without_clients_ends_by_itself(server: NatsServer) -> None:
+def test_a_lame_duck_without_clients_exits_by_itself(server: NatsServer) -> None:
     server.lame_duck()
     assert server.wait_exit(timeout=10) == 0
     assert not server.crashed
     assert server.restart().healthy()
 
 
-def test_a_lame_duck_tells_its_clients_and_can_be_stopped(server: NatsServer) -> None:
+def test_a_lame_duck_informs_its_clients_and_can_be_stopped(server: NatsServer) -> None:
     with RawConnection(server.host, server.port) as client:
         server.lame_duck()
         assert client.info_with("ldm")["ldm"] is True
@@ -347,13 +347,13 @@ def test_a_crash_is_noticed(server: NatsServer) -> None:
     assert server.start().healthy()
 
 
-def test_waiting_for_a_log_line_has_an_end(server: NatsServer) -> None:
+def test_waiting_for_a_log_line_times_out(server: NatsServer) -> None:
     assert server.wait_log(r"Listening for client connections on \S+").endswith(str(server.port))
     with pytest.raises(ServerTimeoutError, match="never said"):
         server.wait_log("never said", timeout=0.05)
 
 
-def test_before_the_start_and_after_the_end_there_are_no_places() -> None:
+def test_before_the_start_and_after_the_end_there_are_no_addresses() -> None:
     server = NatsServer(name="known")
     with pytest.raises(ServerError, match="was not started"):
         _ = server.url

@@ -1,4 +1,4 @@
-"""A job for any master: read, aggregate, write, copy as a stream. As a program it prints what it found and where."""
+"""A job for any master: read, aggregate, write, and copy as a stream. As a program it prints its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["job"]
 
 
 def job(spark: SparkSession, options: dict[str, str], source: str, target: str, checkpoint: str) -> list[object]:
-    """Copy a stream in another order, under other subjects, and once more as a stream; returns totals of the first."""
+    """Copy a stream in another order, with other subjects, and again as a stream; return totals of the first copy."""
     frame = spark.read.format("jetstream").options(**options, stream=source, minPartitions="4").load()
     rows = frame.repartition(2).select(
         functions.concat(functions.lit(f"{target}."), "sequence").alias("subject"), "data"
@@ -32,14 +32,14 @@ def job(spark: SparkSession, options: dict[str, str], source: str, target: str, 
 
 
 def where(rows: Iterable[object]) -> Iterator[tuple[str, str]]:
-    """The interpreter of a task, and its jetspark."""
+    """Return the interpreter of a task, and its jetspark."""
     import jetspark
 
     yield sys.executable, str(jetspark.__file__)
 
 
 def main(options: str, source: str, target: str, checkpoint: str) -> None:
-    """Run the job and print what it returns, the number of processes with the driver's, and where tasks run."""
+    """Run the job, and print its result, the number of processes with that of the driver, and where tasks run."""
     builder = SparkSession.builder.appName("cluster").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "2")
     for name, value in recommended_conf().items():

@@ -1,4 +1,4 @@
-"""Queries that tell their streams what they have committed, as Spark's driver runs them."""
+"""Queries that report their commits to streams, like in the driver of Spark."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def reader(nats: Nats, stream: str, options: Mapping[str, str]) -> JetStreamStre
 
 
 def ends(made: JetStreamStreamReader, count: int) -> list[dict[str, object]]:
-    """The start of a query and the ends of its first micro-batches."""
+    """Return the start of a query and the ends of its first micro-batches."""
     offsets = [made.initialOffset()]
     for _ in range(count):
         offsets.append(made.latestOffset(offsets[-1], made.getDefaultReadLimit()))
@@ -55,7 +55,7 @@ def ends(made: JetStreamStreamReader, count: int) -> list[dict[str, object]]:
 
 
 def commit_consumer(nats: Nats, stream: str, name: str = "spark", *, pending: int | None = None) -> ConsumerInfo:
-    """What the server says of a commit consumer. It counts pending messages a moment after it stored a message."""
+    """Return the info of a commit consumer. It counts pending messages a moment after a message is stored."""
     request = ConsumerInfoRequest(stream, name)
     info, deadline = nats.connection.request(request), time.monotonic() + 20.0
     while pending not in {None, info.num_pending}:
@@ -66,7 +66,7 @@ def commit_consumer(nats: Nats, stream: str, name: str = "spark", *, pending: in
 
 
 def await_interest(servers: Iterable[NatsServer], stream: str, consumer: str = "spark") -> None:
-    """Wait until all servers of a stream know a consumer: one that does not yet, drops what an interest stream gets."""
+    """Wait until all servers of a stream know a consumer. Before, one may drop messages of an interest stream."""
     deadline = time.monotonic() + 60.0
     for server in servers:
         while consumer not in consumers_at(server, stream):
@@ -75,13 +75,13 @@ def await_interest(servers: Iterable[NatsServer], stream: str, consumer: str = "
 
 
 def kept(nats: Nats, stream: str) -> list[object]:
-    """Sequences that a stream still has."""
+    """Return the sequences that a stream still has."""
     state = nats.info(stream).state
     return [row["sequence"] for row in nats.rows(stream, "sequence")] if state.messages else []
 
 
 def with_another(nats: Nats, **config: object) -> str:
-    """An interest stream that another consumer reads, too."""
+    """Create an interest stream that has another consumer too."""
     stream = nats.stream(**INTEREST)
     other = ConsumerConfig(durable_name="other", ack_policy=AckPolicy.ALL, **config)  # type: ignore[arg-type]  # by name
     nats.connection.request(ConsumerCreateRequest(stream, other))
@@ -89,7 +89,7 @@ def with_another(nats: Nats, **config: object) -> str:
 
 
 def read_of(made: JetStreamStreamReader, part: InputPartition) -> list[object]:
-    """The sequences that a task reads."""
+    """Return the sequences that a task reads."""
     return [each for batch in made.read(part) for each in batch.column("sequence").to_pylist()]
 
 

@@ -1,4 +1,4 @@
-"""One Spark session and one server for the folder."""
+"""One Spark session and one server for this folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 
 @pytest.fixture(scope="session")
 def java() -> None:
-    """Where Java is, and which Python the workers take."""
+    """Set the Java home, and the Python of the workers."""
     if "JAVA_HOME" not in os.environ:
         found = subprocess.run(
             [sys.executable, ROOT / "tools/java_home.py"], capture_output=True, text=True, check=True
@@ -35,7 +35,7 @@ def java() -> None:
 
 @pytest.fixture(scope="session")
 def session(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Two cores; a task that fails is tried once more."""
+    """Return a session with two cores; a failed task is tried once more."""
     settings: dict[str, bool | float | int | str | None] = {
         **recommended_conf(),
         **light_conf(),
@@ -55,7 +55,7 @@ def session(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sp
 
 @pytest.fixture
 def spark(session: SparkSession) -> Iterator[SparkSession]:
-    """The session, with its settings as they were before and after a test."""
+    """The session; its settings are restored after a test."""
     push_down = session.conf.get(PUSH_DOWN)
     yield session
     session.conf.set(PUSH_DOWN, str(push_down))
@@ -63,9 +63,9 @@ def spark(session: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def nats() -> Iterator[Nats]:
-    """A server that is up for the whole run.
+    """A server for the whole run.
 
-    It closes no connection that answers no PING for minutes, as ours does not while tests run that have other servers.
+    It closes no connection that leaves PINGs unanswered for minutes. Our connections do so while other tests run.
     """
     with running(config={"ping_interval": "2h"}) as nats:
         yield nats
@@ -73,7 +73,7 @@ def nats() -> Iterator[Nats]:
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
-    """No address from the outside, and no connection left to a server that the next test does not have."""
+    """Remove the server address from the environment, and close connections to servers of this test."""
     monkeypatch.delenv("NATS_URL", raising=False)
     yield
     close_idle()

@@ -1,4 +1,4 @@
-"""A program that knows Spark alone: it reads, writes and copies streams through a Spark Connect server."""
+"""A program with Spark only: it reads, writes and copies streams through a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 
 def main(remote: str, options: str, source: str, target: str, checkpoint: str) -> None:
-    """Do it, and print whether jetspark is there, and the rows that were read."""
+    """Run the program, and print whether jetspark is installed and the rows that were read."""
     given: dict[str, str] = json.loads(options)
     spark = SparkSession.builder.remote(remote).getOrCreate()
     frame = spark.read.format("jetstream").options(**given, stream=source).load()

@@ -1,4 +1,4 @@
-"""Spark homes of the tests: like the installed one, but what Spark writes and reads there is in a folder of ours."""
+"""Spark homes of the tests: like the installed one, but with a folder of ours for the files of Spark."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["spark_home"]
 
 
 def spark_home(folder: Path, logging: str = "") -> Path:
-    """Make one in a folder, unless it is there.
+    """Create a Spark home in a folder, unless it exists.
 
-    It lacks the zip of pyspark that Spark puts before the installed package: what stands in a zip is compiled anew by
-    every Python process, which takes half a second of each.
+    It lacks the zip of pyspark that Spark puts before the installed package: every Python process would compile the
+    modules in the zip again, which takes half a second each time.
 
     Parameters
     ----------
     logging
-        Settings for Spark's log.
+        Settings for the log of Spark.
     """
     home = folder / "home"
     if not home.exists():

@@ -1,4 +1,4 @@
-"""How the tests start JVMs: they live for a minute or less, so code is compiled quickly rather than well."""
+"""JVM options of the tests: JVMs live for a minute or less, so code is compiled quickly rather than well."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ LIGHT: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def light_conf() -> dict[str, str]:
-    """For the driver, where Python or `spark-submit` starts it, and for the executors."""
+    """Set them for the driver, if Python or `spark-submit` starts it, and for the executors."""
     return {"spark.driver.extraJavaOptions": LIGHT, "spark.executor.extraJavaOptions": LIGHT}

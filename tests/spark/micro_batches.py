@@ -22,20 +22,20 @@ def reader(nats: Nats, *streams: str, **options: str) -> JetStreamStreamReader:
 
 
 def nexts(offset: Offset) -> list[int]:
-    """The next sequences of an offset, in the order of the streams' names."""
+    """Return the next sequences of an offset, in the order of the streams' names."""
     streams = offset["streams"]
     assert isinstance(streams, dict)
     return [each["next"] for each in streams.values()]
 
 
 def latest(made: JetStreamStreamReader, start: Offset, limit: ReadLimit | None = None) -> Offset:
-    """The end of the next micro-batch; start and end as Spark passes them on, through JSON."""
+    """Return the end of the next micro-batch; start and end pass through JSON, like in Spark."""
     end: Offset = json.loads(json.dumps(made.latestOffset(start, limit or made.getDefaultReadLimit())))
     return end
 
 
 def rows(made: JetStreamStreamReader, start: Offset, end: Offset) -> list[int]:
-    """The sequences of a micro-batch."""
+    """Return the sequences of a micro-batch."""
     return [
         sequence
         for part in made.partitions(start, end)
@@ -45,7 +45,7 @@ def rows(made: JetStreamStreamReader, start: Offset, end: Offset) -> list[int]:
 
 
 def moved(offset: Offset, by: int) -> Offset:
-    """An offset whose sequences are others, as one that does not know the time of its last message."""
+    """Return an offset with other sequences, without the time of its last message."""
     streams = offset["streams"]
     assert isinstance(streams, dict)
     changed = {name: {**each, "next": each["next"] + by} for name, each in streams.items()}

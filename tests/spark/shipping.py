@@ -1,4 +1,4 @@
-"""What a cluster is given: jetspark's wheel, and an interpreter that has everything this one has but jetspark."""
+"""Files for a cluster: the wheel of jetspark, and an interpreter with all packages of this one except jetspark."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Shipment:
-    """See the module.
+    """The files for a cluster; see the module.
 
     Attributes
     ----------
     package
-        The wheel, under the ending that Spark takes on the workers' path.
+        The wheel, with the ending that Spark accepts on the path of the workers.
     environment
-        A virtual environment. Its packages are links to ours, for the sake of time.
+        A virtual environment. Its packages are links to ours, to save time.
     archive
-        The environment, packed.
+        The environment as an archive.
     """
 
     package: Path
@@ -60,6 +60,6 @@ class Shipment:
 
 
 def program_environment(home: Path, **variables: str) -> Mapping[str, str]:
-    """The variables of a program that finds Spark there, and of Python only what it is given."""
+    """Return the environment variables of a program that finds Spark there, and of Python only the given paths."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "PYTHONPATH"))}
     return {**inherited, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf"), **variables}

@@ -1,4 +1,4 @@
-"""What the tests of the streaming sink share: tasks that write, with and without a record, and streams that forget."""
+"""Helpers for the tests of the streaming sink: tasks that write, with and without a record, and streams that forget."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def batches(stream: str, numbers: Iterable[int], size: int = 100, ids: str | Non
 
 
 def until_lost(nats: Nats, parts: list[pa.RecordBatch], count: int, together: int = 1) -> Iterator[pa.RecordBatch]:
-    """So many of the parts, and then the loss of the task, when the streams hold what was sent, and hold only that.
+    """Yield a number of parts, and then lose the task, when the streams have exactly the rows that were sent.
 
-    What they have not taken in of a connection that is cut, they may store later, or never.
+    Streams may store rows of a lost connection later, or never.
 
     Parameters
     ----------
     together
-        Rows that are stored together or not at all; the last ones of a stream are not.
+        Rows that are stored together or not at all; the last rows of a stream are not.
     """
     subjects = [subject for part in parts[:count] for subject in part.column("subject").to_pylist()]
     sent = Counter(subject.partition(".")[0] for subject in subjects)
@@ -85,7 +85,7 @@ def until_lost(nats: Nats, parts: list[pa.RecordBatch], count: int, together: in
     deadline = time.monotonic() + 60.0
     while any(stored(stream) < rows // together * together for stream, rows in sent.items()):
         assert time.monotonic() < deadline, sent
-        time.sleep(0.01)  # the server's word that it stores them is for the task
+        time.sleep(0.01)  # the task waits for the confirmation of the server
     raise ConnectionResetError("the task is lost")
 
 
@@ -95,14 +95,14 @@ def data(nats: Nats, stream: str) -> list[int]:
 
 
 def forget(nats: Nats, stream: str) -> None:
-    """Wait until the stream takes a message id that it had again."""
-    # With an id of its own: one that an earlier call has left is forgotten before the rows that came behind it.
+    """Wait until the stream accepts a repeated message id."""
+    # With its own id: an id of an earlier call is forgotten before the ids of later rows.
     probe = pa.record_batch({"subject": [f"{stream}.probe"], "data": ["0"], "msg_id": [f"probe{next(_probes)}"]})
     bulk.publish(nats.connection, probe)
     deadline = time.monotonic() + 30
     while (report := bulk.publish(nats.connection, probe)).duplicates:
         assert time.monotonic() < deadline
-    # Wherever they lie: a row of a task that was lost may have come in between.
+    # At any sequence: a row of a lost task may have arrived in between.
     nats.connection.request(StreamPurgeRequest(stream, filter=f"{stream}.probe"))
     assert report.count == 1
 
@@ -112,6 +112,6 @@ def recorded(nats: Nats, schema: StructType = ROWS, /, **options: str) -> JetStr
 
 
 def forget_records(nats: Nats) -> None:
-    """Begin without a record of a micro-batch, as all tests take the same query."""
+    """Delete the records of micro-batches, because all tests use the same query."""
     with contextlib.suppress(StreamNotFoundError):
         nats.purge(PROGRESS)

@@ -1,4 +1,4 @@
-"""How much goes into a micro-batch, when one is due, and how often an idle server is asked."""
+"""The size of a micro-batch, when it is due, and how often an idle server is polled."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from jetspark.spark.read.admission import (
         (TriggerLimits(min_offsets=2), ReadMinRows(2)),
     ],
 )
-def test_spark_is_told_of_one_limit_and_gives_it_back(limits: TriggerLimits, limit: ReadLimit) -> None:
+def test_the_limit_given_to_spark_is_returned_unchanged(limits: TriggerLimits, limit: ReadLimit) -> None:
     assert default_read_limit(limits) == limit
     assert effective_limits(limits, limit) == limits
 
 
-def test_the_number_that_spark_asks_with_goes_before_the_option() -> None:
+def test_the_limit_of_spark_takes_precedence_over_the_option() -> None:
     limits = TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2)
     assert effective_limits(limits, ReadMaxRows(3)).max_offsets == 3
     assert effective_limits(limits, ReadMaxBytes(3)).max_bytes == 3
@@ -50,7 +50,7 @@ def test_the_number_that_spark_asks_with_goes_before_the_option() -> None:
     assert effective_limits(limits, ReadMaxFiles(1)) == limits
 
 
-def test_no_limit_holds_where_spark_asks_for_everything() -> None:
+def test_no_limit_applies_if_spark_asks_for_everything() -> None:
     assert (
         effective_limits(TriggerLimits(max_offsets=5, max_bytes=7, min_offsets=2), ReadAllAvailable())
         == TriggerLimits()
@@ -77,7 +77,7 @@ def test_no_limit_holds_where_spark_asks_for_everything() -> None:
         ([100], TriggerLimits(max_offsets=5, max_bytes=1000), [5]),
     ],
 )
-def test_streams_share_what_is_granted(sizes: list[int], limits: TriggerLimits, allocated: list[int]) -> None:
+def test_streams_share_the_granted_limit(sizes: list[int], limits: TriggerLimits, allocated: list[int]) -> None:
     assert allocate([Backlog(size, 100) for size in sizes], limits) == allocated
 
 
@@ -86,7 +86,7 @@ def test_streams_share_what_is_granted(sizes: list[int], limits: TriggerLimits, 
     st.one_of(st.none(), st.integers(1, 10**6)),
     st.one_of(st.none(), st.integers(1, 10**9)),
 )
-def test_every_stream_gets_something_and_none_more_than_it_has(
+def test_every_stream_gets_a_share_and_none_more_than_it_has(
     streams: list[tuple[int, int]], most: int | None, most_bytes: int | None
 ) -> None:
     backlogs = [Backlog(*each) for each in streams]
@@ -97,7 +97,7 @@ def test_every_stream_gets_something_and_none_more_than_it_has(
         assert sum(allocated) <= max(most, len(allocated))
 
 
-def test_a_micro_batch_waits_for_enough_or_for_long_enough() -> None:
+def test_a_micro_batch_waits_for_enough_messages_or_for_its_time() -> None:
     pacer, limits = TriggerPacer(), TriggerLimits(min_offsets=10, max_delay=60.0)
     assert not pacer.is_due(0, limits, 0.0)
     assert pacer.is_due(1, limits, 0.0)  # the first one
@@ -109,8 +109,8 @@ def test_a_micro_batch_waits_for_enough_or_for_long_enough() -> None:
     assert pacer.is_due(1, TriggerLimits(), 0.1)
 
 
-def asked_at(poll: IdlePoll, until: float, pause: float = 0.011) -> list[float]:
-    """When a server is asked in which nothing comes, by a Spark that comes back after a pause."""
+def poll_times(poll: IdlePoll, until: float, pause: float = 0.011) -> list[float]:
+    """Return when an idle server is polled by a Spark that returns after a pause."""
     now, asked = 0.0, []
     while now < until:
         now += poll.delay(now)
@@ -120,8 +120,8 @@ def asked_at(poll: IdlePoll, until: float, pause: float = 0.011) -> list[float]:
     return asked
 
 
-def test_an_idle_server_is_asked_less_and_less_often() -> None:
-    asked = asked_at(IdlePoll(1.0), 60.0)
+def test_an_idle_server_is_polled_less_and_less_often() -> None:
+    asked = poll_times(IdlePoll(1.0), 60.0)
     between = [after - before for before, after in itertools.pairwise(asked)]
     assert between[0] == pytest.approx(0.011)
     assert all(after > before - 1e-6 for before, after in itertools.pairwise(between))
@@ -132,9 +132,9 @@ def test_an_idle_server_is_asked_less_and_less_often() -> None:
     assert all(gap <= max(0.012, 0.2 * at) + 1e-6 for at, gap in zip(asked, between, strict=False))
 
 
-def test_something_new_is_followed_by_a_question_at_once() -> None:
+def test_new_messages_are_followed_by_a_poll_at_once() -> None:
     poll = IdlePoll(1.0)
-    last = asked_at(poll, 30.0)[-1]
+    last = poll_times(poll, 30.0)[-1]
     assert poll.delay(last) == pytest.approx(1.0)
     assert poll.delay(last + 0.09) == pytest.approx(0.91)
     poll.mark_poll(last, found=True)
@@ -143,20 +143,22 @@ def test_something_new_is_followed_by_a_question_at_once() -> None:
     assert poll.delay(last) == pytest.approx(0.01)
 
 
-def test_spark_is_not_held_up_when_it_had_something_else_to_do() -> None:
+def test_spark_is_not_delayed_after_a_long_pause() -> None:
     poll = IdlePoll(1.0)
-    last = asked_at(poll, 30.0)[-1]
+    last = poll_times(poll, 30.0)[-1]
     assert poll.delay(last + 0.11) == 0.0
-    assert len(asked_at(IdlePoll(1.0), 10.0, pause=0.2)) == pytest.approx(50, abs=1)  # a trigger with its own pace
+    assert len(poll_times(IdlePoll(1.0), 10.0, pause=0.2)) == pytest.approx(
+        50, abs=1
+    )  # a trigger with its own interval
 
 
 def turn(polls: list[IdlePoll], now: float, due: float, length: float = 0.1) -> tuple[float, float | None]:
-    """All sources of a query asked one after the other, as Spark does; what comes at a time comes from the first one.
+    """Poll all sources of a query in turn, like Spark. A message that is due comes from the first source.
 
     Returns
     -------
     tuple[float, float | None]
-        When Spark asks again: 10 ms later, or behind the micro-batch; and when it was found, None when it was not.
+        When Spark polls again: after 10 ms, or after the micro-batch; and when the message was found, or None.
     """
     found = None
     for poll in polls:
@@ -172,7 +174,7 @@ def turn(polls: list[IdlePoll], now: float, due: float, length: float = 0.1) -> 
 
 
 @pytest.mark.parametrize("quiet", [1, 3])
-def test_the_quiet_sources_of_a_query_do_not_hold_up_the_one_that_flows(quiet: int) -> None:
+def test_idle_sources_of_a_query_do_not_delay_a_busy_one(quiet: int) -> None:
     polls = [IdlePoll(1.0) for _ in range(1 + quiet)]
     now, due = 0.0, 0.3
     waits: list[float] = []
@@ -187,14 +189,14 @@ def test_the_quiet_sources_of_a_query_do_not_hold_up_the_one_that_flows(quiet: i
     while now < silent + 60.0:
         now, _ = turn(polls, now, math.inf)
         late += now > silent + 10.0
-    assert 45 <= late <= 51  # when nothing comes from any of them, all are asked once a second again
+    assert 45 <= late <= 51  # if all are idle, all are polled once a second again
 
 
 @pytest.mark.parametrize("quiet", [0, 1, 3])
 @pytest.mark.parametrize("length", [0.1, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
 @pytest.mark.parametrize("gap", [0.02, 0.05, 0.09])
-def test_the_time_that_a_micro_batch_takes_is_no_silence(gap: float, length: float, quiet: int) -> None:
-    """What comes right behind a long micro-batch is seen as soon as what comes behind a short one."""
+def test_the_duration_of_a_micro_batch_does_not_count_as_idle_time(gap: float, length: float, quiet: int) -> None:
+    """A message right after a long micro-batch is found as soon as a message after a short one."""
     polls = [IdlePoll(1.0) for _ in range(1 + quiet)]
     now, due = 0.0, 0.3
     waits: list[float] = []
@@ -206,7 +208,7 @@ def test_the_time_that_a_micro_batch_takes_is_no_silence(gap: float, length: flo
     assert max(waits[1:]) < 0.03
 
 
-def test_an_interval_below_the_first_wait_holds() -> None:
+def test_an_interval_below_the_first_wait_is_kept() -> None:
     poll = IdlePoll(0.005)
     poll.mark_poll(0.0, found=False)
     assert poll.delay(0.0) == pytest.approx(0.005)

@@ -1,4 +1,4 @@
-"""Bad input gets a clear error, names what is wrong, shows no secret, and leaves nothing half done."""
+"""Bad input gets a clear error that names the fault, shows no secret, and leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def failing(action: Callable[[], object]) -> str:
 
 
 def reading(spark: SparkSession, **options: str) -> str:
-    """The error of a read."""
+    """Return the error of a read."""
     return failing(lambda: spark.read.format("jetstream").options(**{"stream": "S", **options}).load().count())
 
 
 def writing(frame: DataFrame, mode: str = "append", **options: str) -> str:
-    """The error of a write."""
+    """Return the error of a write."""
     return failing(lambda: frame.write.format("jetstream").options(**options).mode(mode).save())
 
 
@@ -50,13 +50,13 @@ def rows(spark: SparkSession) -> DataFrame:
 
 @contextlib.contextmanager
 def free_port() -> Iterator[int]:
-    """A port that nobody listens on."""
+    """Return a port without a listener."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         yield reserved.getsockname()[1]
 
 
-def test_a_server_that_cannot_be_reached_is_named_without_credentials(spark: SparkSession, rows: DataFrame) -> None:
+def test_an_unreachable_server_is_named_without_credentials(spark: SparkSession, rows: DataFrame) -> None:
     with free_port() as port:
         begin = time.monotonic()
         for text in (
@@ -69,11 +69,11 @@ def test_a_server_that_cannot_be_reached_is_named_without_credentials(spark: Spa
         assert time.monotonic() - begin < 30
 
 
-def test_a_server_that_does_not_answer_is_given_up_after_the_time_out(spark: SparkSession) -> None:
+def test_a_server_that_does_not_answer_is_given_up_after_the_timeout(spark: SparkSession) -> None:
     lasted: list[float] = []
 
     def listen_in_silence() -> None:
-        """Take connections and see how long each of them waits: without the time of Spark."""
+        """Accept connections and record how long each of them waits, without the time of Spark."""
         with contextlib.suppress(OSError):  # the end of the test
             while True:
                 opened, _ = silent.accept()
@@ -99,7 +99,7 @@ def test_a_server_that_does_not_answer_is_given_up_after_the_time_out(spark: Spa
     assert 0.2 < min(lasted) < 4  # 5 without the option
 
 
-def test_a_stopped_server_is_an_error_also_where_a_connection_was_kept(spark: SparkSession, rows: DataFrame) -> None:
+def test_a_stopped_server_is_an_error_even_with_a_kept_connection(spark: SparkSession, rows: DataFrame) -> None:
     with running() as nats:
         stream = nats.filled(3)
         frame = spark.read.format("jetstream").options(servers=nats.url, stream=stream, retryTimeout="300ms").load()
@@ -129,7 +129,7 @@ def test_a_wrong_login_is_refused_and_not_shown(spark: SparkSession, rows: DataF
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NatsServer, Path]]:
-    """A server with TLS, and the authority that it can be trusted by."""
+    """A server with TLS, and the authority of its certificate."""
     folder = tmp_path_factory.mktemp("tls")
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
@@ -141,7 +141,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NatsServer, 
         yield server, folder / "ca.pem"
 
 
-def test_tls_that_does_not_match_is_told(
+def test_a_tls_mismatch_is_reported(
     spark: SparkSession, rows: DataFrame, nats: Nats, tls: tuple[NatsServer, Path]
 ) -> None:
     server, authority = tls
@@ -149,11 +149,11 @@ def test_tls_that_does_not_match_is_told(
     assert "TLSError" in writing(rows, servers=server.url)
     assert "TLSError" in reading(spark, servers=nats.url, tlsCa=str(authority))
     assert "/nowhere.pem" in reading(spark, servers=server.url, tlsCa="/nowhere.pem")
-    assert "10059" in reading(spark, servers=server.url, tlsCa=str(authority))  # and with the right one all is well
+    assert "10059" in reading(spark, servers=server.url, tlsCa=str(authority))  # it works with the right one
     assert "10059" in reading(spark, servers=server.url, tlsVerify="false")
 
 
-def test_a_server_without_jetstream_is_told(spark: SparkSession) -> None:
+def test_a_server_without_jetstream_is_reported(spark: SparkSession) -> None:
     with NatsServer(jetstream=False) as server:
         text = reading(spark, servers=server.url)
         assert "JetStreamNotEnabledError" in text
@@ -168,11 +168,11 @@ def test_a_missing_stream_is_named_with_the_servers_code(spark: SparkSession, na
     assert re.search("StreamNotFoundError.*NOWHERE.*10059", text)
 
 
-def test_a_wrong_domain_is_told(spark: SparkSession, nats: Nats) -> None:
+def test_a_wrong_domain_is_reported(spark: SparkSession, nats: Nats) -> None:
     assert "JetStreamNotEnabledError" in reading(spark, servers=nats.url, domain="elsewhere")
 
 
-def test_a_user_without_the_permission_is_told_the_subject(spark: SparkSession) -> None:
+def test_a_missing_permission_is_reported_with_its_subject(spark: SparkSession) -> None:
     permissions = {"publish": ["$JS.API.STREAM.INFO.*"], "subscribe": ["_INBOX.>"]}
     accounts = {
         "A": {
@@ -199,7 +199,9 @@ def _one(subject: str) -> object:
     return pa.record_batch({"subject": [subject], "data": [b""]})
 
 
-def test_an_unknown_option_is_named_with_the_nearest(spark: SparkSession, rows: DataFrame, nats: Nats) -> None:
+def test_an_unknown_option_is_named_with_the_nearest_valid_one(
+    spark: SparkSession, rows: DataFrame, nats: Nats
+) -> None:
     text = reading(spark, servers=nats.url, startingOffset=SECRET)
     assert "there is no option 'startingoffset'; did you mean startingOffsets?" in text
     assert SECRET not in text
@@ -208,11 +210,11 @@ def test_an_unknown_option_is_named_with_the_nearest(spark: SparkSession, rows: 
     assert "there is no option 'path'; did you mean stream?" in text
 
 
-def test_options_that_contradict_each_other_are_both_named(spark: SparkSession, nats: Nats) -> None:
+def test_both_conflicting_options_are_named(spark: SparkSession, nats: Nats) -> None:
     assert "options domain and apiPrefix contradict" in reading(spark, servers=nats.url, domain="a", apiPrefix="b")
 
 
-def test_offsets_outside_of_the_stream_name_what_is_gone(spark: SparkSession, nats: Nats) -> None:
+def test_offsets_outside_the_stream_report_the_missing_sequences(spark: SparkSession, nats: Nats) -> None:
     stream = nats.filled(10)
     nats.purge(stream, before=5)
     options = {"servers": nats.url, "stream": stream, "startingOffsets": f'{{"{stream}": 2}}'}
@@ -231,7 +233,7 @@ def test_offsets_outside_of_the_stream_name_what_is_gone(spark: SparkSession, na
         ("data binary, DATA string", "twice"),
     ],
 )
-def test_a_schema_that_cannot_be_read_is_refused(spark: SparkSession, nats: Nats, schema: str, said: str) -> None:
+def test_an_unreadable_schema_is_refused(spark: SparkSession, nats: Nats, schema: str, said: str) -> None:
     stream = nats.filled(1)
     reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream)
     text = failing(lambda: reader.schema(schema).load().collect())
@@ -253,9 +255,7 @@ def test_a_schema_that_cannot_be_read_is_refused(spark: SparkSession, nats: Nats
         ("'a' AS data, 'b' AS subject, 1 AS msg_id", "column msg_id can only be written from string, not int"),
     ],
 )
-def test_rows_without_the_needed_columns_are_refused_when_planned(
-    spark: SparkSession, nats: Nats, select: str, said: str
-) -> None:
+def test_missing_columns_are_refused_during_planning(spark: SparkSession, nats: Nats, select: str, said: str) -> None:
     assert said in writing(spark.sql(f"SELECT {select}"), servers=nats.url)
 
 
@@ -291,13 +291,13 @@ def test_rows_that_the_server_refuses_are_named_with_its_error(
     assert re.search(f"row 0, subject '{stream}.a': .*10054", writing(large, servers=nats.url))
 
 
-def test_a_stream_is_only_appended_to(spark: SparkSession, nats: Nats, rows: DataFrame) -> None:
+def test_a_stream_supports_only_append(spark: SparkSession, nats: Nats, rows: DataFrame) -> None:
     assert "mode overwrite is not supported" in writing(rows, "overwrite", servers=nats.url)
     for mode in ("error", "ignore"):
         assert "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in writing(rows, mode, servers=nats.url)
 
 
-def test_a_sequence_that_does_not_fit_is_told(spark: SparkSession, nats: Nats) -> None:
+def test_a_failed_sequence_expectation_is_reported(spark: SparkSession, nats: Nats) -> None:
     stream = nats.stream(first_seq=2**31 - 1)
     nats.publish([f"{stream}.a"] * 2)
     reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream)
@@ -336,7 +336,7 @@ def test_explain_shows_no_secret(spark: SparkSession, mode: str) -> None:
     ],
 )
 def test_the_plan_of_a_streaming_query_shows_no_secret(spark: SparkSession, options: dict[str, str]) -> None:
-    """Spark prints the options of a streaming source, so it has to be told which to hide (`recommended_conf`)."""
+    """Spark prints the options of a streaming source, so it must know which ones to hide (`recommended_conf`)."""
     given = {"servers": "nats://127.0.0.1:1", "stream": "SHOWN", **options}
     frame = spark.readStream.format("jetstream").options(**given).load()
     printed = io.StringIO()

@@ -1,4 +1,4 @@
-"""The short form of `make chaos`: a driver, an executor, the servers and the connections, each killed once."""
+"""The short form of `make chaos`: a driver, an executor, the servers and the connections are killed once each."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def assert_clean(verdict: Verdict, campaign: Campaign, *released: str) -> None:
 
 
 @pytest.mark.matrix
-def test_each_number_comes_through_exactly_once_whatever_is_killed(session: SparkSession, tmp_path: Path) -> None:
-    """R61: counts are the same after restarts, wherever they hit; also where an executor outlives its driver."""
+def test_each_number_arrives_exactly_once_whatever_is_killed(session: SparkSession, tmp_path: Path) -> None:
+    """R61: counts are the same after restarts at any time, even if an executor outlives its driver."""
     kinds = ("orphan executor", "kill executor", "kill server", "cut connections")
     legs = ("filtered", "workqueue", "sink")
     campaign = Campaign(single, legs, len(kinds), numbers=8_000, seed=SEED, kinds=kinds, await_consumers=False)
@@ -33,8 +33,8 @@ def test_each_number_comes_through_exactly_once_whatever_is_killed(session: Spar
 
 
 @pytest.mark.matrix
-def test_each_number_comes_through_exactly_once_whoever_leads(session: SparkSession, tmp_path: Path) -> None:
-    """The leaders of three servers are killed and step down under an interest stream and the sink's."""
+def test_each_number_arrives_exactly_once_during_elections(session: SparkSession, tmp_path: Path) -> None:
+    """The leaders of three servers are killed and step down, for an interest stream and for the stream of the sink."""
     kinds = ("kill leader", "leader steps down")
     legs = ("interest", "plain")
     campaign = Campaign(cluster, legs, len(kinds), numbers=4_000, seed=SEED, kinds=kinds, await_consumers=False)

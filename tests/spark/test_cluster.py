@@ -1,4 +1,4 @@
-"""Executors that are sent interpreter and package, as `docs/clusters.md` says, and clients of Spark Connect."""
+"""Executors with a shipped interpreter and package, as in `docs/clusters.md`, and clients of Spark Connect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL_THERE = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
 }
-"""No task before both executors have registered: on a busy machine one of them might do it all alone."""
+"""Start no task before both executors have registered: on a busy machine one of them might run all tasks alone."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -48,9 +48,9 @@ def shipment(java: None, tmp_path_factory: pytest.TempPathFactory) -> Shipment:
 
 
 def submit(shipment: Shipment, folder: Path, *arguments: str) -> tuple[list[object], int, list[list[str]], str]:
-    """What the job returned, the number of its processes, where its tasks ran, and everything that was logged."""
+    """The result of the job, the number of its processes, where its tasks ran, and all logs."""
     home = spark_home(folder, LOGGING)
-    (folder / "environment").symlink_to(shipment.environment)  # the driver's own, beside it, as if unpacked there
+    (folder / "environment").symlink_to(shipment.environment)  # that of the driver, beside it, as if unpacked there
     environment = program_environment(home, PYSPARK_PYTHON="./environment/bin/python", PYTHONPATH=str(shipment.package))
     conf = [part for name, value in {**light_conf(), **ALL_THERE}.items() for part in ("--conf", f"{name}={value}")]
     shipped = ["--archives", f"{shipment.archive}#environment", "--py-files", str(shipment.package)]
@@ -67,10 +67,10 @@ def submit(shipment: Shipment, folder: Path, *arguments: str) -> tuple[list[obje
 
 
 @pytest.mark.matrix
-def test_executors_that_are_sent_interpreter_and_package_do_what_local_threads_do(
+def test_executors_with_a_shipped_interpreter_and_package_work_like_local_threads(
     session: SparkSession, shipment: Shipment, tmp_path: Path
 ) -> None:
-    """The same rows as here, and no log holds a secret."""
+    """The rows are the same as here, and no log has a secret."""
     login = {"user": "me", "password": SECRET}
     with running(login, config={"authorization": login}) as nats:
         source, one, two = nats.filled(1000, ("a", "b", "c")), nats.stream(), nats.stream()
@@ -113,7 +113,7 @@ def connect_server(shipment: Shipment, folder: Path) -> Iterator[str]:
         while not reachable(port):
             assert server.poll() is None, (folder / "log").read_text()[-5000:]
             assert time.monotonic() < deadline
-            time.sleep(0.1)  # it tells nobody
+            time.sleep(0.1)  # no event reports it
         yield f"sc://127.0.0.1:{port}"
     finally:
         server.terminate()

@@ -1,4 +1,4 @@
-"""One connection for a worker: kept, looked at, replaced, never lent twice."""
+"""One connection for a worker: kept, checked, replaced, never used twice at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def options(nats: Nats) -> ConnectOptions:
     return ConnectOptions(servers=(nats.url,), connect_timeout=15.0)
 
 
-def test_a_connection_is_kept_between_users(nats: Nats) -> None:
+def test_a_connection_is_reused_by_the_next_user(nats: Nats) -> None:
     with borrow_connection(options(nats)) as first:
         pass
     with borrow_connection(pickle.loads(pickle.dumps(options(nats)))) as second:
@@ -32,20 +32,18 @@ def test_a_connection_is_kept_between_users(nats: Nats) -> None:
     assert first.closed
 
 
-def test_two_users_at_the_same_time_have_two_connections(nats: Nats) -> None:
+def test_two_concurrent_users_have_two_connections(nats: Nats) -> None:
     with borrow_connection(options(nats)) as first, borrow_connection(options(nats)) as second:
         assert first is not second
     assert [first.closed, second.closed].count(True) == 1
 
 
-def test_of_two_connections_that_two_threads_give_back_at_once_one_is_kept(
-    nats: Nats, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the driver a listener has a thread of its own."""
+def test_one_of_two_connections_returned_at_once_is_kept(nats: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the driver, a listener has its own thread."""
     both = threading.Barrier(2)
 
     class Met(dict[ConnectOptions, tuple[Connection, float]]):
-        """Lets each thread wait for the other one behind the question whether a connection is kept already."""
+        """Lets each thread wait for the other one after the check whether a connection is kept already."""
 
         def __contains__(self, key: object) -> bool:
             found = super().__contains__(key)
@@ -72,7 +70,7 @@ def test_of_two_connections_that_two_threads_give_back_at_once_one_is_kept(
     assert all(connection.closed for connection in lent)
 
 
-def test_the_connections_of_others_stay_when_one_is_closed(nats: Nats) -> None:
+def test_closing_one_connection_leaves_the_others_open(nats: Nats) -> None:
     with (
         borrow_connection(options(nats)) as one,
         borrow_connection(ConnectOptions(servers=(nats.url,), name="other")) as other,
@@ -82,7 +80,7 @@ def test_the_connections_of_others_stay_when_one_is_closed(nats: Nats) -> None:
     assert (one.closed, other.closed) == (True, False)
 
 
-def test_other_options_make_another_connection(nats: Nats) -> None:
+def test_other_options_open_another_connection(nats: Nats) -> None:
     with borrow_connection(options(nats)) as first:
         pass
     with borrow_connection(ConnectOptions(servers=(nats.url,), name="other")) as second:
@@ -108,7 +106,7 @@ def test_a_connection_that_the_server_closed_is_replaced() -> None:
             pass
 
 
-def test_a_server_that_is_away_is_waited_for_as_long_as_one_says() -> None:
+def test_a_missing_server_is_waited_for_until_the_timeout() -> None:
     with running() as nats:
         nats.server.stop()
         with pytest.raises(ConnectError), borrow_connection(options(nats)):
@@ -120,7 +118,7 @@ def test_a_server_that_is_away_is_waited_for_as_long_as_one_says() -> None:
         back.join()
 
 
-def test_a_connection_that_lay_idle_for_long_is_replaced(nats: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_was_idle_for_long_is_replaced(nats: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
     with borrow_connection(options(nats)) as first:
         pass
     monkeypatch.setattr(connections, "MAX_IDLE", 0.0)
@@ -129,18 +127,18 @@ def test_a_connection_that_lay_idle_for_long_is_replaced(nats: Nats, monkeypatch
     assert first.closed
 
 
-def test_messages_that_the_last_user_left_behind_do_not_reach_the_next(nats: Nats) -> None:
+def test_messages_of_the_last_user_do_not_reach_the_next(nats: Nats) -> None:
     with borrow_connection(options(nats)) as first:
         inbox = first.new_inbox()
         first.subscribe(inbox)
         first.publish(inbox, b"late")
-        first.request(AccountInfoRequest())  # behind the message, which is held back
+        first.request(AccountInfoRequest())  # after the message, which is held back
     with borrow_connection(options(nats)) as second:
         assert second is first
         assert second.read(0.0) is None
 
 
-def test_a_child_process_makes_its_own_connection(nats: Nats) -> None:
+def test_a_child_process_opens_its_own_connection(nats: Nats) -> None:
     with borrow_connection(options(nats)) as first:
         pass
     child = os.fork()
@@ -158,7 +156,7 @@ def test_a_child_process_makes_its_own_connection(nats: Nats) -> None:
         again.request(AccountInfoRequest())
 
 
-def test_nothing_connects_before_it_is_needed(nats: Nats) -> None:
+def test_no_connection_is_opened_before_it_is_needed(nats: Nats) -> None:
     from jetspark.spark.options.batch import read_options, write_options
     from jetspark.spark.read.batch_reader import JetStreamReader
     from jetspark.spark.schema import read_schema, write_columns

@@ -1,4 +1,4 @@
-"""What is gone: told with its range, as an error or as a warning, at planning and while it is read."""
+"""Lost messages are reported with their range, as an error or a warning, during planning and reading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sequences(made: JetStreamReader, part: InputPartition) -> list[int]:
 
 
 def large(nats: Nats, count: int = 100) -> str:
-    """A stream with more than can be under way at a time."""
+    """A stream with more messages than can be in flight at a time."""
     stream = nats.stream()
     nats.publish([f"{stream}.a"] * count, [bytes(100_000)] * count)
     return stream
@@ -49,7 +49,7 @@ def large(nats: Nats, count: int = 100) -> str:
         ({"startingOffsets": 14, "endingOffsets": 17}, 14, 16),
     ],
 )
-def test_offsets_outside_of_the_stream_are_an_error_or_a_warning_with_what_is_gone(
+def test_offsets_outside_the_stream_are_an_error_or_a_warning_with_the_missing_sequences(
     nats: Nats, caplog: pytest.LogCaptureFixture, options: dict[str, int], first: int, last: int
 ) -> None:
     stream = nats.filled(10)
@@ -69,7 +69,7 @@ def test_offsets_outside_of_the_stream_are_an_error_or_a_warning_with_what_is_go
     assert read == [sequence for sequence in range(6, 11) if sequence in wanted]
 
 
-def test_the_first_and_the_next_sequence_are_within(nats: Nats) -> None:
+def test_the_first_and_the_next_sequence_are_valid_offsets(nats: Nats) -> None:
     stream = nats.filled(10)
     nats.purge(stream, before=6)
     made, part = planned(nats, stream, startingOffsets=json.dumps({stream: 6}), endingOffsets=json.dumps({stream: 11}))
@@ -116,7 +116,7 @@ def remake(nats: Nats, stream: str) -> None:
 
 
 @pytest.mark.parametrize("change", [Nats.delete, remake])
-def test_a_stream_that_goes_or_is_another_one_while_it_is_read_is_noticed(
+def test_a_stream_that_is_deleted_or_recreated_during_a_read_is_noticed(
     nats: Nats, change: Callable[[Nats, str], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     for fail in ("true", "false"):
@@ -134,7 +134,7 @@ def test_a_stream_that_goes_or_is_another_one_while_it_is_read_is_noticed(
             assert f"stream {stream}: sequences {read + 1} to 100 are gone" in caplog.text
 
 
-def test_a_stream_that_is_another_one_before_a_task_starts_is_not_read(
+def test_a_stream_that_is_recreated_before_a_task_starts_is_not_read(
     nats: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = nats.filled(100)
@@ -147,7 +147,7 @@ def test_a_stream_that_is_another_one_before_a_task_starts_is_not_read(
     assert "deleted and created again" in caplog.text
 
 
-def test_a_server_that_comes_back_while_a_task_reads_is_no_loss() -> None:
+def test_a_restart_of_the_server_during_a_read_is_no_loss() -> None:
     with running() as nats:
         stream = large(nats)
         made, part = planned(nats, stream)
@@ -160,9 +160,7 @@ def test_a_server_that_comes_back_while_a_task_reads_is_no_loss() -> None:
         assert read == list(range(1, 101))
 
 
-def test_expired_and_deleted_messages_before_the_planning_are_no_loss(
-    nats: Nats, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_messages_expired_or_deleted_before_planning_are_no_loss(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     stream = nats.filled(20, max_msgs=7)
     made, part = planned(nats, stream)
@@ -170,6 +168,6 @@ def test_expired_and_deleted_messages_before_the_planning_are_no_loss(
     assert caplog.text == ""
 
 
-def test_a_missing_stream_is_an_error_whatever_the_option_says(nats: Nats) -> None:
+def test_a_missing_stream_is_an_error_for_every_value_of_the_option(nats: Nats) -> None:
     with pytest.raises(StreamNotFoundError, match=r"NOWHERE.*10059"):
         reader(nats, "NOWHERE", failOnDataLoss="false").partitions()

@@ -1,4 +1,4 @@
-"""The pages on Spark: the table of options is the one that the code reads from, and the examples run."""
+"""The pages about Spark: the table of options matches the code, and the examples run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UPDATE = "JETSPARK_UPDATE_DOCS"
 MARKS = re.compile(r"(?<=<!-- options -->\n).*(?=<!-- /options -->)", re.DOTALL)
 
 
-def test_the_table_of_options_is_not_stale() -> None:
+def test_the_table_of_options_is_up_to_date() -> None:
     page = PAGE.read_text()
     if os.environ.get(UPDATE):
         PAGE.write_text(MARKS.sub(lambda _: markdown_table(), page))
@@ -34,7 +34,7 @@ def test_the_table_of_options_is_not_stale() -> None:
     assert found[0] == markdown_table(), f"run this test with {UPDATE}=1"
 
 
-def test_no_page_turns_on_what_makes_other_queries_wrong_but_the_one_that_explains_it() -> None:
+def test_only_one_page_shows_the_setting_that_breaks_other_queries() -> None:
     """Spark 4.1 to 4.3 applies the conditions of one scan to all scans of a DataFrame."""
     naming = {page.name for page in DOCS.glob("*.md") if "filterPushdown" in page.read_text()}
     assert naming == {"reading.md", "spark.md"}
@@ -42,15 +42,15 @@ def test_no_page_turns_on_what_makes_other_queries_wrong_but_the_one_that_explai
     assert "filterPushdown" not in (DOCS.parent / "README.md").read_text()
 
 
-def test_options_that_the_page_speaks_of_exist() -> None:
+def test_options_named_on_the_page_exist() -> None:
     text = "".join(MARKS.sub("", page.read_text()) for page in PAGES)
     given = re.findall(r'\.option\(\s*"(\w+)"', text)
     assert given
     assert set(given) <= {option.name for option in OPTIONS} | SPARKS_OWN
 
 
-def test_the_offset_that_is_shown_is_one_that_is_written() -> None:
-    """Read and written again it is the same, keys and order included."""
+def test_the_offset_on_the_page_has_the_real_format() -> None:
+    """After writing and reading it is the same, including keys and order."""
     shown = re.search(r"```json\n(.*?)```", (DOCS / "reading.md").read_text(), re.DOTALL)
     assert shown is not None
     document = json.loads(shown[1])
@@ -58,7 +58,7 @@ def test_the_offset_that_is_shown_is_one_that_is_written() -> None:
 
 
 @pytest.mark.spark
-def test_the_sql_runs(spark: SparkSession) -> None:
+def test_the_sql_examples_run(spark: SparkSession) -> None:
     found = re.search(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found is not None
     with running() as nats:
@@ -135,9 +135,9 @@ def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys:
         exec(release.replace("nats://localhost:4222", nats.url), names)
         assert nats.info(jobs).state.messages == 0
     printed = ""
-    told = time.monotonic() + 30.0
+    deadline = time.monotonic() + 30.0
     while "0 0\n" not in printed:
-        assert time.monotonic() < told
-        time.sleep(0.05)  # Spark tells its listeners when it gets round to it
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # Spark calls its listeners later
         printed += capsys.readouterr().out
     spark.streams.removeListener(names["listener"])  # type: ignore[arg-type]  # the example's

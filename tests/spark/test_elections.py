@@ -1,4 +1,4 @@
-"""A read that is planned while a cluster elects a leader waits for it."""
+"""A read that is planned during an election waits for the leader."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def test_planning_waits_for_the_leader_of_a_stream() -> None:
         cluster.wait_stream_leader(stream).kill()
         with pytest.raises(RequestTimeoutError):
             reader(cluster, stream, retry="10ms").partitions()
-        patient = reader(cluster, stream, retry="60s")
-        batches = [batch for part in patient.partitions() for batch in patient.read(part)]
+        waiting = reader(cluster, stream, retry="60s")
+        batches = [batch for part in waiting.partitions() for batch in waiting.read(part)]
         assert pa.Table.from_batches(batches)["sequence"].to_pylist() == list(range(1, 101))

@@ -1,4 +1,4 @@
-"""The examples do what they say, also when Spark hands over a micro-batch twice."""
+"""The examples work as described, even if Spark repeats a micro-batch."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def test_the_newest_state_of_every_order_is_kept(
     assert orders(database) == [(1, "paid", 3), (2, "new", 2)]
     publish(nats, "orders.1", {"order": 1, "state": "sent"})
     for file in (checkpoint / "commits").glob("*0*"):
-        file.unlink()  # the first batch comes again
+        file.unlink()  # the first batch is repeated
     upsert.keep_newest(stream, str(database), str(checkpoint))
     assert orders(database) == [(1, "sent", 5), (2, "new", 2)]
 
 
-def test_orders_get_the_names_that_the_bucket_has(
+def test_orders_get_names_from_the_bucket(
     session: SparkSession,
     nats: Nats,
     tmp_path: Path,
@@ -81,7 +81,7 @@ def test_orders_get_the_names_that_the_bucket_has(
 
 
 @pytest.mark.matrix
-def test_the_pipeline_cleans_sums_up_and_publishes(nats: Nats, tmp_path: Path) -> None:
+def test_the_pipeline_cleans_aggregates_and_publishes(nats: Nats, tmp_path: Path) -> None:
     nats.stream("FLIGHTS", subjects=["flights.>"])
     nats.stream("DELAYS", subjects=["delays.>"])
     flights = [
@@ -116,7 +116,7 @@ def test_the_pipeline_cleans_sums_up_and_publishes(nats: Nats, tmp_path: Path) -
     expected: dict[tuple[object, str], int] = {}
     for flight in flights:
         hour = str(flight["scheduled"])[:13]
-        if flight["delay"] is not None and hour < "2013-01-01T08":  # the watermark is an hour behind the last flight
+        if flight["delay"] is not None and hour < "2013-01-01T08":  # the watermark is an hour before the last flight
             key = (flight["carrier"], hour)
             expected[key] = expected.get(key, 0) + 1
     assert {(row["carrier"], row["start"][:13]): row["flights"] for row in hours} == expected

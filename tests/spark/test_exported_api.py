@@ -1,4 +1,4 @@
-"""Queries in an account that another one lets ask for some of its JetStream API, and for nothing else."""
+"""Queries in an account that imports a part of the JetStream API of another account, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ READING = ("STREAM.INFO.*", "CONSUMER.CREATE.>", "CONSUMER.INFO.>", "CONSUMER.MS
 GETTING = "STREAM.MSG.GET.*"
 APP = {"user": "app", "password": "p", "apiPrefix": PREFIX, "retryTimeout": "1ms"}
 SILENT = {**APP, "requestTimeout": "4s"}
-"""Where some questions are not answered; the others must be in that time, or the query fails."""
+"""For requests without an answer. The others must be answered in that time, or the query fails."""
 TRIES = 3
-"""How often a message is asked for with such a `retryTimeout`: twice, and once more between two questions."""
+"""How often a message is requested with this `retryTimeout`: twice, and once more between two requests."""
 
 
 @contextmanager
 def exported(*subjects: str) -> Iterator[Nats]:
-    """A server of which an account `APP` may ask for these subjects of the API of an account `JS`."""
+    """A server with an account `APP` that may use these subjects of the API of an account `JS`."""
     services = {subject: f"$JS.API.{subject}" for subject in subjects}
     accounts = {
         "JS": {
@@ -53,15 +53,15 @@ def exported(*subjects: str) -> Iterator[Nats]:
 
 @contextmanager
 def listening(nats: Nats) -> Iterator[bulk.Connection]:
-    """Somebody who takes the questions for a message and does not answer, so that there is nobody who says so."""
+    """Take the requests for a message and do not answer them, so that there are responders."""
     with bulk.connect(nats.url, user="app", password="p") as ear:
         ear.subscribe(f"{PREFIX}.{GETTING}")
-        # Behind its answer the server has the subscription.
+        # After its answer the server has the subscription.
         ear.request(StreamInfoRequest(nats.stream()), prefix=api_prefix(prefix=PREFIX))
         yield ear
 
 
-def cannot_be_told(stream: str) -> str:
+def cannot_be_checked(stream: str) -> str:
     return f"stream {stream}: cannot read the times of messages, so a restored older state may go unnoticed: "
 
 
@@ -74,29 +74,29 @@ def reads_everything(nats: Nats, stream: str, options: dict[str, str]) -> bool:
     return read == list(range(1, 11))
 
 
-def test_a_query_that_may_not_get_messages_because_nobody_is_there_is_warned_once_and_reads(
+def test_a_query_without_permission_to_get_messages_and_without_responders_warns_once_and_reads(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with exported(*READING) as nats:
         stream = nats.filled(10)
         assert reads_everything(nats, stream, APP)
-    assert caplog.text.count(cannot_be_told(stream)) == 1
+    assert caplog.text.count(cannot_be_checked(stream)) == 1
     assert f"STREAM.MSG.GET.{stream}: no server answers" in caplog.text
 
 
 @pytest.mark.matrix
-def test_a_query_that_may_not_get_messages_because_nobody_answers_is_warned_once_and_reads(
+def test_a_query_without_permission_to_get_messages_and_without_an_answer_warns_once_and_reads(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with exported(*READING) as nats, listening(nats) as ear:
         stream = nats.filled(10)
         assert reads_everything(nats, stream, SILENT)
-        assert Requests(ear, nats.connection).count() == TRIES  # for the first micro-batch, and none for the later ones
-    assert caplog.text.count(cannot_be_told(stream)) == 1
+        assert Requests(ear, nats.connection).count() == TRIES  # for the first micro-batch, and none for later ones
+    assert caplog.text.count(cannot_be_checked(stream)) == 1
     assert f"no reply to {PREFIX}.STREAM.MSG.GET.{stream}" in caplog.text
 
 
-def test_a_query_that_may_get_messages_notices_a_restored_stream(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_query_with_permission_to_get_messages_notices_a_restored_stream(caplog: pytest.LogCaptureFixture) -> None:
     with exported(*READING, GETTING) as nats:
         stream = nats.filled(10)
         with pytest.raises(
@@ -107,7 +107,7 @@ def test_a_query_that_may_get_messages_notices_a_restored_stream(caplog: pytest.
 
 
 def of_another_time(nats: Nats, stream: str) -> Offset:
-    """An offset in the middle of a stream whose last message was another one."""
+    """Return an offset in the middle of a stream whose last message has another time."""
     made = reader(nats, stream, maxOffsetsPerTrigger="4", **{**APP, "apiPrefix": "$JS.API", "user": "js"})
     end = latest(made, made.initialOffset())
     streams = end["streams"]
@@ -118,7 +118,7 @@ def of_another_time(nats: Nats, stream: str) -> Offset:
 
 @pytest.mark.slow
 @pytest.mark.matrix
-def test_a_server_that_falls_silent_during_the_last_question_is_not_taken_for_one_that_refuses_it(
+def test_a_server_that_falls_silent_during_the_last_request_is_not_taken_for_a_refusal(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with exported(*READING) as nats, listening(nats) as ear:
@@ -145,4 +145,4 @@ def test_a_server_that_falls_silent_during_the_last_question_is_not_taken_for_on
             nats.server.resume()
         assert "cannot read the times" not in caplog.text
         assert states.truncation(extent, reached) is None
-        assert caplog.text.count(cannot_be_told(stream)) == 1
+        assert caplog.text.count(cannot_be_checked(stream)) == 1

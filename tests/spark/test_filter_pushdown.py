@@ -1,6 +1,6 @@
-"""Filters: the same rows with Spark's switch on and off, and with it on less comes from the server.
+"""Filters: the rows are the same with Spark's setting on and off. With it on, the server sends less.
 
-Each query loads a DataFrame of its own and reads it once, as `pushDownPredicate` requires on this Spark.
+Each query loads its own DataFrame and reads it once, because `pushDownPredicate` requires that in this Spark version.
 `test_shared_frames` covers DataFrames that are used more than once.
 """
 
@@ -43,7 +43,7 @@ def found(frame: DataFrame) -> list[int]:
 
 
 def delivered(nats: Nats, frame: DataFrame) -> tuple[list[int], int]:
-    """The sequences that a frame gives, and how many messages the server sent for it."""
+    """Return the sequences of a frame, and how many messages the server sent for it."""
     before = nats.sent()
     sequences = found(frame)
     return sequences, nats.sent() - before
@@ -65,7 +65,7 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize(("condition", "most"), CONDITIONS)
-def test_the_server_selects_when_the_switch_is_on(
+def test_the_server_filters_if_the_option_is_on(
     spark: SparkSession, nats: Nats, stream: str, condition: str, most: int
 ) -> None:
     frame = load(spark, nats, stream).where(condition.format(s=stream))
@@ -74,12 +74,12 @@ def test_the_server_selects_when_the_switch_is_on(
     spark.conf.set(PUSH_DOWN, "true")
     pushed, sent_pushed = delivered(nats, load(spark, nats, stream).where(condition.format(s=stream)))
     assert pushed == plain != []
-    # Beside the messages the server answers requests: some for the plan, some for a task, and it sends heartbeats.
+    # Besides the messages, the server answers requests for the plan and for tasks, and it sends heartbeats.
     assert sent_plain >= COUNT
     assert most <= sent_pushed < most + 50
 
 
-def test_consumers_are_asked_for_with_the_filter_and_the_bounds(spark: SparkSession, nats: Nats, stream: str) -> None:
+def test_consumers_are_created_with_the_filter_and_the_bounds(spark: SparkSession, nats: Nats, stream: str) -> None:
     spark.conf.set(PUSH_DOWN, "true")
     frame = load(spark, nats, stream, subject=f"{stream}.*.x").where(
         f"subject LIKE '{stream}.a.%' AND sequence > 100 AND length(data) > 0"
@@ -93,7 +93,7 @@ def test_consumers_are_asked_for_with_the_filter_and_the_bounds(spark: SparkSess
 
 
 @pytest.mark.parametrize("switch", ["true", "false"])
-def test_times_select_to_the_microsecond(spark: SparkSession, nats: Nats, stream: str, switch: str) -> None:
+def test_times_are_filtered_to_the_microsecond(spark: SparkSession, nats: Nats, stream: str, switch: str) -> None:
     spark.conf.set(PUSH_DOWN, switch)
     messages = nats.rows(stream, "sequence", "timestamp", "timestamp_ns")
     bound = messages[200]["timestamp"]
@@ -134,20 +134,20 @@ def test_times_select_to_the_microsecond(spark: SparkSession, nats: Nats, stream
         "subject = ''",
     ],
 )
-def test_what_cannot_match_gives_nothing(
+def test_impossible_conditions_give_no_rows(
     spark: SparkSession, nats: Nats, stream: str, switch: str, condition: str
 ) -> None:
     spark.conf.set(PUSH_DOWN, switch)
     assert found(load(spark, nats, stream).where(condition.format(s=stream))) == []
 
 
-def test_a_contradiction_does_not_even_ask_the_server(spark: SparkSession) -> None:
+def test_a_contradiction_does_not_contact_the_server(spark: SparkSession) -> None:
     spark.conf.set(PUSH_DOWN, "true")
-    with running() as nats:  # to which no worker still sends what an earlier test has left
+    with running() as nats:  # no worker sends data of an earlier test to it
         stream = nats.filled(4, TOKENS)
         frame = load(spark, nats, stream, subject=f"{stream}.a.*").where(f"subject = '{stream}.b.x'")
         with nats.watched(">") as requests:
-            requests.count()  # those of the one who watches
+            requests.count()  # those of the observer
             assert found(frame) == []
             assert requests.count() == 0
             assert found(load(spark, nats, stream).where("sequence = 1")) == [1]
@@ -155,7 +155,9 @@ def test_a_contradiction_does_not_even_ask_the_server(spark: SparkSession) -> No
 
 
 @pytest.mark.parametrize("switch", ["true", "false"])
-def test_what_only_spark_can_evaluate_is_evaluated(spark: SparkSession, nats: Nats, stream: str, switch: str) -> None:
+def test_conditions_that_only_spark_can_evaluate_are_evaluated(
+    spark: SparkSession, nats: Nats, stream: str, switch: str
+) -> None:
     spark.conf.set(PUSH_DOWN, switch)
     frame = load(spark, nats, stream)
     assert len(found(frame.where(f"subject LIKE '%.x' AND subject <> '{stream}.b.x'"))) == 100
@@ -164,7 +166,7 @@ def test_what_only_spark_can_evaluate_is_evaluated(spark: SparkSession, nats: Na
     assert len(found(frame.where(f"NOT subject IN ('{stream}.a.x')"))) == 300
 
 
-def test_filters_meet_a_schema_of_ones_own(spark: SparkSession, nats: Nats, stream: str) -> None:
+def test_filters_work_with_a_user_schema(spark: SparkSession, nats: Nats, stream: str) -> None:
     spark.conf.set(PUSH_DOWN, "true")
     reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream, pushDownPredicate="true")
     frame = reader.schema("SEQUENCE int, Subject string, timestamp timestamp_ntz").load()
@@ -172,7 +174,7 @@ def test_filters_meet_a_schema_of_ones_own(spark: SparkSession, nats: Nats, stre
     assert [row.SEQUENCE for row in rows.collect()] == [1, 5, 9]
 
 
-def test_filters_choose_among_streams(spark: SparkSession, nats: Nats, stream: str) -> None:
+def test_filters_select_streams(spark: SparkSession, nats: Nats, stream: str) -> None:
     spark.conf.set(PUSH_DOWN, "true")
     other = nats.filled(300)
     frame = load(spark, nats, f"{stream},{other}").where(f"stream = '{other}' AND sequence <= 3")
@@ -181,7 +183,7 @@ def test_filters_choose_among_streams(spark: SparkSession, nats: Nats, stream: s
     assert sent < 20
 
 
-def test_explain_shows_what_the_server_applies(spark: SparkSession, nats: Nats, stream: str) -> None:
+def test_explain_shows_the_filters_of_the_server(spark: SparkSession, nats: Nats, stream: str) -> None:
     spark.conf.set(PUSH_DOWN, "true")
     text = explained(load(spark, nats, stream).where("sequence > 380 AND length(data) > 1"))
     (pushed,) = [line for line in text.splitlines() if line.startswith("PushedFilters: ")]
@@ -195,14 +197,14 @@ def test_explain_shows_what_the_server_applies(spark: SparkSession, nats: Nats, 
 
 
 def explained(frame: DataFrame) -> str:
-    """What `frame.explain("formatted")` prints."""
+    """Return the output of `frame.explain("formatted")`."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         frame.explain("formatted")
     return printed.getvalue()
 
 
 @pytest.mark.parametrize("option", [None, "false", "true"])
-def test_the_reader_takes_filters_only_where_spark_hands_them_over_and_the_option_says_so(
+def test_the_reader_accepts_filters_only_if_spark_passes_them_and_the_option_allows_it(
     monkeypatch: pytest.MonkeyPatch, nats: Nats, stream: str, option: str | None
 ) -> None:
     options = {"servers": nats.url, "stream": stream, **({"pushDownPredicate": option} if option else {})}
@@ -214,19 +216,19 @@ def test_the_reader_takes_filters_only_where_spark_hands_them_over_and_the_optio
 
 
 @pytest.mark.parametrize(("wanted", "shared", "taken"), [(None, True, False), (None, False, True), (True, True, True)])
-def test_filters_are_taken_by_default_where_scans_have_plans_of_their_own(
+def test_filters_are_accepted_by_default_if_scans_have_their_own_plans(
     monkeypatch: pytest.MonkeyPatch, wanted: bool | None, shared: bool, taken: bool
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
     assert accepts_filters(wanted, shared) is taken
 
 
-def test_a_switch_that_gives_nothing_is_warned_of_once_for_each_application(
+def test_a_useless_setting_is_reported_once_for_each_application(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
     assert not accepts_filters(None, True)
-    assert not caplog.messages  # Spark hands no filters over
+    assert not caplog.messages  # Spark passes no filters
     monkeypatch.setitem(sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", sys)
     for _ in range(3):
         assert not accepts_filters(None, True)
@@ -235,7 +237,7 @@ def test_a_switch_that_gives_nothing_is_warned_of_once_for_each_application(
     assert warning.endswith("set the options subject, startingOffsets, startingTimestamp and their ends")
 
 
-def test_the_option_is_warned_of_where_the_rows_depend_on_the_query(
+def test_the_option_is_reported_if_the_rows_depend_on_the_query(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
@@ -250,7 +252,7 @@ def test_the_option_is_warned_of_where_the_rows_depend_on_the_query(
     assert not caplog.messages
 
 
-def test_a_harmless_warning_before_does_not_hide_that_of_the_option(
+def test_an_earlier_harmless_warning_does_not_hide_the_warning_about_the_option(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
@@ -262,7 +264,7 @@ def test_a_harmless_warning_before_does_not_hide_that_of_the_option(
     assert "option pushDownPredicate" in taken
 
 
-def test_a_warning_comes_also_where_nothing_can_be_noted(
+def test_a_warning_is_shown_even_if_it_cannot_be_recorded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path / "gone"))

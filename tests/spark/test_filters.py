@@ -1,4 +1,4 @@
-"""Which of Spark's filters go to the server, as what, and which stay with Spark."""
+"""Which filters of Spark go to the server, in which form, and which stay with Spark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MICRO_NS = 1_767_225_600_123_456_000
 def push(
     *filters: Filter, subjects: tuple[str, ...] = (), natural: frozenset[str] = ALL
 ) -> tuple[PushedFilters, list[int]]:
-    """What goes to the server, and the numbers of the filters that stay with Spark."""
+    """Return the pushed filters, and the numbers of the filters that stay with Spark."""
     pushed, rest = push_filters(list(filters), subjects, natural)
     assert all(any(each is given for given in filters) for each in rest)
     return pushed, [number for number, each in enumerate(filters) if any(each is kept for kept in rest)]
@@ -52,12 +52,12 @@ def push(
         (EqualTo(("SUBJECT",), "a.b*"), ("a.b*",)),
     ],
 )
-def test_subjects_are_selected_by_the_server_alone(part: Filter, subjects: tuple[str, ...]) -> None:
+def test_subject_conditions_are_evaluated_by_the_server_alone(part: Filter, subjects: tuple[str, ...]) -> None:
     pushed, kept = push(part)
     assert (pushed.subjects, kept, pushed.empty) == (subjects, [], False)
 
 
-def test_a_prefix_within_a_token_is_selected_in_part() -> None:
+def test_a_prefix_within_a_token_is_evaluated_partly_by_the_server() -> None:
     pushed, kept = push(StringStartsWith(SUBJECT, "a.b"))
     assert (pushed.subjects, kept) == (("a.>",), [0])
 
@@ -89,7 +89,7 @@ def test_a_prefix_within_a_token_is_selected_in_part() -> None:
         In(SUBJECT, tuple(f"s.{n}" for n in range(MAX_SUBJECTS + 1))),
     ],
 )
-def test_what_the_server_would_read_otherwise_stays_with_spark(part: Filter) -> None:
+def test_conditions_that_the_server_would_interpret_differently_stay_with_spark(part: Filter) -> None:
     pushed, kept = push(part, subjects=("x.>",))
     assert (pushed, kept) == (PushedFilters(("x.>",)), [0])
 
@@ -158,21 +158,21 @@ def test_sequences_with_holes_are_bounds_in_part() -> None:
         (LessThanOrEqual(NS, MICRO_NS + 7), None, MICRO_NS + 8),
     ],
 )
-def test_times_become_bounds_to_the_nanosecond_and_spark_looks_again(
+def test_times_become_bounds_to_the_nanosecond_and_spark_checks_again(
     part: Filter, low: int | None, high: int | None
 ) -> None:
     pushed, kept = push(part)
     assert (pushed.time_ns.low, pushed.time_ns.high, kept) == (low, high, [0])
 
 
-def test_bounds_add_up() -> None:
+def test_bounds_are_combined() -> None:
     pushed, kept = push(
         IsNotNull(SEQUENCE), GreaterThan(SEQUENCE, 5), GreaterThan(SEQUENCE, 9), LessThan(SEQUENCE, 99), IsNotNull(NS)
     )
     assert (pushed.sequence.low, pushed.sequence.high, kept, pushed.empty) == (10, 99, [], False)
 
 
-def test_streams_are_chosen() -> None:
+def test_streams_are_selected() -> None:
     pushed, kept = push(In(STREAM, ("A", "B")), EqualTo(STREAM, "B"))
     assert (pushed.streams, kept, pushed.empty) == (frozenset({"B"}), [], False)
 
@@ -195,13 +195,13 @@ def test_literals_of_other_types_stay_with_spark(part: Filter) -> None:
     assert (pushed, kept) == (PushedFilters(), [0])
 
 
-def test_columns_that_the_schema_has_in_another_type_stay_with_spark() -> None:
+def test_conditions_on_columns_with_another_type_stay_with_spark() -> None:
     pushed, kept = push(EqualTo(SEQUENCE, 5), EqualTo(SUBJECT, "a"), natural=frozenset({"subject"}))
     assert (pushed.sequence.low, pushed.subjects, kept) == (None, ("a",), [0])
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(-5, 5))
-def test_a_time_passes_the_server_exactly_when_it_passes_spark(micro: int, ns_off: int) -> None:
+def test_the_server_and_spark_agree_on_every_time(micro: int, ns_off: int) -> None:
     literal = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micro)
     ns = micro * 1000 + ns_off * 250
     for part, passes in (

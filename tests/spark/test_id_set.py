@@ -1,4 +1,4 @@
-"""The set of ids that a task looks for its own in."""
+"""The set of ids in which a task looks up its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ids = st.lists(st.text(max_size=3), max_size=30)
 
 
 @given(st.lists(ids, max_size=4), ids)
-def test_those_that_were_added_are_among_them_and_no_others(added: list[list[str]], wanted: list[str]) -> None:
+def test_the_set_contains_exactly_the_added_ids(added: list[list[str]], wanted: list[str]) -> None:
     stored = IdSet()
     for each in added:
         stored.add(pa.array(each, pa.string()))
@@ -20,7 +20,7 @@ def test_those_that_were_added_are_among_them_and_no_others(added: list[list[str
     assert stored.contains(pa.array(wanted, pa.string())).to_pylist() == [text in there for text in wanted]
 
 
-def test_more_may_be_added_after_a_look() -> None:
+def test_ids_can_be_added_after_a_lookup() -> None:
     stored = IdSet()
     looked = pa.array(["a", "b"])
     assert stored.contains(looked).to_pylist() == [False, False]

@@ -1,4 +1,4 @@
-"""The format is found when the environment's python is called by its path, and what a user has chosen stays."""
+"""The format is found if the environment's python is called by its path, and settings of the user are kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_REMOTE")
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that nobody has prepared: Spark does not run, and `python3` is another one."""
+    """A process without preparation: Spark does not run, and `python3` is a different one."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", os.defpath)
@@ -35,14 +35,14 @@ def builder(**settings: str) -> SparkSession.Builder:
     return made.config(map={**settings})
 
 
-def test_the_running_interpreter_becomes_that_of_spark(bare: None) -> None:
+def test_spark_uses_the_running_interpreter(bare: None) -> None:
     made = configure(builder())
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     assert made._options == recommended_conf()
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_what_the_environment_says_stays(bare: None, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_a_setting_in_the_environment_is_kept(bare: None, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "chosen")
     configure(builder())
     assert {name: os.environ.get(name) for name in VARIABLES} == {**dict.fromkeys(VARIABLES), variable: "chosen"}
@@ -56,26 +56,26 @@ def test_what_the_environment_says_stays(bare: None, monkeypatch: pytest.MonkeyP
         {"spark.master": "spark://127.0.0.1:7077"},
     ],
 )
-def test_what_the_builder_says_stays(bare: None, setting: dict[str, str]) -> None:
+def test_a_setting_of_the_builder_is_kept(bare: None, setting: dict[str, str]) -> None:
     made = configure(builder(**setting))
     assert "PYSPARK_PYTHON" not in os.environ
     assert made._options.items() >= setting.items()
 
 
-def test_spark_connect_is_left_alone(bare: None) -> None:
+def test_spark_connect_is_not_changed(bare: None) -> None:
     made = configure(builder(**{"spark.remote": "sc://127.0.0.1"}))
     assert "PYSPARK_PYTHON" not in os.environ
     assert made._options == {"spark.remote": "sc://127.0.0.1"}
 
 
-def test_an_interpreter_that_spark_finds_by_itself_is_left_alone(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_that_spark_finds_by_itself_is_kept(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     configure(builder())
     assert "PYSPARK_PYTHON" not in os.environ
 
 
 @pytest.mark.parametrize("named", [None, "chosen"])
-def test_a_spark_that_runs_already_with_another_python_is_an_error_that_says_what_to_do(
+def test_a_running_spark_with_another_python_is_an_error_with_instructions(
     bare: None, monkeypatch: pytest.MonkeyPatch, named: str | None
 ) -> None:
     system = SimpleNamespace(getenv=lambda _: named)
@@ -104,8 +104,8 @@ print("rows", spark.read.format("jetstream").option("stream", {stream!r}).load()
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.matrix
-def test_the_format_can_be_registered_where_spark_runs_another_python(nats: Nats, tmp_path: Path, java: None) -> None:
-    """`configure`, which does the same before Spark starts, is run by the examples of the README."""
+def test_the_format_can_be_registered_if_spark_runs_another_python(nats: Nats, tmp_path: Path, java: None) -> None:
+    """The examples of the README run `configure`, which does the same before Spark starts."""
     stream = nats.filled(3)
     script = tmp_path / "count.py"
     script.write_text(SCRIPT.format(stream=stream))

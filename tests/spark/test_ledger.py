@@ -1,4 +1,4 @@
-"""The stream that holds the records: what it must be like, who may use it, and what is told of an older checkpoint."""
+"""The ledger stream: its required configuration, its permissions, and the error of an older checkpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jetspark.spark.write.ledger import SupersededBatchError, TaskName
         ("OTHER", {"subjects": ["$JETSPARK.P.>"]}, r"subject \$JETSPARK.OTHER_RECORDS.>"),
     ],
 )
-def test_a_stream_that_may_lose_a_record_is_refused(
+def test_a_ledger_stream_that_may_lose_a_record_is_refused(
     nats: Nats, name: str, config: dict[str, object], lacks: str
 ) -> None:
     made = nats.stream(
@@ -53,7 +53,7 @@ def test_a_stream_that_may_lose_a_record_is_refused(
         ("DIRECT", {"allow_direct": True}),
     ],
 )
-def test_a_stream_of_ones_own_that_keeps_each_record_is_taken(nats: Nats, name: str, config: dict[str, object]) -> None:
+def test_a_user_stream_that_keeps_each_record_is_accepted(nats: Nats, name: str, config: dict[str, object]) -> None:
     made = nats.stream(name, subjects=[f"$JETSPARK.{name}.>"], max_msgs_per_subject=1, **config)
     target = nats.stream()
     for _ in range(2):
@@ -62,14 +62,14 @@ def test_a_stream_of_ones_own_that_keeps_each_record_is_taken(nats: Nats, name: 
     assert nats.info(made).state.messages == 1
 
 
-def test_an_older_checkpoint_is_told_from_an_attempt_that_was_given_up_and_how_to_mend_it(nats: Nats) -> None:
+def test_the_error_of_an_older_checkpoint_says_how_to_purge_its_records(nats: Nats) -> None:
     target = nats.stream()
     recorded(nats).publish(task(7, partition=20), iter(batches(target, range(10))))
-    told = (
+    message = (
         r"if an older checkpoint of the query was restored, purge its records: stream SPARK_PROGRESS, subject "
         rf"\$JETSPARK\.SPARK_PROGRESS\.{QUERY}\.>"
     )
-    with pytest.raises(SupersededBatchError, match=told):
+    with pytest.raises(SupersededBatchError, match=message):
         recorded(nats).publish(task(5, partition=20), iter(batches(target, range(10))))
     subject = f"$JETSPARK.SPARK_PROGRESS.{QUERY}.>"
     nats.connection.request(StreamPurgeRequest("SPARK_PROGRESS", filter=subject))
@@ -83,8 +83,8 @@ NAMES = "$JS.API.STREAM.NAMES"
 TARGET = ("$JS.API.STREAM.INFO.TARGET", "$JS.API.CONSUMER.*.TARGET.>", "$JS.API.CONSUMER.MSG.NEXT.TARGET.>")
 
 
-def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest.LogCaptureFixture) -> None:
-    """Each right of the table in `docs/clusters.md` on its own: without it the error names it."""
+def test_the_documented_permissions_for_the_ledger_are_needed(caplog: pytest.LogCaptureFixture) -> None:
+    """Each permission of the table in `docs/clusters.md`: without it, the error names it."""
     admin = {"user": "admin", "password": "admin"}
     needed = ["TARGET.>", RECORDS, INFO, CREATE, GET, NAMES, *TARGET]
     lacking = {"all": needed, **{each: [right for right in needed if right != each] for each in needed[1:6]}}
@@ -102,7 +102,7 @@ def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest
         with pytest.raises(PermissionsViolationError, match=rf"publish to '\{CREATE}'"):
             write(CREATE, 0)
         write("all", 0)
-        write(CREATE, 0)  # it is there now
+        write(CREATE, 0)  # it exists now
         for number, (right, subject) in enumerate(
             ((INFO, INFO), (GET, GET), (RECORDS, f"$JETSPARK.RECORDS.{QUERY}.0"))
         ):
@@ -116,7 +116,7 @@ def test_a_user_needs_for_the_records_what_the_documentation_says(caplog: pytest
         assert f"permission to publish to '{NAMES}'" in caplog.text
 
 
-def test_records_of_a_query_that_is_over_go_by_themselves_and_those_of_a_running_one_are_renewed(nats: Nats) -> None:
+def test_records_of_a_finished_query_expire_and_those_of_a_running_one_are_renewed(nats: Nats) -> None:
     target = nats.stream()
     options = {"ledgerStream": "AGEING", "ledgerRetention": "5s", "maxReplayDelay": "1s"}
     over, runs = TaskName("over", 0, 0), [TaskName("runs", number, 0) for number in range(1000)]
@@ -131,12 +131,12 @@ def test_records_of_a_query_that_is_over_go_by_themselves_and_those_of_a_running
         assert time.monotonic() < deadline
         time.sleep(0.2)  # the server deletes by its clock
     assert left == {"$JETSPARK.AGEING.runs.0"}
-    # Without its record the query begins anew, as one that was never seen: nothing of it is in the way.
+    # Without its record the query starts again, like a query that was never seen: nothing of it remains.
     done = writer(nats, **options).publish(over, iter(batches(target, range(10))))
     assert (done.skipped, done.streams[target].duplicates) == (0, 10)
 
 
-def test_a_stream_of_records_that_takes_no_times_to_live_keeps_them(nats: Nats) -> None:
+def test_a_ledger_stream_without_message_ttl_keeps_its_records(nats: Nats) -> None:
     made = nats.stream("LASTING", subjects=["$JETSPARK.LASTING.>"], max_msgs_per_subject=1)
     target = nats.stream()
     writer(nats, ledgerStream=made, ledgerRetention="1h").publish(task(), iter(batches(target, range(3))))

@@ -1,4 +1,4 @@
-"""What the listener makes of Spark's progress, and that nothing of its own disturbs a query."""
+"""The summary of the listener of Spark's progress, and that its own failures do not disturb a query."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def progress(*sources: dict[str, object], **changes: object) -> StreamingQueryPr
 OURS = source(offset(A=3, B=9), offset(A=6, B=11), offset(A=8, B=11))
 
 
-def test_lag_and_rate_are_taken_from_the_offsets() -> None:
+def test_lag_and_rate_are_computed_from_the_offsets() -> None:
     found = progress_of(progress(OURS))
     assert found == QueryProgress(
         query_id=QUERY,
@@ -72,7 +72,7 @@ def test_lag_and_rate_are_taken_from_the_offsets() -> None:
     )
 
 
-def test_a_query_of_several_sources_is_told_as_one() -> None:
+def test_a_query_with_several_sources_has_one_summary() -> None:
     other = source({"topic": {"0": 1}}, {"topic": {"0": 2}}, {"topic": {"0": 2}}, rows=100)
     second = source(None, offset(C=5), offset(C=4), rows=4)
     found = progress_of(progress(OURS, other, second, name=None))
@@ -83,23 +83,23 @@ def test_a_query_of_several_sources_is_told_as_one() -> None:
 
 
 @pytest.mark.parametrize("end", [None, "-", 7, "17", {"streams": 3}, {"streams": {"A": 3}}, {"topic": {"0": 1}}])
-def test_a_query_that_reads_no_jetstream_is_left_alone(end: object) -> None:
+def test_a_query_without_jetstream_is_ignored(end: object) -> None:
     assert progress_of(progress(source(end, end, end))) is None
-    told: list[QueryProgress] = []
-    JetStreamListener(told.append).onQueryProgress(QueryProgressEvent(progress(source(end, end, end))))
-    assert told == []
+    reported: list[QueryProgress] = []
+    JetStreamListener(reported.append).onQueryProgress(QueryProgressEvent(progress(source(end, end, end))))
+    assert reported == []
 
 
-def test_a_progress_goes_to_the_log_and_to_the_callable(caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_goes_to_the_log_and_to_the_callable(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    told: list[QueryProgress] = []
-    JetStreamListener(told.append).onQueryProgress(QueryProgressEvent(progress(OURS)))
-    JetStreamListener(told.append, log=False).onQueryProgress(QueryProgressEvent(progress(OURS)))
-    assert [each.batch_id for each in told] == [3, 3]
+    reported: list[QueryProgress] = []
+    JetStreamListener(reported.append).onQueryProgress(QueryProgressEvent(progress(OURS)))
+    JetStreamListener(reported.append, log=False).onQueryProgress(QueryProgressEvent(progress(OURS)))
+    assert [each.batch_id for each in reported] == [3, 3]
     assert caplog.text.count("query orders batch 3: 5 rows") == 1
 
 
-def test_what_goes_wrong_while_telling_is_logged_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_of_a_report_are_only_logged(caplog: pytest.LogCaptureFixture) -> None:
     def fail(found: QueryProgress) -> None:
         raise ZeroDivisionError("in the callable")
 
@@ -112,7 +112,7 @@ def test_what_goes_wrong_while_telling_is_logged_and_no_more(caplog: pytest.LogC
 
 
 @pytest.mark.parametrize("end", ["idle", "terminated", "close"])
-def test_a_listener_leaves_no_connection_behind(nats: Nats, end: str) -> None:
+def test_a_listener_leaves_no_connection_open(nats: Nats, end: str) -> None:
     """Nobody would answer the PINGs of the server."""
 
     def connected() -> int:
@@ -121,7 +121,7 @@ def test_a_listener_leaves_no_connection_behind(nats: Nats, end: str) -> None:
         return sum(each.get("name") == f"listener-{end}" for each in found)
 
     options = {"servers": nats.url, "connectionName": f"listener-{end}"}
-    listener = JetStreamListener(subject="told", options=options, log=False)
+    listener = JetStreamListener(subject="reported", options=options, log=False)
     document = {"id": QUERY, "runId": RUN, "timestamp": "", "exception": None, "errorClassOnException": None}
     for _ in range(2):
         listener.onQueryProgress(QueryProgressEvent(progress(OURS)))
@@ -139,7 +139,7 @@ def test_a_listener_leaves_no_connection_behind(nats: Nats, end: str) -> None:
         assert connected() == 0
 
 
-def test_a_query_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_query_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     listener = JetStreamListener()
     document = {"id": QUERY, "runId": RUN, "errorClassOnException": None}
     listener.onQueryTerminated(QueryTerminatedEvent.fromJson({**document, "exception": "first line\nsecond"}))
@@ -149,7 +149,7 @@ def test_a_query_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
     assert [record.getMessage() for record in caplog.records] == [f"query {QUERY} failed: first line"]
 
 
-def test_a_subject_or_an_option_that_is_wrong_is_refused_at_once() -> None:
+def test_a_wrong_subject_or_option_is_refused_at_once() -> None:
     with pytest.raises(BadSubjectError):
         JetStreamListener(subject="a.*")
     with pytest.raises(ConfigError, match="did you mean servers"):

@@ -1,4 +1,4 @@
-"""Commit consumers that somebody deletes: what an interest stream may have dropped is reported, and nothing else."""
+"""Deleted commit consumers: messages that an interest stream may have dropped are reported, and no others."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from jetspark.jetstream.api import (
 )
 
 
-def test_a_commit_consumer_that_is_deleted_while_the_query_is_stopped_is_told(
+def test_a_commit_consumer_that_is_deleted_while_the_query_is_stopped_is_reported(
     nats: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it held may be gone in the middle of the stream, where nothing else tells of it."""
+    """Messages that it held may be lost in the middle of the stream, where no sequence shows it."""
     stream = with_another(nats, filter_subject="*.b")
     made = reader(nats, stream, CONSUMER)
     start = made.initialOffset()
@@ -34,9 +34,9 @@ def test_a_commit_consumer_that_is_deleted_while_the_query_is_stopped_is_told(
     one = made.latestOffset(start, made.getDefaultReadLimit())
     made.commit(one)
     nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
-    nats.publish([f"{stream}.{token}" for token in "baaab"])  # 4 to 8, of which 4 and 8 are kept for the other one
+    nats.publish([f"{stream}.{token}" for token in "baaab"])  # 4 to 8, of which 4 and 8 are kept for the other consumer
     text = f"stream {stream}: consumer spark.*was deleted and created again; of sequences 4 to 8 the stream has dropped"
-    for _ in range(2):  # it stays an error until somebody says that it is none
+    for _ in range(2):  # it stays an error until a user accepts it
         made = reader(nats, stream, CONSUMER)
         with pytest.raises(DataLossError, match=text):
             made.latestOffset(one, made.getDefaultReadLimit())
@@ -50,7 +50,7 @@ def test_a_commit_consumer_that_is_deleted_while_the_query_is_stopped_is_told(
     assert made.latestOffset(two, made.getDefaultReadLimit()) == two
 
 
-def test_a_commit_consumer_that_is_deleted_while_the_query_runs_is_told(nats: Nats) -> None:
+def test_a_commit_consumer_that_is_deleted_while_the_query_runs_is_reported(nats: Nats) -> None:
     stream = with_another(nats, filter_subject="*.b")
     made = reader(nats, stream, CONSUMER)
     start = made.initialOffset()
@@ -64,7 +64,7 @@ def test_a_commit_consumer_that_is_deleted_while_the_query_runs_is_told(nats: Na
         made.partitions(one, two)
 
 
-def test_a_commit_consumer_that_is_deleted_while_nothing_is_published_costs_nothing(nats: Nats) -> None:
+def test_a_commit_consumer_that_is_deleted_while_nothing_is_published_loses_nothing(nats: Nats) -> None:
     stream = with_another(nats)
     made = reader(nats, stream, {**CONSUMER, "maxOffsetsPerTrigger": "4"})
     start = made.initialOffset()
@@ -88,8 +88,8 @@ def test_a_new_query_on_an_interest_stream_with_gaps_misses_nothing(nats: Nats) 
     assert sequences(again, one, again.latestOffset(one, again.getDefaultReadLimit())) == [2, 3, 5, 6]
 
 
-def test_a_first_micro_batch_that_is_repeated_is_still_held(nats: Nats) -> None:
-    """Spark asks anew where the query begins, and by now that is behind what the batch has to read."""
+def test_messages_of_a_repeated_first_micro_batch_are_still_retained(nats: Nats) -> None:
+    """Spark asks again where the query starts, and now that is after the messages of the batch."""
     stream = nats.stream(**INTEREST)
     options = {**CONSUMER, "startingOffsets": "latest"}
     made = reader(nats, stream, options)
@@ -102,19 +102,19 @@ def test_a_first_micro_batch_that_is_repeated_is_still_held(nats: Nats) -> None:
     assert kept(nats, stream) == []
 
 
-def test_a_commit_consumer_that_is_deleted_before_the_first_micro_batch_is_repeated_is_told(
+def test_a_commit_consumer_that_is_deleted_before_the_first_micro_batch_is_repeated_is_reported(
     nats: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Spark asks where the query begins as if it were a new one, and the stream still starts where it did."""
+    """Spark asks where the query starts, as if it were a new one, and the stream still starts at the same sequence."""
     stream = with_another(nats, filter_subject="*.b")
     made = reader(nats, stream, CONSUMER)
     start = made.initialOffset()
     nats.publish([f"{stream}.{token}" for token in "baa"])
     end = made.latestOffset(start, made.getDefaultReadLimit())
     nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
-    nats.publish([f"{stream}.{token}" for token in "ab"])  # 4 is dropped, as the two before it may be by now
+    nats.publish([f"{stream}.{token}" for token in "ab"])  # 4 is dropped, like the two before it may be by now
     text = f"stream {stream}: consumer spark.*was deleted and created again; of sequences 1 to 5 the stream has dropped"
-    for _ in range(2):  # also when the run that made the consumer again ends before anything is read
+    for _ in range(2):  # even if the run that created the consumer again ends before anything is read
         again = reader(nats, stream, CONSUMER)
         begin = again.initialOffset()
         with pytest.raises(DataLossError, match=text):
@@ -128,10 +128,10 @@ def test_a_commit_consumer_that_is_deleted_before_the_first_micro_batch_is_repea
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_commit_consumer_that_is_deleted_before_the_tasks_of_a_micro_batch_read_is_told(
+def test_a_commit_consumer_that_is_deleted_before_the_tasks_of_a_micro_batch_read_is_reported(
     nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The stream starts where it did, and what it has dropped is not there to be counted."""
+    """The stream starts at the same sequence, and the dropped messages cannot be counted."""
     stream = with_another(nats, filter_subject="*.b")
     made = reader(nats, stream, {**CONSUMER, "failOnDataLoss": fail, "minPartitions": "2"})
     start = made.initialOffset()
@@ -139,7 +139,7 @@ def test_a_commit_consumer_that_is_deleted_before_the_tasks_of_a_micro_batch_rea
     end = made.latestOffset(start, made.getDefaultReadLimit())
     one, two = made.partitions(start, end)
     assert read_of(made, one) == [1, 2]
-    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))  # with it go 2, 3 and 4
+    nats.connection.request(ConsumerDeleteRequest(stream, "spark"))  # 2, 3 and 4 are dropped with it
     assert kept(nats, stream) == [1]
     text = f"stream {stream}: consumer spark.* was deleted while sequences 3 to 4 were read"
     if fail == "true":
@@ -150,7 +150,7 @@ def test_a_commit_consumer_that_is_deleted_before_the_tasks_of_a_micro_batch_rea
     assert re.search(text, caplog.text)
 
 
-def test_a_run_that_ends_before_anything_is_planned_leaves_a_commit_consumer_for_the_next(nats: Nats) -> None:
+def test_a_run_that_ends_before_planning_leaves_a_commit_consumer_for_the_next(nats: Nats) -> None:
     stream = nats.stream(**INTEREST)
     reader(nats, stream, CONSUMER).initialOffset()
     nats.publish([f"{stream}.a"] * 3)

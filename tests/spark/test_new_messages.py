@@ -1,4 +1,4 @@
-"""What a DataFrame and a view show of messages that come after their first query."""
+"""How a DataFrame and a view show messages that arrive after their first query."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_frame_that_is_loaded_again_sees_new_messages_and_so_does_its_view(
     try:
         assert counted(spark, "loaded") == 2
         nats.publish([f"{stream}.a"] * 3)
-        assert first.count() == counted(spark, "loaded") == 2  # as the page says; Spark plans a frame once
+        assert first.count() == counted(spark, "loaded") == 2  # as the page says: Spark plans a frame once
         load(spark, nats, stream).createOrReplaceTempView("loaded")
         assert counted(spark, "loaded") == 5
     finally:

@@ -1,4 +1,4 @@
-"""Options: every one is read, and what is wrong is said by its name, without the secrets."""
+"""Options: each one is parsed, and a wrong one is named without secrets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def no_nats_url(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NATS_URL", raising=False)
 
 
-def test_only_the_stream_is_needed_for_a_read() -> None:
+def test_a_read_needs_only_the_stream() -> None:
     options = read()
     assert options.streams == ("ORDERS",)
     assert options.subjects == ()
@@ -49,14 +49,14 @@ def test_a_read_without_stream_names_the_option() -> None:
         read_options({})
 
 
-def test_nothing_is_needed_for_a_write() -> None:
+def test_a_write_needs_no_option() -> None:
     options = write_options({})
     assert options.subject is None
     assert options.dedup
     assert (options.max_pending, options.ack_timeout) == (768, 5.0)
 
 
-def test_names_are_read_in_any_case() -> None:
+def test_option_names_are_case_insensitive() -> None:
     options = read_options({"STREAM": "A,B", "minpartitions": "4", "FAILONDATALOSS": "False"})
     assert (options.streams, options.min_partitions, options.fail_on_data_loss) == (("A", "B"), 4, False)
 
@@ -87,7 +87,7 @@ def test_an_unreadable_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         ("qqqq", ""),
     ],
 )
-def test_an_unknown_option_gets_the_nearest_valid_one(unknown: str, nearest: str) -> None:
+def test_an_unknown_option_is_reported_with_the_nearest_valid_one(unknown: str, nearest: str) -> None:
     text = refused(**{unknown: "geheim"})
     assert f"there is no option {unknown!r}; did you mean {nearest}" in text
     assert "geheim" not in text
@@ -95,7 +95,7 @@ def test_an_unknown_option_gets_the_nearest_valid_one(unknown: str, nearest: str
     assert "maxPendingAcks" not in text
 
 
-def test_options_of_the_other_direction_may_be_there_and_are_read_too() -> None:
+def test_options_of_the_other_direction_are_allowed_and_checked() -> None:
     assert read(maxPendingAcks="5") == read()
     assert write_options({"stream": "S", "startingOffsets": "earliest"}) == write_options({})
     assert "option maxPendingAcks is 'x'" in refused(maxPendingAcks="x")
@@ -110,7 +110,7 @@ def test_options_of_the_other_direction_may_be_there_and_are_read_too() -> None:
         ('{"ORDERS": 9223372036854775809}', Position(SEQUENCE, 2**63 + 1)),
     ],
 )
-def test_starting_offsets(text: str, expected: Position) -> None:
+def test_starting_offsets_are_parsed(text: str, expected: Position) -> None:
     assert read(startingOffsets=text).starts == {"ORDERS": expected}
 
 
@@ -118,7 +118,7 @@ def test_starting_offsets(text: str, expected: Position) -> None:
     ("text", "expected"),
     [("LATEST", LATEST), ('{"ORDERS": 42}', Position(SEQUENCE, 42)), ('{"ORDERS": -1}', LATEST)],
 )
-def test_ending_offsets(text: str, expected: Position) -> None:
+def test_ending_offsets_are_parsed(text: str, expected: Position) -> None:
     assert read(endingOffsets=text).ends == {"ORDERS": expected}
 
 
@@ -137,12 +137,12 @@ def test_times_are_milliseconds_or_iso_text_exact_to_the_nanosecond(text: str, n
     assert read(endingTimestamp=text).ends == {"ORDERS": Position(TIME, ns)}
 
 
-def test_a_time_without_zone_is_refused_with_what_to_write() -> None:
+def test_a_time_without_zone_is_refused_with_the_valid_format() -> None:
     assert "write 2026-01-01T00:00:00Z" in refused(startingTimestamp="2026-01-01")
     assert "write 2026-01-01T12:30:00Z" in refused(startingTimestamp="2026-01-01T12:30:00")
 
 
-def test_a_time_goes_before_times_by_stream_and_these_before_offsets() -> None:
+def test_a_time_takes_precedence_over_times_by_stream_and_these_over_offsets() -> None:
     times = '{"ORDERS": "1970-01-01T00:00:02Z"}'
     options = read(startingOffsets='{"ORDERS": 9}', startingOffsetsByTimestamp=times, endingOffsetsByTimestamp=times)
     assert options.starts == {"ORDERS": Position(TIME, 2_000_000_000)}
@@ -187,7 +187,7 @@ def test_every_stream_gets_its_own_position() -> None:
         ({"servers": "http://x"}, "option servers: server 'http://x'"),
     ],
 )
-def test_values_that_cannot_be_read_are_named(options: dict[str, str], said: str) -> None:
+def test_invalid_values_are_named(options: dict[str, str], said: str) -> None:
     assert said in refused(**options)
 
 
@@ -212,14 +212,14 @@ def test_values_that_cannot_be_read_are_named(options: dict[str, str], said: str
         ),
     ],
 )
-def test_options_that_contradict_each_other_are_both_named(options: dict[str, str], names: tuple[str, str]) -> None:
+def test_both_conflicting_options_are_named(options: dict[str, str], names: tuple[str, str]) -> None:
     text = refused(**options)
     for name in names:
         assert name in text
     assert "t0ken" not in text
 
 
-def test_a_login_in_the_options_goes_before_one_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_in_the_options_takes_precedence_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NATS_URL", "tls://u:p@one:1")
     connect = read(token="t").server.connect
     assert (connect.servers, connect.token) == (("tls://one:1",), "t")
@@ -229,24 +229,24 @@ def test_a_login_in_the_options_goes_before_one_in_the_environment(monkeypatch: 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("500ms", 0.5), ("30s", 30), ("2 m", 120), ("1.5h", 5400), ("1500", 1.5), ("250us", 0.00025)]
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert read(connectTimeout=text).server.connect.connect_timeout == pytest.approx(seconds)
     assert read(requestTimeout=text).server.request_timeout == pytest.approx(seconds)
     assert write_options({"ackTimeout": text}).ack_timeout == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(("text", "size"), [("65536", 65536), ("64k", 65536), ("8MB", 8 << 20), ("1 GiB", 1 << 30)])
-def test_sizes(text: str, size: int) -> None:
+def test_sizes_are_parsed(text: str, size: int) -> None:
     options = read(arrowBatchBytes=text, maxBytesInFlight=text)
     assert (options.batch_bytes, options.bytes_in_flight) == (size, size)
 
 
-def test_subject_filters_that_another_contains_are_dropped() -> None:
+def test_subject_filters_that_another_covers_are_dropped() -> None:
     assert read(subject="a.b.c, a.>, b").subjects == ("a.>", "b")
     assert read(subject="a, >").subjects == ()
 
 
-def test_a_write_has_one_literal_subject() -> None:
+def test_a_write_needs_one_literal_subject() -> None:
     assert write_options({"subject": "a.b"}).subject == "a.b"
     with pytest.raises(ConfigError, match="option subject names 2 subjects"):
         write_options({"subject": "a,b"})
@@ -256,7 +256,7 @@ def test_a_write_has_one_literal_subject() -> None:
         write_options({"dedup": "on"})
 
 
-def test_everything_that_opens_a_connection_gets_there() -> None:
+def test_every_connection_option_reaches_the_connection() -> None:
     connect = read(
         servers="tls://a:1,b:2",
         user="u",
@@ -286,7 +286,7 @@ def test_everything_that_opens_a_connection_gets_there() -> None:
     assert read(apiPrefix="imported.api").server.api_prefix == "imported.api."
 
 
-def test_secrets_are_in_no_repr_and_in_no_error() -> None:
+def test_no_repr_and_no_error_shows_secrets() -> None:
     secrets = {
         "password": "geheim1",
         "user": "geheim2",
@@ -303,7 +303,7 @@ def test_secrets_are_in_no_repr_and_in_no_error() -> None:
     assert "geheim" not in refused(servers="http://u:geheim@host:1, tls://geheim@x")
 
 
-def test_options_travel_to_the_executors() -> None:
+def test_options_can_be_sent_to_the_executors() -> None:
     options = read(token="t", startingOffsets='{"ORDERS": 3}', subject="a.>")
     assert pickle.loads(pickle.dumps(options)) == options
 

@@ -1,4 +1,4 @@
-"""Positions to sequences, and sequences to partitions: nothing twice, nothing left out."""
+"""Positions become sequences, and sequences become partitions: nothing twice, nothing left out."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def resolve(
         (Position(PositionKind.TIME, 15), at(12), (15, 15), []),
     ],
 )
-def test_positions_become_sequences_and_what_is_gone_is_told(
+def test_positions_become_sequences_and_missing_ones_are_reported(
     start: Position, end: Position, expected: tuple[int, int], lost: list[tuple[int, int]]
 ) -> None:
     assert resolve(start, end) == (expected, lost)
@@ -66,7 +66,7 @@ def test_an_empty_stream_has_nothing_to_read_and_nothing_to_lose() -> None:
     assert resolve(at(3), LATEST, state=StreamState(first_seq=8, last_seq=7)) == ((8, 8), [(3, 7)])
 
 
-def test_filters_narrow_a_range_and_are_no_request_for_what_is_gone() -> None:
+def test_filters_narrow_a_range_and_do_not_count_as_requests_for_missing_messages() -> None:
     assert resolve(EARLIEST, LATEST, Bounds(5, 15)) == ((10, 15), [])
     assert resolve(EARLIEST, LATEST, Bounds(1, 5)) == ((10, 10), [])
     assert resolve(EARLIEST, LATEST, Bounds(30, None)) == ((20, 20), [])
@@ -76,7 +76,7 @@ def test_filters_narrow_a_range_and_are_no_request_for_what_is_gone() -> None:
 
 
 @given(starts, ends, bounds)
-def test_what_is_read_and_what_is_lost_is_what_was_asked_for(start: Position, end: Position, filters: Bounds) -> None:
+def test_read_and_lost_sequences_add_up_to_the_request(start: Position, end: Position, filters: Bounds) -> None:
     (first, stop), lost = resolve(start, end, filters)
     low = max(start.value or 10, filters.low or 1)
     high = min(end.value or 20, 99 if filters.high is None else filters.high)
@@ -90,7 +90,7 @@ def test_what_is_read_and_what_is_lost_is_what_was_asked_for(start: Position, en
         assert gone == set(range(low, high)) - set(range(10, 20))
 
 
-def test_losses_say_what_is_gone_and_why() -> None:
+def test_losses_say_which_sequences_are_gone_and_why() -> None:
     assert str(Loss("S", 1, 4, "it starts at 5")) == "stream S: sequences 1 to 4 are gone: it starts at 5"
     assert str(Loss("S", 4, 4, "it starts at 5")) == "stream S: sequence 4 is gone: it starts at 5"
 
@@ -113,26 +113,26 @@ def test_by_default_there_are_as_many_partitions_as_cores_and_none_is_small() ->
     assert counts(split(10, 10, 10)) == [1, 1, 1]
 
 
-def test_min_partitions_are_shared_out_in_proportion() -> None:
+def test_min_partitions_are_distributed_in_proportion() -> None:
     assert counts(split(100, 300, least=8)) == [2, 6]
     assert counts(split(1000, 1, least=10)) == [9, 1]
     assert counts(split(5, least=100)) == [5]
     assert counts(split(100, 100, 100, least=1)) == [1, 1, 1]
 
 
-def test_max_records_bounds_every_partition() -> None:
+def test_max_records_limits_every_partition() -> None:
     parts = split(1000, most=300)
     assert [part.size for part in parts] == [250, 250, 250, 250]
     assert len(split(1000, least=10, most=300)) == 10
 
 
-def test_too_many_partitions_name_the_options() -> None:
+def test_too_many_partitions_are_refused_with_the_options() -> None:
     with pytest.raises(ConfigError, match="maxRecordsPerPartition make 1000000 partitions"):
         split(1_000_000, most=1)
     assert len(split(MAX_PARTITIONS, most=1)) == MAX_PARTITIONS
 
 
-def test_nothing_to_read_makes_no_partition() -> None:
+def test_an_empty_range_has_no_partition() -> None:
     assert split() == []
     assert split(0, 0, least=5) == []
 
@@ -160,6 +160,6 @@ def test_partitions_of_one_stream_are_even(size: int, least: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_partition_travels_to_its_task() -> None:
+def test_a_partition_can_be_sent_to_its_task() -> None:
     part = StreamPartition("S", 5, 1, 9)
     assert pickle.loads(pickle.dumps(part)) == part

@@ -1,4 +1,4 @@
-"""Batch reads in Spark: the columns, the range, the partitions, on a real server."""
+"""Batch reads in Spark: columns, range and partitions, on a real server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_format_is_found_without_registration_and_gives_every_column(spark: 
     assert [row.subject for row in rows] == [f"{stream}.x", f"{stream}.y", f"{stream}.x"]
 
 
-def test_headers_are_there_when_asked_for(spark: SparkSession, nats: Nats) -> None:
+def test_headers_are_included_on_request(spark: SparkSession, nats: Nats) -> None:
     stream = nats.stream()
     headers = [[("k", ["1", "2"]), ("K", [""])], None, []]
     kind = pa.map_(pa.string(), pa.list_(pa.string()))
@@ -80,7 +80,7 @@ def test_headers_are_there_when_asked_for(spark: SparkSession, nats: Nats) -> No
         "timestamp_ns bigint, timestamp timestamp, stream string, data binary, subject string, sequence bigint",
     ],
 )
-def test_a_schema_of_ones_own_is_a_projection(spark: SparkSession, nats: Nats, schema: str) -> None:
+def test_a_user_schema_is_a_projection(spark: SparkSession, nats: Nats, schema: str) -> None:
     stream = nats.filled(4)
     frame = load(spark, nats, stream, schema)
     assert (
@@ -99,7 +99,7 @@ def test_a_schema_of_ones_own_is_a_projection(spark: SparkSession, nats: Nats, s
             assert row[field.name] == wanted
 
 
-def test_bytes_that_are_not_utf8_are_no_error_in_a_string_column(spark: SparkSession, nats: Nats) -> None:
+def test_bytes_that_are_not_utf8_cause_no_error_in_a_string_column(spark: SparkSession, nats: Nats) -> None:
     stream = nats.stream()
     nats.publish([f"{stream}.a"], [b"a\xffb"])
     frame = load(spark, nats, stream, "data string")
@@ -130,7 +130,7 @@ def test_the_subject_option_filters(spark: SparkSession, nats: Nats) -> None:
     assert load(spark, nats, stream, subject="elsewhere").count() == 0
 
 
-def test_offsets_bound_the_range(spark: SparkSession, nats: Nats) -> None:
+def test_offsets_limit_the_range(spark: SparkSession, nats: Nats) -> None:
     one, two = nats.filled(10), nats.filled(10)
     start, end = json.dumps({one: 4}), json.dumps({one: 8})
     assert sequences(load(spark, nats, one, startingOffsets=start, endingOffsets=end)) == [4, 5, 6, 7]
@@ -148,7 +148,7 @@ def test_offsets_bound_the_range(spark: SparkSession, nats: Nats) -> None:
     assert load(spark, nats, one, startingOffsets=json.dumps({one: 11})).count() == 0
 
 
-def test_times_bound_the_range_to_the_nanosecond(spark: SparkSession, nats: Nats) -> None:
+def test_times_limit_the_range_to_the_nanosecond(spark: SparkSession, nats: Nats) -> None:
     stream = nats.filled(10)
     ns = [row["timestamp_ns"] for row in nats.rows(stream)]
     assert all(isinstance(each, int) for each in ns)
@@ -195,7 +195,7 @@ def test_an_empty_stream_gives_no_rows(spark: SparkSession, nats: Nats) -> None:
     assert load(spark, nats, purged).count() == 0
 
 
-def test_what_comes_after_the_planning_is_not_read(spark: SparkSession, nats: Nats) -> None:
+def test_messages_after_the_planning_are_not_read(spark: SparkSession, nats: Nats) -> None:
     stream = nats.filled(5)
     frame = load(spark, nats, stream)
     planned = frame.rdd
@@ -204,13 +204,13 @@ def test_what_comes_after_the_planning_is_not_read(spark: SparkSession, nats: Na
     assert load(spark, nats, stream).count() == 6
 
 
-def test_record_batches_stay_within_their_bounds(spark: SparkSession, nats: Nats) -> None:
+def test_record_batches_stay_within_their_limits(spark: SparkSession, nats: Nats) -> None:
     stream = nats.filled(1000)
     frame = load(spark, nats, stream, arrowBatchRows=100, arrowBatchBytes="4k", maxBytesInFlight="64k")
     assert sequences(frame) == list(range(1, 1001))
 
 
-def test_large_and_empty_payloads_come_through(spark: SparkSession, nats: Nats) -> None:
+def test_large_and_empty_payloads_are_read_completely(spark: SparkSession, nats: Nats) -> None:
     stream = nats.stream()
     sizes = [0, 1, 1 << 20, 0, 700_000]
     nats.publish([f"{stream}.a"] * len(sizes), [b"z" * size for size in sizes])
@@ -218,7 +218,7 @@ def test_large_and_empty_payloads_come_through(spark: SparkSession, nats: Nats) 
     assert [row["size"] for row in frame.orderBy("sequence").collect()] == sizes
 
 
-def test_a_limit_stops_early_and_leaves_nothing_behind(spark: SparkSession, nats: Nats) -> None:
+def test_a_limit_stops_early_and_leaves_nothing_open(spark: SparkSession, nats: Nats) -> None:
     stream = nats.filled(5000)
     assert len(load(spark, nats, stream, arrowBatchRows=10).take(3)) == 3
     assert load(spark, nats, stream).count() == 5000
@@ -237,7 +237,7 @@ def test_sql_reads_a_stream(spark: SparkSession, nats: Nats) -> None:
 
 
 def test_a_table_is_read_and_written_with_the_options_in_the_statement(spark: SparkSession, nats: Nats) -> None:
-    # Spark does not hand the options of a table in its catalog on to a Python source.
+    # Spark does not pass the options of a table in its catalog to a Python source.
     stream = nats.stream()
     options = f"WITH (servers = '{nats.url}', stream = '{stream}', maxPendingAcks = 10)"
     spark.sql("CREATE TABLE orders_table (subject STRING, data STRING) USING jetstream")
@@ -249,7 +249,7 @@ def test_a_table_is_read_and_written_with_the_options_in_the_statement(spark: Sp
     assert [row.data for row in rows] == ["two"]
 
 
-def test_a_join_of_two_reads_gets_both(spark: SparkSession, nats: Nats) -> None:
+def test_a_join_of_two_reads_has_both_sides(spark: SparkSession, nats: Nats) -> None:
     one, two = nats.filled(10), nats.filled(5)
     joined = load(spark, nats, one).join(load(spark, nats, two), "sequence")
     assert joined.count() == 5
@@ -267,8 +267,8 @@ def test_a_work_queue_is_read_and_keeps_its_messages(spark: SparkSession, nats: 
         assert connection.request(StreamInfoRequest(stream)).state.messages == 50
 
 
-def test_a_task_makes_one_connection_and_its_worker_keeps_it(spark: SparkSession) -> None:
-    """Counted at the server: one of the process that plans, and one of each worker, for two and for eight tasks."""
+def test_a_task_opens_one_connection_and_its_worker_keeps_it(spark: SparkSession) -> None:
+    """The server counts one connection of the planning process and one of each worker, for two and eight tasks."""
     with running() as nats:
         stream = nats.filled(80)
 

@@ -1,4 +1,4 @@
-"""Streaming queries of one session that start together, as Spark 4.3 has them share what each of them changes."""
+"""Streaming queries of one session that start together. In Spark 4.3 they share their environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.spark
 
 
 def environment(spark: SparkSession, url: str, stream: str) -> int:
-    """The identity, in the JVM, of the environment into which a query on a new read writes when it starts."""
+    """Return the identity, in the JVM, of the environment that a query on a new read changes when it starts."""
     frame = spark.readStream.format("jetstream").option("servers", url).option("stream", stream).load()
     found = frame._jdf.logicalPlan().table()
     assert spark._jvm is not None
@@ -21,10 +21,8 @@ def environment(spark: SparkSession, url: str, stream: str) -> int:
     return int(spark._jvm.java.lang.System.identityHashCode(field.get(found).source().dataSourceCls().envVars()))
 
 
-def test_what_is_loaded_after_a_registration_shares_no_environment_with_what_was_loaded_before(
-    spark: SparkSession, nats: Nats
-) -> None:
-    session, stream = spark.newSession(), nats.stream()  # what is registered stays for as long as a session
+def test_reads_after_a_registration_share_no_environment_with_earlier_reads(spark: SparkSession, nats: Nats) -> None:
+    session, stream = spark.newSession(), nats.stream()  # registrations last as long as a session
     shared = {environment(session, nats.url, stream) for _ in range(2)}
     apart = set()
     for _ in range(3):

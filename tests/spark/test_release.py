@@ -1,4 +1,4 @@
-"""What a stream is told after a commit: what was committed and no more, once or twice, and never the wrong one."""
+"""The release after a commit: exactly the committed messages, once or twice, and never others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from jetspark.spark.streams.offsets import StreamOffset, decode_offsets, encode_
 from jetspark.spark.streams.state import StreamStates
 
 
-def test_a_purge_takes_what_was_committed_and_no_more(nats: Nats) -> None:
+def test_a_purge_deletes_exactly_the_committed_messages(nats: Nats) -> None:
     stream = nats.filled(10, **WORK_QUEUE)
     made = reader(nats, stream, {**PURGE, "maxOffsetsPerTrigger": "4"})
     start, one, two, _ = ends(made, 3)
@@ -46,11 +46,11 @@ def test_a_purge_takes_what_was_committed_and_no_more(nats: Nats) -> None:
         made.commit(one)
         assert kept(nats, stream) == [5, 6, 7, 8, 9, 10]
     made.commit(two)
-    reader(nats, stream, PURGE).commit(one)  # an older commit, told by another run
+    reader(nats, stream, PURGE).commit(one)  # an older commit, reported by another run
     assert kept(nats, stream) == [9, 10]
 
 
-def test_a_purge_leaves_what_the_filters_do_not_choose(nats: Nats) -> None:
+def test_a_purge_leaves_messages_outside_the_filters(nats: Nats) -> None:
     stream = nats.filled(9, ("a", "b", "c"), **WORK_QUEUE)
     made = reader(nats, stream, {**PURGE, "subject": f"{stream}.a,{stream}.c", "maxOffsetsPerTrigger": "6"})
     _, one = ends(made, 1)
@@ -63,7 +63,7 @@ def test_a_purge_leaves_what_the_filters_do_not_choose(nats: Nats) -> None:
     [(PURGE, 3), ({**PURGE, "subject": "{0}.a,{0}.c"}, 4), (CONSUMER, 4)],
     ids=["purge", "purge with two filters", "consumer"],
 )
-def test_a_release_costs_so_many_requests(nats: Nats, options: dict[str, str], count: int) -> None:
+def test_a_release_sends_a_fixed_number_of_requests(nats: Nats, options: dict[str, str], count: int) -> None:
     stream = nats.filled(9, ("a", "b", "c"), **(INTEREST if options is CONSUMER else WORK_QUEUE))
     options = {name: value.format(stream) for name, value in options.items()}
     made = reader(nats, stream, {**options, "maxOffsetsPerTrigger": "6"})
@@ -77,7 +77,7 @@ def test_a_release_costs_so_many_requests(nats: Nats, options: dict[str, str], c
         assert requests.count() == count
 
 
-def test_a_purge_of_another_kind_of_stream_has_to_be_asked_for(nats: Nats) -> None:
+def test_a_purge_of_another_retention_must_be_allowed_explicitly(nats: Nats) -> None:
     limits, interest = nats.filled(10), nats.stream(**INTEREST)
     for stream, retention in ((limits, "limits"), (interest, "interest")):
         with pytest.raises(ConfigError, match=f"stream {stream} has retention {retention}.*allowPurge = true"):
@@ -95,7 +95,7 @@ def test_a_purge_that_the_stream_denies_is_refused_at_the_start(nats: Nats) -> N
         reader(nats, stream, PURGE).initialOffset()
 
 
-def test_a_stream_that_was_made_again_is_not_purged(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_recreated_stream_is_not_purged(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     stream = nats.filled(10, **WORK_QUEUE)
     made = reader(nats, stream, PURGE)
     _, one = ends(made, 1)
@@ -107,10 +107,10 @@ def test_a_stream_that_was_made_again_is_not_purged(nats: Nats, caplog: pytest.L
     assert f"stream {stream} was deleted and created again; nothing of the new stream is released" in caplog.text
 
 
-def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_place(
+def test_a_recreated_stream_is_checked_and_reported_once_for_each_offset(
     nats: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As in a run up to what was available, whose other streams flow: it names the same place with each commit."""
+    """As in an available-now run whose other streams continue: each commit has the same offset."""
     stream = nats.filled(10, **WORK_QUEUE)
     options = {**PURGE, "maxOffsetsPerTrigger": "4", "failOnDataLoss": "false"}
     made = reader(nats, stream, options)
@@ -132,10 +132,10 @@ def test_a_stream_that_was_made_again_is_asked_for_and_told_of_once_for_each_pla
         assert releaser.release(decode_offsets(two, [stream]), strict=True) == {stream}
     assert kept(nats, stream) == list(range(1, 10))
     made.commit(made.latestOffset(two, made.getDefaultReadLimit()))
-    assert kept(nats, stream) == [5, 6, 7, 8, 9]  # what was read of the new one is released
+    assert kept(nats, stream) == [5, 6, 7, 8, 9]  # messages that were read of the new one are released
 
 
-def test_an_interest_stream_keeps_what_is_not_committed_and_shows_the_lag(nats: Nats) -> None:
+def test_an_interest_stream_keeps_uncommitted_messages_and_shows_the_lag(nats: Nats) -> None:
     stream = nats.stream(**INTEREST)
     made = reader(nats, stream, {**CONSUMER, "maxOffsetsPerTrigger": "4"})
     start = made.initialOffset()  # from here on there is interest
@@ -149,14 +149,14 @@ def test_an_interest_stream_keeps_what_is_not_committed_and_shows_the_lag(nats: 
         assert (info.ack_floor.stream_seq, info.num_pending, info.num_ack_pending) == (4, 6, 0)
         assert kept(nats, stream) == [5, 6, 7, 8, 9, 10]
     made.commit(two)
-    reader(nats, stream, CONSUMER).commit(one)  # never back
+    reader(nats, stream, CONSUMER).commit(one)  # never backwards
     assert commit_consumer(nats, stream).ack_floor.stream_seq == 8
     assert kept(nats, stream) == [9, 10]
 
 
 @pytest.mark.slow
 @pytest.mark.matrix
-def test_a_replicated_interest_stream_releases_whoever_leads_it() -> None:
+def test_a_replicated_interest_stream_releases_messages_under_every_leader() -> None:
     with NatsCluster(3) as cluster, bulk.connect(cluster.urls) as connection:
         nats = Nats(cluster[0], connection)
         stream = nats.stream(num_replicas=3, **INTEREST)
@@ -179,7 +179,7 @@ def test_a_replicated_interest_stream_releases_whoever_leads_it() -> None:
                 connection.reconnect()
 
 
-def test_a_commit_consumer_minds_the_filters_and_leaves_the_interest_of_others(nats: Nats) -> None:
+def test_a_commit_consumer_uses_the_filters_and_keeps_the_interest_of_others(nats: Nats) -> None:
     stream = nats.stream(**INTEREST)
     other = ConsumerConfig(durable_name="other", ack_policy=AckPolicy.EXPLICIT, filter_subject=f"{stream}.b")
     nats.connection.request(ConsumerCreateRequest(stream, other))
@@ -196,7 +196,7 @@ def test_a_limits_stream_keeps_everything_and_shows_the_lag(nats: Nats) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream, {**CONSUMER, "startingOffsets": f'{{"{stream}": 3}}'})
     start, one = ends(made, 1)
-    assert commit_consumer(nats, stream).ack_floor.stream_seq == 2  # it begins where the query does
+    assert commit_consumer(nats, stream).ack_floor.stream_seq == 2  # it starts where the query does
     made.commit(start)
     assert commit_consumer(nats, stream).num_pending == 8
     made.commit(one)
@@ -204,7 +204,7 @@ def test_a_limits_stream_keeps_everything_and_shows_the_lag(nats: Nats) -> None:
     assert kept(nats, stream) == list(range(1, 11))
 
 
-def test_a_commit_consumer_that_was_deleted_is_made_again(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deleted_commit_consumer_is_created_again(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream, CONSUMER)
     _, one = ends(made, 1)
@@ -215,7 +215,7 @@ def test_a_commit_consumer_that_was_deleted_is_made_again(nats: Nats, caplog: py
 
 
 @pytest.mark.parametrize("mode", ["purge", "consumer"])
-def test_a_crash_between_sparks_commit_and_the_release_loses_and_repeats_nothing(nats: Nats, mode: str) -> None:
+def test_a_crash_between_the_commit_of_spark_and_the_release_loses_and_repeats_nothing(nats: Nats, mode: str) -> None:
     config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, CONSUMER)
     stream = nats.stream(**config)
     options = {**options, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "4"}
@@ -227,20 +227,20 @@ def test_a_crash_between_sparks_commit_and_the_release_loses_and_repeats_nothing
     made.commit(one)
     planned = reader(nats, stream, options)  # the process died before Spark had committed the second micro-batch
     assert sequences(planned, one, two) == [5, 6, 7, 8]
-    committed = reader(nats, stream, options)  # and this one behind that, before the stream was told
+    committed = reader(nats, stream, options)  # this one died after the commit and before the release
     assert kept(nats, stream) == [5, 6, 7, 8, 9, 10]
     three = committed.latestOffset(two, committed.getDefaultReadLimit())
     committed.commit(two)
     assert kept(nats, stream) == [9, 10]
     assert sequences(committed, two, three) == [9, 10]
-    told = reader(nats, stream, options)  # and this one when the stream was told, and Spark tells it once more
-    told.commit(two)
+    released = reader(nats, stream, options)  # this one died after the release, and Spark reports the commit again
+    released.commit(two)
     assert kept(nats, stream) == [9, 10]
-    told.commit(three)
+    released.commit(three)
     assert kept(nats, stream) == []
 
 
-def test_a_consumer_that_is_no_commit_consumer_of_this_query_is_not_moved(nats: Nats) -> None:
+def test_a_consumer_that_is_not_the_commit_consumer_of_this_query_is_not_moved(nats: Nats) -> None:
     stream = nats.filled(10)
     config = ConsumerConfig(durable_name="spark", ack_policy=AckPolicy.EXPLICIT)
     nats.connection.request(ConsumerCreateRequest(stream, config))
@@ -252,13 +252,13 @@ def test_a_consumer_that_is_no_commit_consumer_of_this_query_is_not_moved(nats: 
         reader(nats, other, CONSUMER).initialOffset()
 
 
-def test_a_work_queue_takes_no_commit_consumer(nats: Nats) -> None:
+def test_a_work_queue_allows_no_commit_consumer(nats: Nats) -> None:
     stream = nats.filled(10, **WORK_QUEUE)
     with pytest.raises(ConfigError, match=f"stream {stream} is a work queue.*commitMode = purge"):
         reader(nats, stream, CONSUMER).initialOffset()
 
 
-def test_a_release_that_fails_for_the_moment_is_made_up_for_by_the_next(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_next_release_completes_one_that_failed_temporarily(caplog: pytest.LogCaptureFixture) -> None:
     with running() as nats:
         stream = nats.filled(10, **WORK_QUEUE)
         made = reader(nats, stream, {**PURGE, "maxOffsetsPerTrigger": "4", "retryTimeout": "100ms"})
@@ -273,10 +273,10 @@ def test_a_release_that_fails_for_the_moment_is_made_up_for_by_the_next(caplog: 
         assert kept(nats, stream) == [9, 10]
 
 
-def test_nothing_is_told_unless_it_is_asked_for() -> None:
+def test_a_release_is_off_by_default_and_sends_no_request() -> None:
     options = stream_read_options({"servers": "nats://127.0.0.1:1", "stream": "S"})
     releaser = Releaser(options, StreamStates(options))
-    releaser.release({"S": StreamOffset(1, 2)})  # asks nobody
+    releaser.release({"S": StreamOffset(1, 2)})  # sends no request
     releaser.set_start({"S": StreamOffset(1, 2)})
 
 
@@ -286,12 +286,12 @@ def test_a_purge_never_means_everything() -> None:
 
 
 @pytest.mark.parametrize("version", ["2.14.0", "2.15.1-RC.1", "3.0.0", "2.14"])
-def test_servers_that_can_move_a_consumer(version: str) -> None:
+def test_servers_that_can_reset_a_consumer_are_recognised(version: str) -> None:
     check_reset_version(version, "spark")
 
 
 @pytest.mark.parametrize("version", ["2.13.9", "2.9.0", "1.4.1", ""])
-def test_servers_that_cannot_move_a_consumer(version: str) -> None:
+def test_servers_that_cannot_reset_a_consumer_are_recognised(version: str) -> None:
     with pytest.raises(ConfigError, match=r"use 2\.14 or newer"):
         check_reset_version(version, "spark")
 

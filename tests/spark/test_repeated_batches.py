@@ -1,4 +1,4 @@
-"""A micro-batch that is repeated has the partitions that it had, whatever has gone from its streams since."""
+"""A repeated micro-batch has the same partitions, whatever was deleted from its streams since."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sequences(made: JetStreamStreamReader, part: StreamPartition) -> list[int]:
 
 
 @pytest.mark.parametrize(("gone", "there"), [(3, [(4, 6), (6, 11)]), (5, [(6, 6), (6, 11)]), (8, [(6, 6), (9, 11)])])
-def test_messages_that_are_gone_move_no_partition(nats: Nats, gone: int, there: list[tuple[int, int]]) -> None:
+def test_deleted_messages_move_no_partition(nats: Nats, gone: int, there: list[tuple[int, int]]) -> None:
     stream = nats.filled(10, [f"{key}" for key in range(10)], max_msgs_per_subject=1)
     made = reader(nats, stream, minPartitions="2")
     start = made.initialOffset()
@@ -49,10 +49,10 @@ def test_messages_that_are_gone_move_no_partition(nats: Nats, gone: int, there: 
     again = reader(nats, stream, minPartitions="2")
     assert bounds(again, start, end) == there
     read = [sequences(again, part) for part in partitions(again, start, end)]
-    assert read == [list(range(first, behind)) for first, behind in there]
+    assert read == [list(range(first, end)) for first, end in there]
 
 
-def test_a_batch_of_which_everything_is_gone_has_as_many_partitions_and_no_row(nats: Nats) -> None:
+def test_a_batch_whose_messages_are_all_deleted_keeps_its_partitions_and_has_no_row(nats: Nats) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream, minPartitions="2")
     start = made.initialOffset()
@@ -65,7 +65,7 @@ def test_a_batch_of_which_everything_is_gone_has_as_many_partitions_and_no_row(n
         reader(nats, stream).partitions(start, end)
 
 
-def test_a_stream_that_was_made_again_leaves_the_others_their_numbers(nats: Nats) -> None:
+def test_a_recreated_stream_keeps_the_partition_numbers_of_the_others(nats: Nats) -> None:
     one, two = sorted([nats.filled(10), nats.filled(10)])
     made = reader(nats, one, two, minPartitions="4")
     start = made.initialOffset()
@@ -83,10 +83,10 @@ def test_a_stream_that_was_made_again_leaves_the_others_their_numbers(nats: Nats
 
 
 @pytest.mark.parametrize("starting", ["earliest", "latest"])
-def test_the_first_batch_starts_where_it_did_although_spark_asks_anew_where_a_query_begins(
+def test_the_first_batch_keeps_its_start_although_spark_asks_again_for_the_initial_offset(
     nats: Nats, starting: str
 ) -> None:
-    """The start of the first micro-batch is not in the checkpoint; with `latest` it would lie behind its end."""
+    """The start of the first micro-batch is not in the checkpoint. With `latest` it would be after its end."""
     stream = nats.filled(4)
     made = reader(nats, stream, startingOffsets=starting)
     start = made.initialOffset()
@@ -102,7 +102,7 @@ def test_the_first_batch_starts_where_it_did_although_spark_asks_anew_where_a_qu
         again.partitions(again.initialOffset(), end)
 
 
-def test_a_first_batch_that_was_empty_stays_empty(nats: Nats) -> None:
+def test_an_empty_first_batch_stays_empty(nats: Nats) -> None:
     stream = nats.filled(4)
     made = reader(nats, stream, startingOffsets="latest")
     end = latest(made, made.initialOffset())
@@ -112,7 +112,7 @@ def test_a_first_batch_that_was_empty_stays_empty(nats: Nats) -> None:
     assert bounds(again, again.initialOffset(), end) == []
 
 
-def test_a_batch_behind_a_gap_is_cut_evenly_and_keeps_its_cuts(nats: Nats) -> None:
+def test_a_batch_after_a_gap_is_split_evenly_and_keeps_its_split(nats: Nats) -> None:
     stream = nats.filled(20)
     made = reader(nats, stream, failOnDataLoss="false", minPartitions="2", maxOffsetsPerTrigger="6")
     start = made.initialOffset()
@@ -125,7 +125,7 @@ def test_a_batch_behind_a_gap_is_cut_evenly_and_keeps_its_cuts(nats: Nats) -> No
     assert bounds(again, start, end) == [(13, 14), (14, 17)]
 
 
-def test_streams_without_anything_new_have_no_part_in_a_batch(nats: Nats) -> None:
+def test_streams_without_new_messages_have_no_partition_in_a_batch(nats: Nats) -> None:
     one, two = sorted([nats.filled(3), nats.filled(3)])
     made = reader(nats, one, two)
     first = latest(made, made.initialOffset())
@@ -136,7 +136,7 @@ def test_streams_without_anything_new_have_no_part_in_a_batch(nats: Nats) -> Non
     assert offsets[one] == replace(decode_offsets(first, [one, two])[one], start=4)
 
 
-def test_an_offset_without_a_start_counts_from_the_one_before(nats: Nats) -> None:
+def test_an_offset_without_a_start_counts_from_the_previous_one(nats: Nats) -> None:
     stream = nats.filled(5)
     made = reader(nats, stream)
     start = made.initialOffset()
@@ -146,15 +146,13 @@ def test_an_offset_without_a_start_counts_from_the_one_before(nats: Nats) -> Non
 
 
 @given(st.integers(1, 50), st.integers(0, 50), st.integers(0, 110), st.integers(0, 110))
-def test_what_is_left_of_a_partition_is_what_it_has_between_two_sequences(
-    start: int, size: int, first: int, behind: int
-) -> None:
-    left = StreamPartition("S", 1, start, start + size).clip(first, behind)
-    assert list(range(left.start, left.end)) == [n for n in range(start, start + size) if first <= n < behind]
+def test_a_clipped_partition_is_its_part_between_two_sequences(start: int, size: int, first: int, end: int) -> None:
+    left = StreamPartition("S", 1, start, start + size).clip(first, end)
+    assert list(range(left.start, left.end)) == [n for n in range(start, start + size) if first <= n < end]
     assert left.start <= left.end
 
 
-def test_a_bucket_that_is_copied_again_behind_the_window_stores_what_is_left_once(nats: Nats) -> None:
+def test_a_bucket_that_is_copied_again_after_the_window_stores_the_remaining_messages_once(nats: Nats) -> None:
     bucket = nats.filled(1000, [f"{key}" for key in range(1000)], max_msgs_per_subject=1)
     target = nats.stream(duplicate_window=timedelta(milliseconds=100))
     sink = {"servers": nats.url, "subject": f"{target}.x", "ledgerStream": "REPEATED", "expectedStream": target}

@@ -1,4 +1,4 @@
-"""Streams that lost their end and were filled again: they have the name, the time and the sequences that they had."""
+"""Streams that lost their end and were filled again keep their name, creation time and sequences."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ GONE = "sequences 6 to {} are gone: an older state of the stream was restored an
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Nats]:
-    """A server whose store can be put back."""
+    """A server whose store can be restored."""
     with running(store_dir=tmp_path / "store") as nats:
         yield nats
 
 
 def saved(nats: Nats, name: str = "saved") -> Path:
-    """A copy of the store, made while the server is down."""
+    """Return a copy of the store, made while the server is down."""
     copy = nats.server.store_dir.with_name(name)
     nats.server.stop()
     shutil.copytree(nats.server.store_dir, copy)
@@ -43,7 +43,7 @@ def saved(nats: Nats, name: str = "saved") -> Path:
 
 
 def put_back(nats: Nats, copy: Path) -> None:
-    """The state of the server when the copy was made."""
+    """Restore the store of the copy."""
     nats.server.stop()
     shutil.rmtree(nats.server.store_dir)
     shutil.copytree(copy, nats.server.store_dir)
@@ -52,7 +52,7 @@ def put_back(nats: Nats, copy: Path) -> None:
 
 
 def read_to(nats: Nats, stream: str, **options: str) -> Offset:
-    """The end of a query that has read everything."""
+    """Return the end of a query that has read everything."""
     made = reader(nats, stream, **options)
     start = made.initialOffset()
     while (end := latest(made, start)) != start:
@@ -61,7 +61,7 @@ def read_to(nats: Nats, stream: str, **options: str) -> Offset:
 
 
 def restored(nats: Nats, again: int, **config: object) -> tuple[str, Offset]:
-    """A stream of which ten messages were read, then put back to five of them and filled again; and the offset."""
+    """Read ten messages of a new stream, restore five and fill it again; return the stream and the offset."""
     stream = nats.filled(5, ("a",), **config)
     copy = saved(nats)
     nats.publish([f"{stream}.a"] * 5)
@@ -73,7 +73,7 @@ def restored(nats: Nats, again: int, **config: object) -> tuple[str, Offset]:
 
 @pytest.mark.parametrize("again", [5, 8])
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_stream_that_was_restored_and_filled_again_is_noticed_and_what_is_new_is_read(
+def test_a_stream_that_was_restored_and_filled_again_is_noticed_and_new_messages_are_read(
     own: Nats, again: int, fail: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream, end = restored(own, again)
@@ -90,7 +90,7 @@ def test_a_stream_that_was_restored_and_filled_again_is_noticed_and_what_is_new_
     assert rows(made, end, back) == list(range(6, 6 + again))
     assert latest(made, back) == back
     assert caplog.text.count(GONE.format(10, 10)) == 1
-    assert latest(reader(own, stream), back) == back  # the next run finds what this one has read
+    assert latest(reader(own, stream), back) == back  # the next run finds the offset that this one has read
 
 
 def test_a_stream_that_is_restored_while_the_query_runs_is_noticed(own: Nats) -> None:
@@ -106,7 +106,7 @@ def test_a_stream_that_is_restored_while_the_query_runs_is_noticed(own: Nats) ->
         latest(made, end)
 
 
-def test_an_end_in_the_middle_of_the_stream_is_known_again(own: Nats) -> None:
+def test_an_end_in_the_middle_of_the_stream_is_recognised(own: Nats) -> None:
     stream = own.filled(5)
     copy = saved(own)
     own.publish([f"{stream}.a"] * 5)
@@ -117,12 +117,12 @@ def test_an_end_in_the_middle_of_the_stream_is_known_again(own: Nats) -> None:
     put_back(own, copy)
     own.publish([f"{stream}.new"] * 8)
     made = reader(own, stream)
-    assert rows(made, one, latest(made, one)) == list(range(5, 14))  # up to there it is what it was
+    assert rows(made, one, latest(made, one)) == list(range(5, 14))  # up to there it is unchanged
     with pytest.raises(DataLossError, match=GONE.format(8, 8)):
         latest(reader(own, stream), two)
 
 
-def test_a_repeated_micro_batch_gives_what_is_left_of_it_and_the_next_one_what_replaced_the_rest(
+def test_a_repeated_micro_batch_has_its_remaining_messages_and_the_next_one_has_the_replacements(
     own: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = own.filled(5)
@@ -141,9 +141,7 @@ def test_a_repeated_micro_batch_gives_what_is_left_of_it_and_the_next_one_what_r
     assert caplog.text.count("an older state of the stream was restored and filled again") == 1
 
 
-def test_a_shorter_stream_of_which_less_is_left_than_its_end_says_is_read_from_there(
-    own: Nats, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_shorter_stream_is_read_from_its_end(own: Nats, caplog: pytest.LogCaptureFixture) -> None:
     stream, end = restored(own, 3)
     with pytest.raises(DataLossError, match=r"sequences 6 to 10 are gone: .* is ahead of the stream, which ends at 8"):
         latest(reader(own, stream), end)
@@ -152,7 +150,7 @@ def test_a_shorter_stream_of_which_less_is_left_than_its_end_says_is_read_from_t
     assert "sequences 6 to 10 are gone" in caplog.text
 
 
-def test_work_queues_are_known_again_too(own: Nats) -> None:
+def test_restored_work_queues_are_recognised_too(own: Nats) -> None:
     stream, end = restored(own, 8, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
     with pytest.raises(DataLossError, match=GONE.format(10, 10)):
         latest(reader(own, stream), end)
@@ -160,7 +158,7 @@ def test_work_queues_are_known_again_too(own: Nats) -> None:
 
 @pytest.mark.parametrize("again", [3, 8])
 @pytest.mark.parametrize("mode", ["purge", "consumer"])
-def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before(
+def test_replacements_of_lost_messages_are_released_only_after_they_were_read(
     own: Nats, mode: str, again: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     config, options = (WORK_QUEUE, PURGE) if mode == "purge" else (INTEREST, CONSUMER)
@@ -178,7 +176,7 @@ def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before
 
     made = reader(own, stream, **options)
     back = latest(made, end)
-    made.commit(end)  # Spark tells of the last commit when the next micro-batch is written down, before it is planned
+    made.commit(end)  # Spark reports the last commit when the next micro-batch is written down, before it is planned
     text = f"stream {stream} lacks messages that were read up to 10"
     assert caplog.text.count(text) == 1
     assert kept(own, stream) == [1, 2, 3, 4, 5, *new]
@@ -193,10 +191,10 @@ def test_what_replaced_lost_messages_is_released_when_it_was_read_and_not_before
     assert caplog.text.count(text) == 2
 
 
-def test_a_stream_that_does_not_hold_what_was_committed_is_told_of_once_and_released_when_it_does(
+def test_a_stream_without_the_committed_messages_is_reported_once_and_released_when_it_has_them(
     own: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As one whose leader was just elected: the next commit asks again."""
+    """Like a stream whose leader was just elected: the next commit checks again."""
     stream = own.stream(**WORK_QUEUE)
     own.publish([f"{stream}.a"] * 5)
     before = saved(own, "before")
@@ -216,10 +214,10 @@ def test_a_stream_that_does_not_hold_what_was_committed_is_told_of_once_and_rele
 
 @pytest.mark.parametrize("fail", ["true", "false"])
 @pytest.mark.parametrize("trigger", ["available now", "usual"])
-def test_a_repeated_micro_batch_is_not_compared_with_what_was_seen_before_it_was_asked_for(
+def test_a_repeated_micro_batch_is_not_compared_with_an_earlier_state_of_the_stream(
     own: Nats, trigger: str, fail: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """That look waits for nothing, and a leader that was just elected may not know of the last messages yet."""
+    """That check does not wait, and a new leader may not know the last messages yet."""
     stream = own.filled(5)
     before = saved(own, "before")
     made = reader(own, stream)
@@ -238,11 +236,9 @@ def test_a_repeated_micro_batch_is_not_compared_with_what_was_seen_before_it_was
     assert "older state" not in caplog.text
 
 
-def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was_restored(
-    own: Nats, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unanswered_check_for_a_restored_stream_is_repeated(own: Nats, caplog: pytest.LogCaptureFixture) -> None:
     stream, end = restored(own, 8)
-    short = {"requestTimeout": "2s", "connectTimeout": "2s", "retryTimeout": "1ms"}  # long enough for one that is there
+    short = {"requestTimeout": "2s", "connectTimeout": "2s", "retryTimeout": "1ms"}  # enough for a running server
     options = stream_read_options({"servers": own.url, "stream": stream, **short})
     states, reached = StreamStates(options), decode_offsets(end, [stream])[stream]
     extent = states.refresh()[stream]
@@ -261,7 +257,7 @@ def test_a_server_that_did_not_answer_once_is_asked_again_whether_the_stream_was
 
 @pytest.mark.slow
 @pytest.mark.matrix
-def test_a_stream_in_memory_whose_server_was_restarted_begins_again_and_is_noticed(
+def test_a_memory_stream_whose_server_was_restarted_starts_again_and_is_noticed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with NatsCluster(3) as cluster:
@@ -284,7 +280,7 @@ def test_a_stream_in_memory_whose_server_was_restarted_begins_again_and_is_notic
 
 
 @pytest.mark.parametrize("how", ["deleted", "purged", "never asked for"])
-def test_a_stream_whose_last_read_message_cannot_be_compared_is_taken_for_what_it_was(nats: Nats, how: str) -> None:
+def test_a_stream_whose_last_read_message_cannot_be_compared_counts_as_unchanged(nats: Nats, how: str) -> None:
     stream = nats.filled(10)
     end = read_to(nats, stream)
     if how == "deleted":
@@ -300,7 +296,7 @@ def test_a_stream_whose_last_read_message_cannot_be_compared_is_taken_for_what_i
     assert rows(made, end, latest(made, end)) == [11, 12]
 
 
-def test_a_user_who_may_not_get_messages_is_warned_once_and_reads(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_user_without_permission_to_get_messages_is_warned_once_and_reads(caplog: pytest.LogCaptureFixture) -> None:
     deny = {"publish": {"deny": ["$JS.API.STREAM.MSG.GET.>", "$JS.API.DIRECT.GET.>"]}}
     users = [
         {"user": "admin", "password": "a"},

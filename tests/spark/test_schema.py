@@ -1,4 +1,4 @@
-"""Columns without Spark's processes: what is asked of a scan, and batches exactly as declared."""
+"""Columns without the processes of Spark: the requested columns of a scan, and batches exactly as declared."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def one(name: str, kind: DataType, nullable: bool = True) -> StructType:
     return StructType([StructField(name, kind, nullable)])
 
 
-def test_spark_finds_the_format_where_numpy_and_pyarrow_are_missing() -> None:
-    # Spark imports all packages of that kind at once: one that cannot be imported would take the others with it.
+def test_spark_finds_the_format_if_numpy_and_pyarrow_are_missing() -> None:
+    # Spark imports all packages of that kind at once: one that cannot be imported would disable the others.
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['numpy', 'pyarrow', 'pandas', 'jetspark.bulk']));"
         "import pyspark_jetstream; print(pyspark_jetstream.DefaultSource.name())"
@@ -45,7 +45,7 @@ def test_spark_finds_the_format_where_numpy_and_pyarrow_are_missing() -> None:
 
 
 @pytest.mark.parametrize("include_headers", [True, False])
-def test_the_schema_of_a_read_is_that_of_a_scan(include_headers: bool) -> None:
+def test_the_schema_of_a_read_equals_that_of_a_scan(include_headers: bool) -> None:
     schema = read_schema(include_headers)
     made = plan_projection(schema)
     assert ("headers" in made.columns) == include_headers
@@ -54,7 +54,7 @@ def test_the_schema_of_a_read_is_that_of_a_scan(include_headers: bool) -> None:
     assert made.apply(batch) is batch
 
 
-def test_only_the_columns_of_the_schema_are_asked_for() -> None:
+def test_only_the_columns_of_the_schema_are_requested() -> None:
     made = plan_projection(StructType([StructField("Sequence", LongType()), StructField("DATA", StringType())]))
     assert made.columns == ("sequence", "data")
     assert made.native_columns == frozenset({"sequence"})
@@ -72,7 +72,7 @@ def test_only_the_columns_of_the_schema_are_asked_for() -> None:
     ],
 )
 @pytest.mark.parametrize("nullable", [True, False])
-def test_batches_are_what_was_declared(
+def test_batches_have_the_declared_schema(
     name: str, kind: DataType, value: object, expected: object, nullable: bool
 ) -> None:
     schema = one(name, kind, nullable)
@@ -85,7 +85,7 @@ def test_batches_are_what_was_declared(
         assert applied.column(0).to_pylist() == [expected] * len(part)
 
 
-def test_a_message_without_headers_has_an_empty_map_where_null_is_not_allowed() -> None:
+def test_a_message_without_headers_has_an_empty_map_if_null_is_not_allowed() -> None:
     source = scan_schema(["headers"])
     batch = pa.RecordBatch.from_arrays([pa.array([None, [("k", ["v"])], []], source.field(0).type)], schema=source)
     assert plan_projection(one("headers", HEADERS)).apply(batch).column(0).to_pylist() == [None, [("k", ["v"])], []]
@@ -109,13 +109,13 @@ def test_a_message_without_headers_has_an_empty_map_where_null_is_not_allowed() 
         ),
     ],
 )
-def test_schemas_that_cannot_be_read(schema: StructType, said: str) -> None:
+def test_unsupported_schemas_are_refused(schema: StructType, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         plan_projection(schema)
     assert said in str(caught.value)
 
 
-def test_columns_of_a_write_are_found_in_any_case_and_place() -> None:
+def test_columns_of_a_write_are_found_in_any_case_and_position() -> None:
     schema = StructType(
         [
             StructField("MSG_ID", StringType()),
@@ -138,7 +138,7 @@ def test_columns_of_a_write_are_found_in_any_case_and_place() -> None:
         (("data", "msgid"), "there is no column msgid to write; did you mean msg_id"),
     ],
 )
-def test_rows_that_cannot_be_written(names: tuple[str, ...], said: str) -> None:
+def test_unsupported_columns_of_a_write_are_refused(names: tuple[str, ...], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         write_columns(StructType([StructField(name, StringType()) for name in names]), None)
     assert said in str(caught.value)

@@ -1,7 +1,7 @@
-"""A DataFrame that is used more than once: each query sees its own conditions and no others.
+"""A DataFrame that is used more than once: each query has its own conditions and no others.
 
-Spark 4.1 to 4.3 leaves conditions that it has handed to a Python source in every other scan of the DataFrame. So every
-case here runs with Spark's switch for them on.
+Spark 4.1 to 4.3 leaves conditions that it has passed to a Python source in every other scan of the DataFrame. So every
+case here runs with Spark's setting for them on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def stream(nats: Nats) -> str:
 
 @pytest.fixture
 def frame(spark: SparkSession, nats: Nats, stream: str) -> Iterator[DataFrame]:
-    """A DataFrame of the stream, which is also the view `shared`. Spark's switch is on."""
+    """A DataFrame of the stream, which is also the view `shared`. Spark's setting is on."""
     spark.conf.set(PUSH_DOWN, "true")
     frame = load(spark, nats, stream)
     frame.createOrReplaceTempView("shared")
@@ -62,14 +62,14 @@ def test_a_union_has_the_rows_of_both_conditions(frame: DataFrame, stream: str) 
     assert subjects(one.union(frame)) == ["a"] * 10 + ["b"] * 5 + ["c"] * 5 + ["d"] * 5
 
 
-def test_the_sides_of_a_join_have_conditions_of_their_own(frame: DataFrame, stream: str) -> None:
+def test_each_side_of_a_join_has_its_own_conditions(frame: DataFrame, stream: str) -> None:
     left = frame.where(f"subject = '{stream}.a'").select(expr("sequence + 1 AS next"))
     right = frame.where(f"subject = '{stream}.b'").select("sequence")
     assert left.join(right, left.next == right.sequence).count() == 5
     assert left.join(frame.select("sequence"), expr("next = sequence")).count() == 5
 
 
-def test_rows_that_are_taken_away_are_those_of_the_condition(frame: DataFrame, stream: str) -> None:
+def test_a_subtraction_removes_the_rows_of_its_condition(frame: DataFrame, stream: str) -> None:
     assert subjects(frame.exceptAll(frame.where(f"subject = '{stream}.a'"))) == ["b"] * 5 + ["c"] * 5 + ["d"] * 5
     assert subjects(frame.intersect(frame.where(f"subject = '{stream}.d'"))) == ["d"] * 5
 
@@ -93,9 +93,7 @@ def test_each_part_of_a_sql_statement_has_its_own_conditions(
     assert list(row) == rows
 
 
-def test_statements_one_after_the_other_have_their_own_conditions(
-    spark: SparkSession, frame: DataFrame, stream: str
-) -> None:
+def test_consecutive_statements_have_their_own_conditions(spark: SparkSession, frame: DataFrame, stream: str) -> None:
     del frame
     for condition, count in (("sequence < 3", 2), ("true", 20), (f"subject LIKE '{stream}.a%'", 5), ("true", 20)):
         (row,) = spark.sql(f"SELECT count(*) FROM shared WHERE {condition}").collect()
@@ -128,7 +126,7 @@ def test_queries_that_share_a_static_frame_do_not_share_its_conditions(
 
 
 class ToySource(DataSource):
-    """A source that takes any condition `number = ...`."""
+    """A source that accepts any condition `number = ...`."""
 
     @classmethod
     def name(cls) -> str:
@@ -159,7 +157,7 @@ class ToyReader(DataSourceReader):
             yield (number,)
 
 
-def test_this_spark_shares_a_plan_between_scans_as_we_believe(spark: SparkSession) -> None:
+def test_this_spark_version_shares_a_plan_between_scans_as_expected(spark: SparkSession) -> None:
     spark.conf.set(PUSH_DOWN, "true")
     session = spark.newSession()
     session.conf.set(PUSH_DOWN, "true")
@@ -169,5 +167,5 @@ def test_this_spark_shares_a_plan_between_scans_as_we_believe(spark: SparkSessio
     assert (frame.count() != 10) is HAS_SHARED_PLAN_BUG
 
 
-def test_the_settings_that_we_recommend_leave_the_switch_alone() -> None:
+def test_the_recommended_settings_leave_the_option_off() -> None:
     assert PUSH_DOWN not in recommended_conf()

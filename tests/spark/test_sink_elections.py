@@ -1,4 +1,4 @@
-"""A task that writes goes on while a cluster elects a leader, and the record of it is kept on three servers."""
+"""A task that writes continues while a cluster elects a leader, and its record is kept on three servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def writer(cluster: NatsCluster, **options: str) -> JetStreamStreamWriter:
 
 
 @pytest.mark.slow
-def test_leaders_that_are_killed_while_a_task_writes_cost_nothing() -> None:
+def test_leaders_that_are_killed_while_a_task_writes_lose_nothing() -> None:
     with NatsCluster() as cluster, bulk.connect(cluster.urls) as own:
         streams = Streams(own)
         for name in ("PLAIN", "ATOMIC"):
@@ -50,5 +50,5 @@ def test_leaders_that_are_killed_while_a_task_writes_cost_nothing() -> None:
         for name in ("PLAIN", "ATOMIC"):
             table, _ = read(own, name, columns=["data"], retry_timeout=60)
             assert sorted(map(int, table.column("data").to_pylist())) == list(range(COUNT))
-        cluster.wait_stream_leader("PROGRESS")  # the second one that was killed may have led it as well
+        cluster.wait_stream_leader("PROGRESS")  # the second leader that was killed may have led it as well
         assert streams.info("PROGRESS").config.num_replicas == 3

@@ -20,7 +20,7 @@ MODE = {"readMode": "lastPerSubject"}
 
 
 def bucket(nats: Nats, name: str) -> str:
-    """A stream that is made like a key-value bucket."""
+    """A stream with the configuration of a key-value bucket."""
     return nats.stream(f"KV_{name}", subjects=[f"$KV.{name}.>"], max_msgs_per_subject=1, allow_rollup_hdrs=True)
 
 
@@ -31,7 +31,7 @@ def rows(nats: Nats, stream: str, schema: StructType | None = None, **options: s
 
 
 @pytest.mark.spark
-def test_a_bucket_is_a_look_up_table(spark: SparkSession, nats: Nats) -> None:
+def test_a_bucket_can_be_a_lookup_table(spark: SparkSession, nats: Nats) -> None:
     stream = bucket(nats, "AIRLINES")
     names = {"UA": "United", "AA": "American", "B6": "JetBlue", "XX": "gone"}
     subjects = [f"$KV.AIRLINES.{key}" for key in names]
@@ -58,7 +58,7 @@ def test_every_subject_of_every_stream_has_one_row(nats: Nats) -> None:
     ]
 
 
-def test_schema_filters_and_batch_sizes_are_those_of_other_reads(nats: Nats) -> None:
+def test_schema_filters_and_batch_sizes_work_like_in_other_reads(nats: Nats) -> None:
     stream = nats.filled(30, ("a", "b", "c"))
     schema = StructType().add("sequence", "integer").add("data", "string", nullable=False)
     assert rows(nats, stream, schema, subject=f"{stream}.b,{stream}.c", arrowBatchRows="1") == [
@@ -68,7 +68,7 @@ def test_schema_filters_and_batch_sizes_are_those_of_other_reads(nats: Nats) -> 
     assert rows(nats, nats.stream()) == []
 
 
-def test_conditions_on_the_subject_go_to_the_server_and_those_on_the_place_do_not(nats: Nats) -> None:
+def test_conditions_on_the_subject_go_to_the_server_and_those_on_the_sequence_do_not(nats: Nats) -> None:
     one, two = nats.filled(30, ("a", "b", "c")), nats.filled(3, ("a", "b", "c"))
     options = read_options({"servers": nats.url, "stream": f"{one},{two}", **MODE})
     reader = FilteringSnapshotReader(read_schema(include_headers=False), options)
@@ -82,7 +82,7 @@ def test_conditions_on_the_subject_go_to_the_server_and_those_on_the_place_do_no
     assert list(reader.read(InputPartition(None))) == []
 
 
-def test_what_makes_no_sense_is_refused(nats: Nats) -> None:
+def test_invalid_options_are_refused(nats: Nats) -> None:
     for option, value in (
         ("startingOffsets", "earliest"),
         ("endingTimestamp", "2026-01-01T00:00:00Z"),

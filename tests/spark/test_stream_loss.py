@@ -1,4 +1,4 @@
-"""What is gone before a micro-batch reads it: told once, with its sequences, and told from what is no loss."""
+"""Messages that are lost before a micro-batch reads them are reported once, and other cases are not losses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jetspark.spark.streams.state import has_stale_leader
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_messages_that_are_purged_before_they_are_read_are_told_once(
+def test_messages_that_are_purged_before_they_are_read_are_reported_once(
     nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = nats.filled(10)
@@ -44,7 +44,7 @@ def test_messages_that_are_purged_before_they_are_read_are_told_once(
     assert caplog.text.count("data loss") == 2
 
 
-def test_messages_that_aged_out_are_told_with_the_limit_that_did_it(nats: Nats) -> None:
+def test_expired_messages_are_reported_with_the_limit_that_removed_them(nats: Nats) -> None:
     stream = nats.filled(10, max_msgs=4, max_age=timedelta(hours=2))
     made = reader(nats, stream)
     start = moved(made.initialOffset(), -2)
@@ -53,7 +53,7 @@ def test_messages_that_aged_out_are_told_with_the_limit_that_did_it(nats: Nats) 
         latest(made, start)
 
 
-def test_a_key_value_bucket_loses_nothing_when_keys_are_written_again(nats: Nats) -> None:
+def test_a_key_value_bucket_loses_nothing_if_keys_are_overwritten(nats: Nats) -> None:
     stream = nats.filled(10, max_msgs_per_subject=1)
     made = reader(nats, stream)
     start = moved(made.initialOffset(), -9)
@@ -65,7 +65,7 @@ def test_a_key_value_bucket_loses_nothing_when_keys_are_written_again(nats: Nats
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_stream_that_was_made_again_is_another_one(nats: Nats, fail: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_recreated_stream_is_a_different_stream(nats: Nats, fail: str, caplog: pytest.LogCaptureFixture) -> None:
     stream = nats.filled(10)
     start = latest(reader(nats, stream), reader(nats, stream).initialOffset())
     nats.delete(stream)
@@ -91,7 +91,7 @@ def test_a_stream_that_was_made_again_is_another_one(nats: Nats, fail: str, capl
     ("replicas", "created_ns", "reached", "lagging"),
     [(2, 7, 12, True), (2, 7, 11, False), (2, 8, 12, False), (0, 7, 12, False)],
 )
-def test_a_new_leader_that_does_not_know_of_everything_yet_is_told_from_a_loss(
+def test_a_new_leader_that_lags_is_distinguished_from_a_loss(
     replicas: int, created_ns: int, reached: int, lagging: bool
 ) -> None:
     members = ClusterInfo(leader="a", replicas=[PeerInfo(name="b")] * replicas)
@@ -102,7 +102,7 @@ def test_a_new_leader_that_does_not_know_of_everything_yet_is_told_from_a_loss(
     assert not has_stale_leader(info, StreamOffset(created_ns, reached))
 
 
-def test_a_stream_that_was_deleted_is_an_error_whatever_the_option_says(nats: Nats) -> None:
+def test_a_deleted_stream_is_an_error_for_every_value_of_the_option(nats: Nats) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream, failOnDataLoss="false")
     start = latest(made, made.initialOffset())
@@ -112,7 +112,7 @@ def test_a_stream_that_was_deleted_is_an_error_whatever_the_option_says(nats: Na
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_checkpoint_ahead_of_the_stream_is_told_and_goes_back_to_its_end(
+def test_a_checkpoint_ahead_of_the_stream_is_reported_and_moved_to_its_end(
     nats: Nats, fail: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = nats.filled(10)

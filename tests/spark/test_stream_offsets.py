@@ -1,4 +1,4 @@
-"""Offsets of a streaming query: their form, where reading begins and goes on, and what of it is gone."""
+"""Offsets of a streaming query: their format, where reading starts and continues, and lost messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def extent(
     return StreamExtent("ORDERS", created_ns, first, end, 100, dropped_by, drops_single)
 
 
-def test_an_offset_is_json_with_a_version_whose_keys_are_sorted() -> None:
+def test_an_offset_is_json_with_a_version_and_sorted_keys() -> None:
     offset = encode_offsets({"B": StreamOffset(CREATED, 7, start=4), "A": StreamOffset(CREATED, 3)})
     entry = '"A": {"created": "' + TEXT + '", "next": 3}, "B": {"created": "' + TEXT + '", "next": 7, "start": 4}'
     assert json.dumps(offset) == '{"streams": {' + entry + '}, "version": 1}'
@@ -43,7 +43,7 @@ def test_an_offset_is_read_as_it_was_written() -> None:
     assert decode_offsets(json.loads(json.dumps(encode_offsets(offsets))), ["B", "A"]) == offsets
 
 
-def test_an_offset_of_an_earlier_version_lacks_the_time_and_one_of_a_later_version_may_have_more() -> None:
+def test_offsets_of_earlier_versions_lack_the_time_and_later_ones_may_have_more_fields() -> None:
     entry: dict[str, object] = {"created": TEXT, "next": 7, "start": 4}
     (offset,) = decode_offsets({"streams": {"A": entry}, "version": 1}, ["A"]).values()
     assert offset == StreamOffset(CREATED, 7, 4)
@@ -70,7 +70,7 @@ def test_an_offset_of_an_earlier_version_lacks_the_time_and_one_of_a_later_versi
         ({"version": 1, "streams": {"ORDERS": 3}}, "cannot be read"),
     ],
 )
-def test_an_offset_that_is_not_of_this_query_is_refused(document: dict[str, object], text: str) -> None:
+def test_an_offset_of_another_query_is_refused(document: dict[str, object], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         decode_offsets(document, ["ORDERS"])
 
@@ -89,7 +89,7 @@ def test_an_offset_that_is_not_of_this_query_is_refused(document: dict[str, obje
         (Position(PositionKind.TIME, 1), 99, 11, []),
     ],
 )
-def test_a_new_query_begins_where_the_options_say(
+def test_a_new_query_starts_at_the_position_of_the_options(
     position: Position, found: int | None, begins: int, losses: list[tuple[int, int]]
 ) -> None:
     offset, lost = start_offset(extent(5, 11), position, found)
@@ -98,12 +98,12 @@ def test_a_new_query_begins_where_the_options_say(
 
 
 @pytest.mark.parametrize("place", [5, 8, 11])
-def test_nothing_is_gone_where_the_stream_holds_what_comes_next(place: int) -> None:
+def test_nothing_is_lost_if_the_stream_has_the_next_sequence(place: int) -> None:
     offset = StreamOffset(CREATED, place)
     assert resume(offset, extent(5, 11)) == (offset, [])
 
 
-def test_what_was_dropped_is_named_with_the_limits_that_may_have_done_it() -> None:
+def test_lost_messages_are_named_with_the_limits_that_may_have_removed_them() -> None:
     offset, (loss,) = resume(StreamOffset(CREATED, 2), extent(5, 11))
     assert offset == StreamOffset(CREATED, 5)
     assert str(loss) == (
@@ -114,18 +114,18 @@ def test_what_was_dropped_is_named_with_the_limits_that_may_have_done_it() -> No
     assert "sequence 4 is gone" in str(loss)
 
 
-def test_a_stream_that_thins_out_by_itself_loses_nothing_at_its_front() -> None:
+def test_a_stream_that_drops_single_messages_loses_nothing_at_its_start() -> None:
     assert resume(StreamOffset(CREATED, 2), extent(5, 11, drops_single=True)) == (StreamOffset(CREATED, 5), [])
 
 
-def test_a_stream_that_was_made_again_is_named_with_both_times() -> None:
+def test_a_recreated_stream_is_named_with_both_times() -> None:
     offset, (loss,) = resume(StreamOffset(CREATED, 8), extent(1, 3, created_ns=CREATED + 10**9))
     assert offset == StreamOffset(CREATED + 10**9, 1)
     assert f"is at sequence 8 of the stream that was created at {TEXT}" in str(loss)
     assert "created at 2026-01-01T00:00:01.000000001Z, and is read from sequence 1" in str(loss)
 
 
-def test_a_checkpoint_ahead_of_the_stream_goes_back_to_its_end() -> None:
+def test_a_checkpoint_ahead_of_the_stream_is_moved_to_its_end() -> None:
     offset, (loss,) = resume(StreamOffset(CREATED, 20), extent(5, 11), Truncation(11, None))
     assert offset == StreamOffset(CREATED, 11)
     assert (loss.first, loss.last) == (11, 19)
@@ -155,11 +155,13 @@ def test_a_stream_that_was_filled_again_is_named_with_the_times_of_both_messages
         ({"retention": RetentionPolicy.LIMITS}, ("a.>",), False),
     ],
 )
-def test_which_streams_thin_out(config: dict[str, object], subjects: tuple[str, ...], expected: bool) -> None:
+def test_streams_that_drop_single_messages_are_recognised(
+    config: dict[str, object], subjects: tuple[str, ...], expected: bool
+) -> None:
     assert drops_single_messages(StreamConfig(name="S", **config), subjects) is expected  # type: ignore[arg-type]  # by name
 
 
-def test_what_a_stream_holds_is_taken_from_the_server() -> None:
+def test_the_extent_of_a_stream_is_read_from_the_server() -> None:
     config = StreamConfig(name="ORDERS", max_age=timedelta(hours=1), max_msgs=7, max_bytes=-1)
     state = StreamState(messages=4, bytes=402, first_seq=3, last_seq=9, last_ts=Timestamp.from_ns(CREATED + 7))
     info = StreamInfo(config, Timestamp.from_ns(CREATED), state)

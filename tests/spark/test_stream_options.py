@@ -1,4 +1,4 @@
-"""Options of a streaming read: defaults, and what contradicts what, both named."""
+"""Options of a streaming read: defaults, and conflicts, which name both options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def options(**given: str) -> StreamReadOptions:
     return stream_read_options({"stream": "ORDERS", **given})
 
 
-def test_a_streaming_read_starts_at_the_latest_message_unless_it_is_told_otherwise() -> None:
+def test_a_streaming_read_starts_at_the_latest_message_by_default() -> None:
     read = options()
     assert read.read.starts == {"ORDERS": Position(PositionKind.LATEST)}
     assert read.limits == TriggerLimits()
@@ -26,7 +26,7 @@ def test_a_streaming_read_starts_at_the_latest_message_unless_it_is_told_otherwi
     assert options(commitMode="purge").read.starts == {"ORDERS": Position(PositionKind.EARLIEST)}
 
 
-def test_the_limits_are_read() -> None:
+def test_limits_are_parsed() -> None:
     read = options(
         maxOffsetsPerTrigger="5",
         MAXBYTESPERTRIGGER="1k",
@@ -64,15 +64,15 @@ def test_the_limits_are_read() -> None:
         ({"maxOffsetPerTrigger": "1"}, "did you mean maxOffsetsPerTrigger"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(given: dict[str, str], text: str) -> None:
+def test_conflicting_options_are_refused(given: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         options(**given)
 
 
-def test_a_purge_may_start_at_the_earliest_message() -> None:
+def test_a_purge_can_start_at_the_earliest_message() -> None:
     assert options(commitMode="purge", startingOffsets="earliest").release.mode is CommitMode.PURGE
 
 
-def test_options_of_a_streaming_read_may_stand_in_a_batch_read() -> None:
+def test_options_of_a_streaming_read_are_allowed_in_a_batch_read() -> None:
     read = read_options({"stream": "ORDERS", "maxOffsetsPerTrigger": "5", "commitMode": "purge"})
     assert read.starts == {"ORDERS": Position(PositionKind.EARLIEST)}

@@ -1,4 +1,4 @@
-"""Micro-batches as the driver plans them, without Spark: offsets, limits, losses, faults, and what they cost."""
+"""Micro-batches as the driver plans them, without Spark: offsets, limits, losses, faults, and their cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jetspark.spark.read.partitions import StreamPartition
 from jetspark.spark.source import JetStreamDataSource
 
 
-def test_a_query_reads_what_there_is_and_then_what_is_new(nats: Nats) -> None:
+def test_a_query_reads_existing_and_then_new_messages(nats: Nats) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream)
     start = made.initialOffset()
@@ -40,7 +40,7 @@ def test_a_query_reads_what_there_is_and_then_what_is_new(nats: Nats) -> None:
     assert nats.consumers_left(stream) == 0
 
 
-def test_a_query_starts_behind_the_last_message_unless_it_is_told_otherwise(nats: Nats) -> None:
+def test_a_query_starts_after_the_last_message_by_default(nats: Nats) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream, startingOffsets="latest")
     assert nexts(made.initialOffset()) == [11]
@@ -52,7 +52,7 @@ def test_a_query_starts_behind_the_last_message_unless_it_is_told_otherwise(nats
     assert nexts(made.initialOffset()) == [4]
 
 
-def test_the_limit_that_spark_asks_with_holds(nats: Nats) -> None:
+def test_the_limit_of_spark_applies(nats: Nats) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream, maxOffsetsPerTrigger="4")
     assert made.getDefaultReadLimit() == ReadMaxRows(4)
@@ -62,7 +62,7 @@ def test_the_limit_that_spark_asks_with_holds(nats: Nats) -> None:
     assert nexts(latest(made, start, ReadAllAvailable())) == [11]  # Trigger.Once
 
 
-def test_bytes_are_limited_by_the_average_size(nats: Nats) -> None:
+def test_bytes_are_limited_by_the_average_message_size(nats: Nats) -> None:
     stream = nats.stream()
     nats.publish([f"{stream}.a"] * 100, [bytes(1000)] * 100)
     made = reader(nats, stream, maxBytesPerTrigger="10k")
@@ -70,24 +70,24 @@ def test_bytes_are_limited_by_the_average_size(nats: Nats) -> None:
     assert 8 <= end - 1 <= 10
 
 
-def test_an_idle_stream_is_asked_for_as_seldom_as_the_option_says(nats: Nats) -> None:
+def test_an_idle_stream_is_polled_as_seldom_as_the_option_says(nats: Nats) -> None:
     stream = nats.filled(3)
     made = reader(nats, stream, pollInterval="250ms")
     end = latest(made, made.initialOffset())
 
-    def held_up() -> float:
-        """How long a question is; Spark asks again and again."""
+    def time_of_poll() -> float:
+        """Return how long a poll takes; Spark polls repeatedly."""
         begin = time.monotonic()
         assert latest(made, end) == end
         return time.monotonic() - begin
 
     until = time.monotonic() + 3.0  # of which a fifth is more than twice what the option says
     while time.monotonic() < until:
-        held_up()
+        time_of_poll()
     with nats.watched(f"*.*.{stream}") as streams, nats.watched(f"*.*.*.{stream}") as messages:
         begin = time.monotonic()
-        times = [held_up() for _ in range(16)]
-        assert time.monotonic() - begin >= 1.5  # 4: a tenth for each where this process is held up all the time
+        times = [time_of_poll() for _ in range(16)]
+        assert time.monotonic() - begin >= 1.5  # 4: a tenth for each if this process is slow all the time
         assert statistics.median(times) < 0.5  # 0.25, and 0.6 or more without the option
         assert streams.count() == 16
         assert messages.count() == 0
@@ -98,7 +98,7 @@ def test_an_idle_stream_is_asked_for_as_seldom_as_the_option_says(nats: Nats) ->
     assert len(rows(made, end, latest(made, end))) == 1
 
 
-def test_a_quiet_stream_of_a_query_whose_other_sources_flow_does_not_hold_it_up(nats: Nats) -> None:
+def test_an_idle_stream_does_not_delay_other_sources_of_its_query(nats: Nats) -> None:
     stream = nats.filled(3)
     made = reader(nats, stream, pollInterval="30s")
     end = latest(made, made.initialOffset())
@@ -107,15 +107,15 @@ def test_a_quiet_stream_of_a_query_whose_other_sources_flow_does_not_hold_it_up(
         assert latest(made, end) == end
     times = []
     for _ in range(3):
-        made.commit(end)  # Spark tells all sources of a query of each of its micro-batches
+        made.commit(end)  # Spark reports each micro-batch of a query to all its sources
         begin = time.monotonic()
         assert latest(made, end) == end
         times.append(time.monotonic() - begin)
-    # A fifth of the silence is 1.7 s at least, at the last question. One of the three may fall into a pause.
+    # A fifth of the silence is 1.7 s at least, at the last poll. One of the three may fall into a pause.
     assert statistics.median(times) < 1.5
 
 
-def test_a_micro_batch_waits_until_there_is_enough(nats: Nats) -> None:
+def test_a_micro_batch_waits_until_there_are_enough_messages(nats: Nats) -> None:
     stream = nats.filled(1)
     made = reader(nats, stream, minOffsetsPerTrigger="5", maxTriggerDelay="400ms", pollInterval="1ms")
     begin = time.monotonic()
@@ -130,7 +130,7 @@ def test_a_micro_batch_waits_until_there_is_enough(nats: Nats) -> None:
     assert nexts(latest(made, end)) == [8]
 
 
-def test_a_run_that_reads_what_is_available_ends_where_the_streams_ended_when_it_began(nats: Nats) -> None:
+def test_an_available_now_run_ends_at_the_ends_of_the_streams_at_its_start(nats: Nats) -> None:
     small, large = nats.filled(3), nats.filled(9)
     made = reader(nats, small, large, maxOffsetsPerTrigger="4", minOffsetsPerTrigger="4")
     made.prepareForTriggerAvailableNow()
@@ -145,7 +145,7 @@ def test_a_run_that_reads_what_is_available_ends_where_the_streams_ended_when_it
 
 
 def test_a_batch_that_is_repeated_after_a_restart_reads_the_same(nats: Nats) -> None:
-    """R61: what a query has read is said by ranges in its checkpoint, not by acknowledgements."""
+    """R61: the checkpoint has the progress of a query as ranges. Acknowledgements do not decide it."""
     stream = nats.filled(10, ("a", "b"))
     made = reader(nats, stream, subject=f"{stream}.b")
     start = made.initialOffset()
@@ -192,12 +192,12 @@ signal.pause()
         task.kill()
     deadline = time.monotonic() + 60.0
     while nats.info(stream).state.consumer_count and time.monotonic() < deadline:
-        time.sleep(0.2)  # the server says nothing when it forgets one
+        time.sleep(0.2)  # the server sends no event when it removes one
     assert nats.info(stream).state.consumer_count == 0
 
 
-def test_nothing_connects_before_it_is_needed() -> None:
-    """Spark makes a second reader, only to send it to the tasks."""
+def test_no_connection_is_opened_before_it_is_needed() -> None:
+    """Spark creates a second reader, only to send it to the tasks."""
     source = JetStreamDataSource({"servers": "nats://127.0.0.1:1", "stream": "S", "startingOffsets": "latest"})
     made = pickle.loads(pickle.dumps(source.streamReader(source.schema())))
     assert made.getDefaultReadLimit() == ReadAllAvailable()
@@ -215,7 +215,7 @@ def test_partitions_are_split_as_the_options_say(nats: Nats) -> None:
     assert len(parts) == 4
 
 
-def test_a_run_up_to_what_is_available_ends_although_others_keep_consuming(nats: Nats) -> None:
+def test_an_available_now_run_ends_although_others_keep_consuming(nats: Nats) -> None:
     stream = nats.filled(6, ("a", "b"), retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
     made = reader(nats, stream, subject=f"{stream}.b")
     made.prepareForTriggerAvailableNow()
@@ -227,11 +227,11 @@ def test_a_run_up_to_what_is_available_ends_although_others_keep_consuming(nats:
     made = reader(nats, stream, subject=f"{stream}.b")
     made.prepareForTriggerAvailableNow()
     nats.publish([f"{stream}.a"] * 3)
-    nats.purge(stream)  # behind where the run is to end
+    nats.purge(stream)  # after the end of the run
     assert latest(made, end) == end
 
 
-def test_a_run_up_to_what_is_available_leaves_a_stream_that_was_made_meanwhile_to_the_next(nats: Nats) -> None:
+def test_an_available_now_run_leaves_a_stream_that_was_created_meanwhile_to_the_next(nats: Nats) -> None:
     stream = nats.filled(6)
     made = reader(nats, stream, failOnDataLoss="false", maxOffsetsPerTrigger="4")
     made.prepareForTriggerAvailableNow()
@@ -243,8 +243,8 @@ def test_a_run_up_to_what_is_available_leaves_a_stream_that_was_made_meanwhile_t
     assert nexts(latest(reader(nats, stream, failOnDataLoss="false"), end)) == [10]
 
 
-def test_a_process_with_the_name_of_sparks_source_process_unwinds_on_sigterm() -> None:
-    """That a query leaves no connection behind when Spark ends the real one is in `test_streaming.py`."""
+def test_the_source_process_of_spark_unwinds_on_sigterm() -> None:
+    """`test_streaming.py` checks that a query leaves no connection open when Spark ends the real process."""
     program = """
 import signal, sys, types
 import jetspark.spark.read.stream_reader as reader
@@ -279,7 +279,7 @@ def test_a_server_that_restarts_between_two_batches_is_waited_for() -> None:
         assert [len(batch) for part in parts for batch in made.read(part)] == [5]
 
 
-def test_a_server_that_stays_away_is_an_error_when_the_retry_time_is_over() -> None:
+def test_a_server_that_stays_away_is_an_error_after_the_retry_timeout() -> None:
     with running() as nats:
         stream = nats.filled(10)
         made = reader(nats, stream, retryTimeout="300ms")
@@ -287,11 +287,11 @@ def test_a_server_that_stays_away_is_an_error_when_the_retry_time_is_over() -> N
         nats.server.stop()
         with pytest.raises(ConnectError, match=str(nats.server.port)):
             latest(made, start)
-        with pytest.raises(ConnectError):  # the first question does not wait at all
+        with pytest.raises(ConnectError):  # the first poll does not wait at all
             reader(nats, stream, retryTimeout="1h").initialOffset()
 
 
-def test_a_user_without_permission_is_told_the_subject_and_what_to_grant() -> None:
+def test_a_missing_permission_is_reported_with_its_subject() -> None:
     users = [
         {"user": "all", "password": "a"},
         {"user": "few", "password": "f", "permissions": {"publish": {"deny": ["$JS.API.STREAM.INFO.>"]}}},

@@ -1,4 +1,4 @@
-"""Streaming writes through Spark: a micro-batch whose commit got lost is run again and stores nothing twice."""
+"""Streaming writes through Spark: a micro-batch whose commit was lost runs again and stores nothing twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def source(spark: SparkSession, nats: Nats, stream: str, **more: str) -> DataFra
 
 
 def run(frame: DataFrame, nats: Nats, checkpoint: Path, mode: str = "append", **options: str) -> list[int]:
-    """Run a query to the end of what there is; the micro-batches that it ran."""
+    """Run a query to the end of the available messages; return its micro-batches."""
     writer = frame.writeStream.format("jetstream").outputMode(mode).queryName("copy").trigger(availableNow=True)
     query = writer.options(servers=nats.url, checkpointLocation=str(checkpoint), **options).start()
     query.awaitTermination()
@@ -34,7 +34,7 @@ def run(frame: DataFrame, nats: Nats, checkpoint: Path, mode: str = "append", **
 
 
 def lose_commit(checkpoint: Path, batch: int) -> None:
-    """Leave the checkpoint as a driver does that is killed at the worst moment."""
+    """Leave the checkpoint like a driver that is killed at the worst moment."""
     for file in (checkpoint / "commits").glob(f"*{batch}*"):  # it has a checksum beside it
         file.unlink()
 
@@ -60,10 +60,10 @@ def test_a_query_whose_last_commit_was_lost_stores_each_row_once(
     assert nats.info(target).state.messages == 2510
 
 
-def test_a_first_batch_is_cut_as_it_was_when_half_of_it_is_gone_at_its_repetition(
+def test_a_first_batch_keeps_its_split_if_half_of_it_is_gone_when_it_is_repeated(
     spark: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:
-    """Spark asks anew where the query begins, and gets the stream's first sequence, which is another one by then."""
+    """Spark asks again where the query starts, and gets the first sequence of the stream, which has changed by then."""
     origin, target = nats.filled(1000), nats.stream()
     frame = source(spark, nats, origin, failOnDataLoss="false")
     assert run(frame, nats, tmp_path, subject=f"{target}.copy") == [0]
@@ -73,30 +73,30 @@ def test_a_first_batch_is_cut_as_it_was_when_half_of_it_is_gone_at_its_repetitio
     assert data(nats, target) == list(range(1000))
 
 
-def test_the_tasks_of_each_run_of_a_query_say_which_one_it_is_and_find_a_window_that_is_too_short(
+def test_tasks_know_the_run_of_their_query_and_find_a_window_that_is_too_short(
     spark: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:
     origin, target = nats.filled(2000), nats.stream(duplicate_window=timedelta(minutes=7))
-    heard = tmp_path / "heard"
+    record_file = tmp_path / "record_file"
 
-    class Hearing(JetStreamStreamWriter):
+    class RecordingWriter(JetStreamStreamWriter):
         def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
             stored = merge_messages(messages)
-            with heard.open("a") as file:
+            with record_file.open("a") as file:
                 file.write(json.dumps([batchId, stored.run_id, stored.warnings]) + "\n")
             super().commit(messages, batchId)
 
-    class HearingSource(JetStreamDataSource):
+    class RecordingSource(JetStreamDataSource):
         @classmethod
         def name(cls) -> str:
             return "hearing"
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> JetStreamStreamWriter:  # noqa: N802
             made = super().streamWriter(schema, overwrite)
-            made.__class__ = Hearing
+            made.__class__ = RecordingWriter
             return made
 
-    spark.dataSource.register(HearingSource)
+    spark.dataSource.register(RecordingSource)
     runs = []
     for _ in range(2):
         writer = source(spark, nats, origin).writeStream.format("hearing").trigger(availableNow=True)
@@ -105,13 +105,13 @@ def test_the_tasks_of_each_run_of_a_query_say_which_one_it_is_and_find_a_window_
         query.awaitTermination()
         runs += [query.runId] * 2
         nats.publish([f"{origin}.a"] * 2000)
-    told = [json.loads(line) for line in heard.read_text().splitlines()]
-    assert [(batch, run) for batch, run, _ in told] == list(enumerate(runs))
+    recorded = [json.loads(line) for line in record_file.read_text().splitlines()]
+    assert [(batch, run) for batch, run, _ in recorded] == list(enumerate(runs))
     for first in (0, 2):
-        assert f"stream {target} recognises duplicates for 7m0s" in told[first][2][target]
+        assert f"stream {target} recognises duplicates for 7m0s" in recorded[first][2][target]
 
 
-def test_a_mode_that_is_not_append_is_refused(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
+def test_output_modes_other_than_append_are_refused(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
     counts = source(spark, nats, nats.filled(10)).groupBy("subject").count().selectExpr("subject", "'x' AS data")
     with pytest.raises(StreamingQueryException, match="output mode complete"):
         run(counts, nats, tmp_path, mode="complete")

@@ -1,4 +1,4 @@
-"""Micro-batches that are written twice, in another order, by given-up attempts: each row is stored once."""
+"""Micro-batches that are written twice, in another order, or by abandoned attempts: each row is stored once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_micro_batch_that_is_written_again_is_stored_once(nats: Nats) -> None:
     assert first.bytes > 500 * 50
     again = writer(nats).publish(task(), iter(batches(stream, range(500), size=70)))  # a restart, with other batches
     assert again.streams == {stream: StreamRowCounts(500, 500, None, None)}
-    other = writer(nats).publish(task(1), iter(batches(stream, range(500))))  # the next micro-batch: as it comes
+    other = writer(nats).publish(task(1), iter(batches(stream, range(500))))  # the next micro-batch, in its own order
     assert other.streams[stream].duplicates == 0
     assert data(nats, stream) == [*range(500), *range(500)]
     ids = [str(row["headers"]) for row in nats.rows(stream, "headers")]
@@ -64,7 +64,7 @@ def test_a_micro_batch_that_is_written_again_is_stored_once(nats: Nats) -> None:
     assert f"('Nats-Msg-Id', ['{QUERY}-0-0-7-" in ids[7]
 
 
-def test_rows_that_come_in_another_order_are_not_lost(nats: Nats) -> None:
+def test_rows_that_arrive_in_another_order_are_not_lost(nats: Nats) -> None:
     stream = nats.stream()
     writer(nats).publish(task(), iter(batches(stream, range(500))))
     writer(nats).publish(task(), iter(batches(stream, [*range(250), *reversed(range(250, 1000))])))
@@ -73,7 +73,7 @@ def test_rows_that_come_in_another_order_are_not_lost(nats: Nats) -> None:
     assert found.count(10) == 1
 
 
-def test_an_attempt_that_was_given_up_stores_nothing_twice(nats: Nats) -> None:
+def test_an_abandoned_attempt_stores_nothing_twice(nats: Nats) -> None:
     stream = nats.stream()
     parts = batches(stream, range(1000))
     zombie = iter(parts)
@@ -86,7 +86,7 @@ def test_an_attempt_that_was_given_up_stores_nothing_twice(nats: Nats) -> None:
     assert data(nats, stream) == list(range(1000))
 
 
-def test_ids_of_ones_own_go_before_and_rows_without_get_one(nats: Nats) -> None:
+def test_ids_of_the_user_take_precedence_and_rows_without_one_get_an_id(nats: Nats) -> None:
     stream = nats.stream()
     part = pa.record_batch(
         {
@@ -112,7 +112,7 @@ def test_atomic_batches_are_stored_once_as_well(nats: Nats) -> None:
     assert data(nats, stream) == list(range(3000))
 
 
-def test_a_task_without_rows_does_not_even_connect() -> None:
+def test_a_task_without_rows_opens_no_connection() -> None:
     options = stream_write_options({"servers": "nats://127.0.0.1:1", "retryTimeout": "1ms"})
     made = plan_stream_write(ROWS, options, overwrite=False)
     assert made.publish(task(partition=7), iter([])) == TaskCommitMessage(7, 0)
@@ -120,10 +120,10 @@ def test_a_task_without_rows_does_not_even_connect() -> None:
         made.publish(task(), iter(batches("S", range(1))))
 
 
-# -- what is told, and what is refused -------------------------------------------------------------------------------
+# -- reports and refusals ------------------------------------------------------------------------------------------
 
 
-def test_a_window_that_may_be_too_short_is_told_once_in_each_run_of_a_query_with_both_figures(
+def test_a_window_that_may_be_too_short_is_reported_once_in_each_run_of_a_query_with_both_durations(
     nats: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = nats.stream(duplicate_window=timedelta(minutes=5))
@@ -132,7 +132,7 @@ def test_a_window_that_may_be_too_short_is_told_once_in_each_run_of_a_query_with
     )
 
     def run_batch(run: str, number: int, **options: str) -> str:
-        """What the driver has said of a micro-batch of two tasks."""
+        """Return the log of the driver for a micro-batch of two tasks."""
         caplog.clear()
         made = writer(nats, **options)
         rows = [batches(stream, range(each, each + 1)) for each in range(2)]
@@ -140,8 +140,8 @@ def test_a_window_that_may_be_too_short_is_told_once_in_each_run_of_a_query_with
         made.commit([pickle.loads(pickle.dumps(each)) for each in done], number)
         return caplog.text
 
-    for run, delay, in_words in (("one", "1h", "1h0m0s"), ("two", "10m", "10m0s")):  # the second one is a restart
-        assert run_batch(run, 0, maxReplayDelay=delay).count(f"{said}{in_words} later") == 1
+    for run, delay, shown in (("one", "1h", "1h0m0s"), ("two", "10m", "10m0s")):  # the second one is a restart
+        assert run_batch(run, 0, maxReplayDelay=delay).count(f"{said}{shown} later") == 1
         assert run_batch(run, 1, maxReplayDelay=delay) == ""
     for number, options in enumerate([{"maxReplayDelay": "5m"}, {"dedup": "off"}, {"ledgerStream": PROGRESS}]):
         assert run_batch(f"other{number}", 5, **options) == ""
@@ -181,16 +181,16 @@ def test_a_row_that_cannot_be_sent_is_shown(nats: Nats) -> None:
         ({"subject": "a,b"}, "names 2 subjects"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, str], said: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         stream_write_options(options)
 
 
-def test_spark_s_own_options_are_not_ours() -> None:
+def test_options_of_spark_are_not_checked() -> None:
     stream_write_options({"checkpointlocation": "/tmp/x", "queryname": "q", "asyncProgressTrackingEnabled": "false"})
 
 
-def test_only_append_is_taken(nats: Nats) -> None:
+def test_only_append_is_accepted(nats: Nats) -> None:
     with pytest.raises(ConfigError, match="output mode complete"):
         plan_stream_write(ROWS, stream_write_options({"servers": nats.url}), overwrite=True)
     with pytest.raises(ConfigError, match="no column data"):
@@ -199,7 +199,7 @@ def test_only_append_is_taken(nats: Nats) -> None:
         writer(nats).write(iter([]))
 
 
-def test_a_progress_stream_that_is_something_else_is_refused(nats: Nats) -> None:
+def test_a_ledger_stream_with_another_purpose_is_refused(nats: Nats) -> None:
     stream = nats.filled(1)
     with pytest.raises(ConfigError, match=rf"stream {stream} exists, but must have .*\$JETSPARK\.{stream}"):
         writer(nats, ledgerStream=stream)
@@ -209,7 +209,7 @@ def test_a_progress_stream_that_is_something_else_is_refused(nats: Nats) -> None
         writer(nats, ledgerStream=odd).publish(task(), iter(batches(stream, range(1))))
 
 
-def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+def test_commit_and_abort_report_the_stored_rows(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "jetspark.spark")
     made = writer(nats)
     one = TaskCommitMessage(0, 10, {"A": StreamRowCounts(5, 1, 3, 6)}, resent=2, skipped=3)
@@ -228,7 +228,7 @@ def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCapt
     ]
 
 
-def test_without_dedup_only_rows_with_ids_of_their_own_wait_for_a_server_that_is_away() -> None:
+def test_without_dedup_only_rows_with_their_own_ids_wait_for_a_missing_server() -> None:
     with running() as nats:
         stream = nats.stream()
 
@@ -246,7 +246,7 @@ def test_without_dedup_only_rows_with_ids_of_their_own_wait_for_a_server_that_is
         nats.connection.reconnect()
 
 
-def test_a_server_that_is_away_for_a_moment_is_waited_for() -> None:
+def test_a_server_that_is_briefly_away_is_waited_for() -> None:
     with running() as nats:
         stream = nats.stream()
         made = recorded(nats, retryTimeout="20s")
@@ -262,7 +262,7 @@ def test_a_server_that_is_away_for_a_moment_is_waited_for() -> None:
         assert sorted(data(nats, stream)) == list(range(1000))
 
 
-def test_a_user_who_may_not_is_told_what_to_grant(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_permission_is_reported_with_the_needed_grant(caplog: pytest.LogCaptureFixture) -> None:
     admin = {"user": "admin", "password": "admin"}
     some = {"user": "some", "password": "some"}
     may = {"publish": ["MINE.>"], "subscribe": ["_INBOX.>"]}
@@ -281,9 +281,9 @@ def test_a_user_who_may_not_is_told_what_to_grant(caplog: pytest.LogCaptureFixtu
         assert data(nats, mine) == list(range(10))
 
 
-def test_spark_without_the_properties_is_told(monkeypatch: pytest.MonkeyPatch, nats: Nats) -> None:
+def test_a_spark_without_the_properties_is_reported(monkeypatch: pytest.MonkeyPatch, nats: Nats) -> None:
     class Context:
-        """A task's context that tells nothing: what another Spark may be like."""
+        """A task context without properties, as another Spark might have."""
 
         @classmethod
         def get(cls) -> Context:

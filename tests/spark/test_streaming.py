@@ -1,4 +1,4 @@
-"""Streaming queries on Spark itself. Each costs seconds, so there are few, and the logic is tested without them."""
+"""Streaming queries on Spark itself. Each takes seconds, so there are few, and other tests cover the logic."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def to_parquet(frame: DataFrame, folder: Path, name: str = "out") -> DataStreamW
 
 
 def run(writer: DataStreamWriter) -> StreamingQuery:
-    """A run up to what is available."""
+    """Run a query up to the available messages."""
     query = writer.trigger(availableNow=True).start()
     assert query.awaitTermination(int(DEADLINE))
     return query
@@ -54,7 +54,7 @@ def rows_of(query: StreamingQuery) -> list[int]:
 
 
 def connections(nats: Nats) -> int:
-    """Connections of Spark's processes."""
+    """Return the connections of the processes of Spark."""
     found = nats.server.monitor("/connz")["connections"]
     assert isinstance(found, list)
     return sum(each.get("name") == "tests-source" for each in found)
@@ -67,7 +67,7 @@ def await_connections(nats: Nats, count: int) -> None:
     assert connections(nats) == count
 
 
-def test_runs_up_to_what_is_available_read_everything_once_and_release_it(
+def test_available_now_runs_read_everything_once_and_release_it(
     spark: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:
     stream = nats.filled(10, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
@@ -75,7 +75,7 @@ def test_runs_up_to_what_is_available_read_everything_once_and_release_it(
     first = run(to_parquet(streamed(spark, nats, stream, **options), tmp_path))
     assert rows_of(first) == [4, 4, 2]
     assert sequences(spark, tmp_path) == list(range(1, 11))
-    assert nats.info(stream).state.first_seq == 9  # Spark tells of a commit one batch late
+    assert nats.info(stream).state.first_seq == 9  # Spark reports a commit one batch late
     given = {"servers": nats.url, "stream": stream, "connectionName": "tests-source", **options}
     assert release_committed(str(tmp_path / "checkpoint"), given, spark) == {stream: 11}
     await_connections(nats, 0)
@@ -91,32 +91,32 @@ def test_runs_up_to_what_is_available_read_everything_once_and_release_it(
     assert release_committed(str(tmp_path / "checkpoint"), given, spark) == {stream: 1}  # of an empty one, too
 
 
-def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
+def test_a_running_query_reports_its_progress_and_leaves_nothing_open(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "jetspark.spark.listener")
-    told: queue.Queue[QueryProgress] = queue.Queue()
+    reports: queue.Queue[QueryProgress] = queue.Queue()
     with running() as nats, bulk.connect(nats.url) as ear:
         stream = nats.filled(10)
-        ear.subscribe("told.progress")
-        ear.request(StreamInfoRequest(stream))  # the server has the subscription by now
-        listener = JetStreamListener(told.put, subject="told.progress", options={"servers": nats.url})
+        ear.subscribe("reports.progress")
+        ear.request(StreamInfoRequest(stream))  # the server has the subscription now
+        listener = JetStreamListener(reports.put, subject="reports.progress", options={"servers": nats.url})
         spark.streams.addListener(listener)
         try:
             frame = streamed(
                 spark, nats, stream, maxOffsetsPerTrigger="6", connectionName="tests-source", includeHeaders="true"
             )
             query = to_parquet(frame, tmp_path).queryName("orders").start()
-            batches = [told.get(timeout=DEADLINE), told.get(timeout=DEADLINE)]
+            batches = [reports.get(timeout=DEADLINE), reports.get(timeout=DEADLINE)]
             nats.publish([f"{stream}.a"] * 5)
-            while sum(batch.rows for batch in batches) < 15:  # the query may look while they are stored
-                batches.append(told.get(timeout=DEADLINE))
+            while sum(batch.rows for batch in batches) < 15:  # the query may poll while they are stored
+                batches.append(reports.get(timeout=DEADLINE))
             before = connections(nats)
             query.stop()
             assert query.exception() is None
             deadline = time.monotonic() + DEADLINE
             while connections(nats) == before and time.monotonic() < deadline:
-                time.sleep(0.02)  # the workers of the tasks keep theirs
+                time.sleep(0.02)  # the workers of the tasks keep their connections
             assert connections(nats) == before - 1
         finally:
             spark.streams.removeListener(listener)
@@ -136,11 +136,11 @@ def test_a_running_query_tells_how_far_it_is_and_leaves_nothing_behind(
     assert f"lag 4: {stream} up to 6 (lag 4)" in caplog.text
 
 
-def test_a_trigger_with_a_processing_time_makes_one_micro_batch_in_each_interval(
+def test_a_processing_time_trigger_starts_one_micro_batch_in_each_interval(
     spark: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:
-    told: queue.Queue[QueryProgress] = queue.Queue()
-    listener = JetStreamListener(told.put)
+    reports: queue.Queue[QueryProgress] = queue.Queue()
+    listener = JetStreamListener(reports.put)
     spark.streams.addListener(listener)
     stream = nats.filled(3)
     query = to_parquet(streamed(spark, nats, stream), tmp_path).trigger(processingTime="2 seconds").start()
@@ -148,31 +148,31 @@ def test_a_trigger_with_a_processing_time_makes_one_micro_batch_in_each_interval
         seen = 0
         for count in (3, 6, 9):
             while seen < count:
-                seen += told.get(timeout=DEADLINE).rows
+                seen += reports.get(timeout=DEADLINE).rows
             for _ in range(3):
                 nats.publish([f"{stream}.a"])
         while seen < 12:
-            seen += told.get(timeout=DEADLINE).rows
+            seen += reports.get(timeout=DEADLINE).rows
         begun = [datetime.fromisoformat(each.timestamp) for each in query.recentProgress if each.numInputRows]
     finally:
         query.stop()
         spark.streams.removeListener(listener)
     intervals = [int(at.timestamp()) // 2 for at in begun]
-    # Spark notes the time a moment after it has found that the interval has begun: one may show the next one's.
+    # Spark records the time a moment after it has found that the interval has begun: one may show the next one's.
     assert len(set(intervals)) >= len(intervals) - 1 >= 3
     assert sequences(spark, tmp_path) == list(range(1, 13))
 
 
-def test_an_idle_query_asks_the_server_seldom_and_still_sees_what_comes(
+def test_an_idle_query_polls_the_server_seldom_and_still_sees_new_messages(
     spark: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:
     stream = nats.filled(3)
     query = to_parquet(streamed(spark, nats, stream, pollInterval="250ms"), tmp_path).start()
     try:
         query.processAllAvailable()
-        time.sleep(3.0)  # nothing comes for so long that the option's bound is reached
+        time.sleep(3.0)  # no message comes until the bound of the option is reached
         with nats.watched(f"STREAM.INFO.{stream}") as requests:
-            # 0.25 s; 0.1 s or more where Spark takes so long for a turn that it is never held up (mostly 0.01 s), and
+            # 0.25 s; 0.1 s or more if Spark is so slow that it never waits (mostly 0.01 s), and
             # 0.6 s or more without the option. Most of them: now and then a process stands still.
             assert 0.08 <= statistics.median(requests.gaps(16)) <= 0.5
         nats.publish([f"{stream}.a"])
@@ -182,7 +182,7 @@ def test_an_idle_query_asks_the_server_seldom_and_still_sees_what_comes(
     assert sequences(spark, tmp_path) == [1, 2, 3, 4]
 
 
-def test_a_query_says_why_it_fails(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
+def test_a_query_reports_why_it_fails(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
     one, other = nats.filled(3), nats.filled(3)
     run(to_parquet(streamed(spark, nats, one), tmp_path))
     query = to_parquet(streamed(spark, nats, other), tmp_path).trigger(availableNow=True).start()
@@ -191,7 +191,7 @@ def test_a_query_says_why_it_fails(spark: SparkSession, nats: Nats, tmp_path: Pa
         query.awaitTermination(int(DEADLINE))
 
 
-def test_a_schema_of_ones_own_is_the_projection(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
+def test_a_user_schema_is_the_projection(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
     stream = nats.filled(10, ("a", "b"))
     reader = spark.readStream.format("jetstream").schema("sequence bigint, data string").option("servers", nats.url)
     frame = (

@@ -1,4 +1,4 @@
-"""Spark counts nothing of its own for a Python source or sink; the tasks' logs do."""
+"""Spark counts nothing itself for a Python source or sink; the logs of the tasks do."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def test_spark_collects_the_counts_of_the_tasks(spark: SparkSession, nats: Nats)
         def logged() -> str:
             return "\n".join(row.msg for row in spark.tvf.python_worker_logs().select("msg").collect())
 
-        told = (
+        lines = (
             f"stream {source}, sequences 1 to 10: 10 rows, ",
             f"stream {target}: 10 rows, stored at sequences 1 to 10",
         )
-        assert until(lambda: all(each in logged() for each in told)), logged()  # Spark takes it in beside the work
+        assert until(lambda: all(each in logged() for each in lines)), logged()  # Spark reads it in the background
     finally:
         spark.conf.unset(LOGGING)

@@ -1,4 +1,4 @@
-"""Micro-batches that are written again when their ids are forgotten: the record of each task keeps them stored once."""
+"""Micro-batches that are written again after their ids are forgotten: the ledger keeps each row stored once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def without_records(nats: Nats) -> None:
 
 
 def test_without_a_record_a_late_repeat_is_stored_twice(nats: Nats) -> None:
-    """What the record is for: this is the hole that it closes."""
+    """The reason for the record: it prevents these duplicates."""
     stream = nats.stream(duplicate_window=SHORT)
     for _ in range(2):
         writer(nats).publish(task(), iter(batches(stream, range(10))))
@@ -58,7 +58,7 @@ def test_with_a_record_a_late_repeat_is_stored_once(nats: Nats, schema: StructTy
 
 
 @pytest.mark.parametrize("atomic", ["true", "false"])
-def test_with_a_record_a_task_that_was_lost_goes_on_where_it_was(nats: Nats, atomic: str) -> None:
+def test_with_a_record_a_lost_task_continues_where_it_stopped(nats: Nats, atomic: str) -> None:
     stream = nats.stream(duplicate_window=SHORT, allow_atomic=True)
     parts = batches(stream, range(3000))
     query = task(3, partition=4 if atomic == "true" else 5)
@@ -77,8 +77,8 @@ def test_with_a_record_a_task_that_was_lost_goes_on_where_it_was(nats: Nats, ato
 
 
 @pytest.mark.parametrize("values", [pa.string(), pa.list_(pa.string())])
-def test_with_a_record_ids_among_the_headers_are_found_again(nats: Nats, values: pa.DataType) -> None:
-    """A copy with headers brings the ids of the origin along; rows without one have ours."""
+def test_with_a_record_ids_in_the_headers_are_recognised(nats: Nats, values: pa.DataType) -> None:
+    """A copy with headers has the ids of its origin; rows without an id get ours."""
     stream = nats.stream(duplicate_window=SHORT)
     is_map = values == pa.string()
     schema = StructType(ROWS.fields[:]).add(
@@ -101,7 +101,7 @@ def test_with_a_record_ids_among_the_headers_are_found_again(nats: Nats, values:
     assert sorted(data(nats, stream)) == list(range(1000))
 
 
-def test_with_a_record_rows_that_consumers_have_taken_do_not_come_again(nats: Nats) -> None:
+def test_with_a_record_rows_that_consumers_have_taken_are_not_stored_again(nats: Nats) -> None:
     stream = nats.stream(duplicate_window=SHORT, retention=RetentionPolicy.WORK_QUEUE)
     query = task(partition=6)
     recorded(nats).publish(query, iter(batches(stream, range(300))))
@@ -112,7 +112,7 @@ def test_with_a_record_rows_that_consumers_have_taken_do_not_come_again(nats: Na
     assert nats.info(stream).state.messages == 0
 
 
-def test_with_a_record_an_attempt_of_a_batch_that_is_over_stores_nothing(nats: Nats) -> None:
+def test_with_a_record_an_attempt_of_a_superseded_batch_stores_nothing(nats: Nats) -> None:
     stream = nats.stream()
     recorded(nats).publish(task(1, partition=7), iter(batches(stream, range(10))))
     recorded(nats).publish(task(2, partition=7), iter(batches(stream, range(10, 20))))
@@ -130,7 +130,7 @@ def test_with_a_record_an_attempt_of_a_batch_that_is_over_stores_nothing(nats: N
     assert sorted(data(nats, stream)) == [*range(20), *range(30, 40)]
 
 
-def test_two_attempts_of_one_task_may_run_at_the_same_time(nats: Nats) -> None:
+def test_two_attempts_of_one_task_can_run_at_the_same_time(nats: Nats) -> None:
     stream = nats.stream()
 
     def beside() -> Iterator[pa.RecordBatch]:
@@ -159,7 +159,7 @@ def test_rows_of_several_streams_are_looked_up_in_each(nats: Nats) -> None:
     assert sorted(data(nats, one)) == sorted(data(nats, two)) == list(range(200))
 
 
-def test_a_stream_that_cannot_be_looked_into_is_told(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stream_whose_messages_cannot_be_looked_up_is_reported(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     stream = nats.stream(duplicate_window=SHORT, retention=RetentionPolicy.WORK_QUEUE, allow_direct=False)
     query = task(partition=9)
     with pytest.raises(ConnectionResetError):

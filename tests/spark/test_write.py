@@ -1,4 +1,4 @@
-"""Batch writes in Spark: what is published, and that a repeated task publishes nothing twice."""
+"""Batch writes in Spark: the published messages, and that a repeated task publishes nothing twice."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_headers_and_message_ids_are_published(spark: SparkSession, nats: Nats, 
 
 
 @spark_test
-def test_the_subject_option_goes_before_the_column(spark: SparkSession, nats: Nats) -> None:
+def test_the_subject_option_takes_precedence_over_the_column(spark: SparkSession, nats: Nats) -> None:
     stream = nats.stream()
     save(nats, spark.sql("SELECT 'x' AS data, 'ignored' AS subject"), subject=f"{stream}.one")
     save(nats, spark.sql("SELECT 'y' AS DATA"), subject=f"{stream}.two")
@@ -71,14 +71,14 @@ def test_the_subject_option_goes_before_the_column(spark: SparkSession, nats: Na
 
 
 @spark_test
-def test_a_null_payload_is_an_empty_one(spark: SparkSession, nats: Nats) -> None:
+def test_a_null_payload_is_stored_as_empty(spark: SparkSession, nats: Nats) -> None:
     stream = nats.stream()
     save(nats, spark.sql(f"SELECT '{stream}.a' AS subject, CAST(NULL AS BINARY) AS data"))
     assert data(nats, stream) == [b""]
 
 
 @spark_test
-def test_what_was_read_can_be_written_as_it_is(spark: SparkSession, nats: Nats) -> None:
+def test_rows_of_a_read_can_be_written_unchanged(spark: SparkSession, nats: Nats) -> None:
     source, target = nats.stream(), nats.stream(subject_transform=None)
     ids = [[("Nats-Msg-Id", ["one"]), ("k", ["v"])], None]
     kind = pa.map_(pa.string(), pa.list_(pa.string()))
@@ -90,14 +90,14 @@ def test_what_was_read_can_be_written_as_it_is(spark: SparkSession, nats: Nats) 
     rows = reader.load()
     save(nats, rows, subject=f"{target}.copy")
     one, two = nats.rows(target)
-    assert one["headers"] == [("Nats-Msg-Id", ["one"]), ("k", ["v"])]  # the row's own id, and no second one
+    assert one["headers"] == [("Nats-Msg-Id", ["one"]), ("k", ["v"])]  # the id of the row, and no second one
     assert isinstance(two["headers"], list)
     assert [key for key, _ in two["headers"]] == ["Nats-Msg-Id"]
     assert [one["data"], two["data"]] == [b"1", b"2"]
 
 
 @spark_test
-def test_every_row_gets_an_id_unless_that_is_off(spark: SparkSession, nats: Nats) -> None:
+def test_every_row_gets_an_id_unless_disabled(spark: SparkSession, nats: Nats) -> None:
     stream = nats.stream()
     rows = spark.range(0, 100, 1, 2).selectExpr("'same' as data")
     save(nats, rows, subject=f"{stream}.on")
@@ -161,7 +161,7 @@ def test_a_repeated_task_is_answered_with_duplicates(nats: Nats) -> None:
     assert data(nats, stream) == [b"%d" % number for number in range(1000)]
 
 
-def test_a_repeated_task_whose_rows_come_in_another_order_loses_none(nats: Nats) -> None:
+def test_a_repeated_task_with_rows_in_another_order_loses_none(nats: Nats) -> None:
     stream = nats.stream()
     job = writer(nats)
     job.write(iter(batches(stream, range(500))))
@@ -182,7 +182,7 @@ def test_jobs_partitions_and_rows_have_different_ids() -> None:
 
 
 @pytest.mark.parametrize("seed", ["0", "random", None])
-def test_ids_tell_contents_apart_with_and_without_a_seed_of_hashes(
+def test_ids_distinguish_contents_with_and_without_a_hash_seed(
     monkeypatch: pytest.MonkeyPatch, seed: str | None
 ) -> None:
     if seed is None:
@@ -247,7 +247,9 @@ def test_a_batch_that_cannot_be_sent_names_the_row_and_sends_none_of_it(nats: Na
         (">", "has the wildcard"),
     ],
 )
-def test_a_subject_that_cannot_be_published_to_shows_its_row(nats: Nats, subject: str | None, said: str) -> None:
+def test_a_subject_that_cannot_be_published_to_is_reported_with_its_row(
+    nats: Nats, subject: str | None, said: str
+) -> None:
     stream = nats.stream()
     rows = pa.record_batch({"subject": [f"{stream}.good", subject], "data": [b"good", b"lost"]})
     with pytest.raises(BadSubjectError) as caught:
@@ -258,7 +260,7 @@ def test_a_subject_that_cannot_be_published_to_shows_its_row(nats: Nats, subject
     assert nats.rows(stream) == []
 
 
-def test_commit_and_abort_tell_what_is_stored(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+def test_commit_and_abort_report_the_stored_rows(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "jetspark.spark")
     job = writer(nats)
     one = TaskCommitMessage(0, 10, {"A": StreamRowCounts(5, 1, 3, 6), "B": StreamRowCounts(1, 1, None, None)})

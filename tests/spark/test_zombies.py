@@ -1,7 +1,7 @@
-"""Attempts of a task that go on although another one has done its work, and attempts that die with their work done.
+"""Attempts of a task that continue although another attempt has done the work, and attempts that die after their work.
 
-Spark gives up an attempt when its executor seems to be dead, and runs the task again when an attempt is lost after it
-has published. Both publish the same rows, on a real server, which has to keep each of them once.
+Spark abandons an attempt if its executor seems to be dead, and runs the task again if an attempt is lost after it has
+published. Both publish the same rows, on a real server, which must keep each row once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PENDING = 64
 """Rows that a task has sent when it waits for the first acknowledgement: it sends a quarter of them at a time."""
 TIMEOUT = 600.0
 WINDOW = timedelta(minutes=30)
-"""For which the streams know message ids: how slow the machine is, is not to matter."""
+"""The duplicate window of the streams: long enough for a slow machine."""
 WAYS = [
     pytest.param({}, COUNT, id="plain"),
     pytest.param({"ledgerStream": "LOST"}, COUNT, id="recorded"),
@@ -43,14 +43,14 @@ WAYS = [
 
 
 class Acks:
-    """What a server says to those who publish to some streams: halted at the first of it until `let_go`, and counted.
+    """Acknowledgements of some streams: the first one is halted until `resume`, and duplicates are counted.
 
     Attributes
     ----------
     halted
         Connections that were halted.
     duplicates
-        Messages of which the server has said, since, that it had them.
+        Messages that the server has reported as duplicates since then.
     """
 
     def __init__(self, *streams: str) -> None:
@@ -62,7 +62,7 @@ class Acks:
         self.duplicates = 0
 
     def tamper(self) -> Tamper:
-        """For one connection."""
+        """Return the tamper of one connection."""
         tail, waits = b"", True
 
         def tamper(data: bytes) -> bytes:
@@ -82,7 +82,7 @@ class Acks:
 
         return tamper
 
-    def let_go(self) -> None:
+    def resume(self) -> None:
         """Halt nothing any more."""
         self._free.set()
 
@@ -96,7 +96,7 @@ def leg(name: str, folder: Path, url: str, origin: str, target: str, options: di
 
 
 def until(condition: Callable[[], bool], driver: Driver | None = None) -> None:
-    """Other processes are waited for, which tell nobody."""
+    """Wait for other processes, which report nothing."""
     deadline = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < deadline, driver and driver.log()
@@ -104,7 +104,7 @@ def until(condition: Callable[[], bool], driver: Driver | None = None) -> None:
 
 
 def connected(pid: int, port: int) -> bool:
-    """Whether a process has a connection to a port of this machine."""
+    """Return whether a process has a connection to a port of this machine."""
     table = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
     sockets = {f"socket:[{fields[9]}]" for fields in table if fields[2] == f"0100007F:{port:04X}"}
     with contextlib.suppress(OSError):  # gone meanwhile
@@ -117,10 +117,10 @@ def data(nats: Nats, stream: str) -> list[int]:
 
 
 @pytest.mark.matrix
-def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_nothing_twice(
+def test_tasks_of_a_killed_driver_store_nothing_twice_after_the_query_continued_elsewhere(
     session: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:
-    """Their executor stands still while another driver finishes their micro-batch and the next, and then goes on."""
+    """The executors are paused while another driver finishes their micro-batch and the next, and then they continue."""
     origin = nats.filled(COUNT + MORE)
     ways: dict[str, dict[str, str]] = {
         "plain": {},
@@ -131,7 +131,7 @@ def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_n
     acks = Acks(*targets.values())
     with contextlib.ExitStack() as stack:
         proxy = stack.enter_context(Proxy(nats.server, *[acks.tamper() for _ in range(40)]))
-        stack.callback(acks.let_go)
+        stack.callback(acks.resume)
 
         def legs(url: str) -> list[Leg]:
             return [leg(name, tmp_path, url, origin, targets[name], ways[name]) for name in ways]
@@ -152,7 +152,7 @@ def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_n
         for target in targets.values():
             assert data(nats, target) == list(range(COUNT + MORE))
 
-        acks.let_go()
+        acks.resume()
         driver.wake_workers()
         until(lambda: acks.duplicates >= COUNT * len(ways) - sum(before.values()))
     assert acks.duplicates == COUNT * len(ways) - sum(before.values())
@@ -161,14 +161,14 @@ def test_tasks_whose_driver_was_killed_and_whose_query_went_on_elsewhere_store_n
 
 
 @pytest.mark.parametrize(("options", "stored"), WAYS)
-def test_a_task_that_dies_when_its_rows_are_stored_is_run_again_and_stores_nothing_twice(
+def test_a_task_that_dies_after_its_rows_are_stored_is_repeated_and_stores_nothing_twice(
     session: SparkSession, nats: Nats, tmp_path: Path, options: dict[str, str], stored: int
 ) -> None:
     origin, target = nats.filled(COUNT), nats.stream(allow_atomic=True, duplicate_window=WINDOW)
     acks = Acks(target)
     with contextlib.ExitStack() as stack:
         proxy = stack.enter_context(Proxy(nats.server, *[acks.tamper() for _ in range(40)]))
-        stack.callback(acks.let_go)
+        stack.callback(acks.resume)
         made = leg("dies", tmp_path, proxy.url, origin, target, {**options, "maxPendingAcks": str(2 * COUNT)})
         made["options"]["servers"] = nats.url
         query = writer(session, made).trigger(availableNow=True).start()
@@ -177,7 +177,7 @@ def test_a_task_that_dies_when_its_rows_are_stored_is_run_again_and_stores_nothi
         workers = (pid for pid in descendants(os.getpid()) if command_line(pid).endswith("pyspark.worker\0"))
         (worker,) = (pid for pid in workers if connected(pid, proxy.port))
         os.kill(worker, signal.SIGKILL)
-        acks.let_go()
+        acks.resume()
         query.awaitTermination()
     assert acks.duplicates == (0 if "ledgerStream" in options else stored)
     assert data(nats, target) == list(range(COUNT))

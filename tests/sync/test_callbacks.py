@@ -1,4 +1,4 @@
-"""Callbacks of the blocking front run on a thread of their own, one after the other."""
+"""Callbacks of the blocking front run in their own thread, one after the other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def wait_until_gone() -> None:
         time.sleep(0.005)
 
 
-def test_calls_come_in_order_on_one_thread_which_may_call_the_connection(connection: sync.Connection) -> None:
+def test_calls_come_in_order_on_one_thread_which_can_call_the_connection(connection: sync.Connection) -> None:
     seen: list[tuple[int, str]] = []
 
     def callback(number: int) -> None:
@@ -61,7 +61,7 @@ def test_calls_come_in_order_on_one_thread_which_may_call_the_connection(connect
 
 
 @pytest.mark.parametrize("raised", [ValueError("mine"), StopIteration(), SystemExit()])
-def test_what_a_callback_raises_is_raised_where_it_is_awaited(
+def test_an_exception_of_a_callback_is_raised_to_its_awaiter(
     connection: sync.Connection, raised: BaseException
 ) -> None:
     def callback() -> None:
@@ -69,12 +69,12 @@ def test_what_a_callback_raises_is_raised_where_it_is_awaited(
 
     threaded = connection._core.in_callback_thread(callback)
     kind = ValueError if isinstance(raised, ValueError) else RuntimeError
-    for _ in range(2):  # the thread lives on
+    for _ in range(2):  # the thread continues
         with pytest.raises(kind):
             connection._core.call(threaded())
 
 
-def test_a_thread_ends_when_nobody_holds_its_callback(connection: sync.Connection) -> None:
+def test_a_thread_ends_when_its_callback_is_garbage_collected(connection: sync.Connection) -> None:
     wait_until_gone()  # those of other tests
     threaded = connection._core.in_callback_thread(lambda: None)
     connection._core.call(threaded())
@@ -92,7 +92,7 @@ def test_a_thread_ends_with_the_connection(server: NatsServer) -> None:
         connection._core.call(threaded())
 
 
-async def test_a_cancelled_wait_leaves_the_callback_to_end() -> None:
+async def test_a_cancelled_wait_does_not_stop_the_callback() -> None:
     begun, go, ended = threading.Event(), threading.Event(), threading.Event()
 
     def callback() -> None:
@@ -112,7 +112,7 @@ async def test_a_cancelled_wait_leaves_the_callback_to_end() -> None:
     threaded.stop(5)
 
 
-def test_an_iteration_crosses_from_the_loop_and_closes_its_source(connection: sync.Connection) -> None:
+def test_an_iteration_is_moved_to_another_thread_and_closes_its_source(connection: sync.Connection) -> None:
     closed = threading.Event()
 
     async def numbers() -> AsyncIterator[int]:

@@ -1,4 +1,4 @@
-"""The end of a consume, as a thread finds it that looks at the very moment: with the last messages and the reason."""
+"""The end of a consume in a thread that reads at that moment: with the last messages and the reason."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def begin(stream: Stream, *, ordered: bool) -> ConsumeContext:
 
 
 class Reader(threading.Thread):
-    """Takes all that a consume gives, and is at the first message until it may go on."""
+    """Takes all messages of a consume, and stays at the first one until it may continue."""
 
     def __init__(self, context: ConsumeContext) -> None:
         super().__init__(daemon=True)
@@ -69,8 +69,8 @@ class Reader(threading.Thread):
         except Error as error:
             self.error = error
 
-    def look_at_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let the loop say that it has ended, and go on when this thread has taken all that it finds then."""
+    def check_at_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let this thread take all messages up to the end at the moment when the loop marks the end."""
         source = self.context._core.source
 
         def set_attribute(target: object, name: str, value: object) -> None:
@@ -83,7 +83,7 @@ class Reader(threading.Thread):
 
 
 def unread(connection: sync.Connection, enough: Callable[[bytes], bool]) -> None:
-    """Wait until what lies in the socket is enough; on the thread of the loop, which reads nothing meanwhile."""
+    """Wait until the socket has enough bytes. This blocks the thread of the loop, which reads nothing meanwhile."""
     link = connection._core.inner._supervisor.session
     assert link is not None
     assert link._transport is not None
@@ -101,7 +101,7 @@ def unread(connection: sync.Connection, enough: Callable[[bytes], bool]) -> None
 
 @pytest.mark.conformance("CNS-05")
 @pytest.mark.parametrize("ordered", [False, True])
-def test_a_reader_has_the_messages_that_come_with_the_end_of_a_drain(
+def test_a_reader_gets_the_messages_that_arrive_with_the_end_of_a_drain(
     connection: sync.Connection,
     other: sync.Connection,
     stream: Stream,
@@ -113,7 +113,7 @@ def test_a_reader_has_the_messages_that_come_with_the_end_of_a_drain(
     js = other.jetstream()
     js.publish(f"{stream.name}.a", b"0")
     assert reader.begun.wait(10)
-    reader.look_at_the_end(monkeypatch)
+    reader.check_at_the_end(monkeypatch)
     stands, published = threading.Event(), threading.Event()
 
     def stand_still() -> None:
@@ -139,7 +139,7 @@ def test_a_reader_has_the_messages_that_come_with_the_end_of_a_drain(
     ("ordered", "kind", "error"),
     [(False, PullDriver, ConsumerDeletedError), (True, OrderedPullDriver, StreamNotFoundError)],
 )
-def test_a_reader_is_told_the_error_that_ended_it(
+def test_a_reader_gets_the_error_that_ended_it(
     other: sync.Connection,
     stream: Stream,
     ordered: bool,
@@ -153,7 +153,7 @@ def test_a_reader_is_told_the_error_that_ended_it(
     js = other.jetstream()
     js.publish(f"{stream.name}.a", b"0")
     assert reader.begun.wait(10)
-    reader.look_at_the_end(monkeypatch)
+    reader.check_at_the_end(monkeypatch)
     if ordered:
         js.delete_stream(stream.name)
     else:
@@ -164,7 +164,7 @@ def test_a_reader_is_told_the_error_that_ended_it(
     assert type(reader.error) is error
 
 
-def test_who_waits_for_the_end_hears_of_the_last_message_also_when_it_ended_before_a_report(
+def test_wait_closed_includes_the_last_message_even_if_the_consume_ended_before_a_report(
     connection: sync.Connection, other: sync.Connection, stream: Stream
 ) -> None:
     for number in range(4):
@@ -202,7 +202,9 @@ def test_who_waits_for_the_end_hears_of_the_last_message_also_when_it_ended_befo
 
 
 @pytest.mark.parametrize("read", [0, 2])
-def test_an_ordered_consume_goes_back_to_what_was_taken(other: sync.Connection, stream: Stream, read: int) -> None:
+def test_after_stop_an_ordered_consume_is_at_the_last_taken_message(
+    other: sync.Connection, stream: Stream, read: int
+) -> None:
     for number in range(4):
         other.jetstream().publish(f"{stream.name}.a", b"%d" % number)
     reader = stream.ordered_consumer()

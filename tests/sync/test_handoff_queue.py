@@ -86,7 +86,7 @@ def test_an_end_that_comes_while_a_thread_requests_to_be_woken_is_noticed(source
     assert source.queue.take() is None
 
 
-def test_an_item_that_comes_with_the_end_right_after_the_look_at_the_end_is_taken() -> None:
+def test_an_item_that_arrives_with_the_end_right_after_the_check_is_taken() -> None:
     source = Source()
 
     def is_ended() -> bool:

@@ -12,7 +12,7 @@ from jetspark.errors import ConnectionClosedError
 from jetspark.sync.loop_thread import EventLoopThread
 
 
-def test_what_ends_at_the_moment_of_the_stop_still_has_its_result() -> None:
+def test_a_call_that_ends_at_the_moment_of_the_stop_still_has_its_result() -> None:
     runner = EventLoopThread("jetspark test")
     waited_for: asyncio.Future[int] = runner.loop.create_future()
     begun, go = threading.Event(), threading.Event()
@@ -24,7 +24,7 @@ def test_what_ends_at_the_moment_of_the_stop_still_has_its_result() -> None:
     with ThreadPoolExecutor(1) as pool:
         result = pool.submit(lambda: runner.run_coroutine(wait()))
         assert begun.wait(10)
-        runner.call_soon(lambda: go.wait(10))  # so that what comes next falls into one turn of the loop
+        runner.call_soon(lambda: go.wait(10))  # so that the next callbacks run in one iteration of the loop
         runner.call_soon(lambda: waited_for.set_result(7))
         stopping = threading.Thread(target=runner.stop)
         stopping.start()
@@ -35,7 +35,7 @@ def test_what_ends_at_the_moment_of_the_stop_still_has_its_result() -> None:
         stopping.join(10)
 
 
-def test_what_has_not_ended_at_the_stop_is_told_so() -> None:
+def test_a_call_that_has_not_ended_at_the_stop_gets_an_error() -> None:
     runner = EventLoopThread("jetspark test")
     begun = threading.Event()
 

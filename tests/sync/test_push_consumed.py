@@ -1,4 +1,4 @@
-"""A thread that takes the messages of a push subscription at the very moment when the loop begins to watch for that."""
+"""A thread takes messages of a push subscription at the moment when the loop begins to watch for that."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def stream(connection: sync.Connection) -> str:
 
 
 class Taker(threading.Thread):
-    """Takes one message when the loop is about to set a field, which waits for that."""
+    """Takes one message when the loop is about to set a field, which waits for it."""
 
     def __init__(
         self, subscription: PushSubscription, monkeypatch: pytest.MonkeyPatch, kind: type[object], field: str
@@ -72,7 +72,7 @@ def wait_for(condition: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_drain_ends_when_the_last_message_was_taken_meanwhile(
+def test_a_drain_ends_if_the_last_message_is_taken_meanwhile(
     connection: sync.Connection, stream: str, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     js = connection.jetstream()
@@ -85,7 +85,7 @@ def test_a_drain_ends_when_the_last_message_was_taken_meanwhile(
     assert subscription.closed
 
 
-def test_an_ordered_subscription_goes_on_when_its_full_queue_was_emptied_meanwhile(
+def test_an_ordered_subscription_continues_if_its_full_queue_is_emptied_meanwhile(
     connection: sync.Connection, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     js = connection.jetstream()
@@ -99,7 +99,7 @@ def test_an_ordered_subscription_goes_on_when_its_full_queue_was_emptied_meanwhi
     assert taker.got == [b"0"]
 
 
-def test_flow_control_is_answered_when_its_message_was_taken_meanwhile(
+def test_flow_control_is_answered_if_its_message_is_taken_meanwhile(
     connection: sync.Connection, server: NatsServer, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     js = connection.jetstream()

@@ -1,4 +1,4 @@
-"""The search for words in prose: what is prose, which uses are allowed, what is printed."""
+"""The search for words in prose and names: the definition of prose, the allowed uses, and the output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def uses(folder: Path, name: str, text: str) -> list[tuple[int, str]]:
         ("The test `x` and test_{behind_}_it, {behind_}_proxy.\n", []),
     ],
 )
-def test_markdown(tmp_path: Path, text: str, found: list[tuple[int, str]]) -> None:
+def test_uses_in_markdown_are_found(tmp_path: Path, text: str, found: list[tuple[int, str]]) -> None:
     assert uses(tmp_path, "page.md", text) == found
 
 
@@ -52,15 +52,19 @@ def test_markdown(tmp_path: Path, text: str, found: list[tuple[int, str]]) -> No
         ("raise Error(f'{{x}} is {behind_} the {{{told_}}}')\n", [(1, BEHIND)]),
         ("x = 1\nx = '''a b\n\n  {What_} it is\n'''\n", [(4, WHAT)]),
         ("# The test of `{told_}`\n", []),
+        (
+            "def test_r4_{what_}_comes_late(): ...\nasync def {who_}_is_{told_}(): ...\n",
+            [(1, WHAT), (2, TOLD), (2, WHO)],
+        ),
+        ("def f(): ...\n\n\nclass A:\n    def _is_{behind_}_it(self): ...\n", [(5, BEHIND)]),
+        ("def test_it_is_left_{behind_}(): ...\ndef says_{what_}_came(): ...\ndef cold_{told_}er(): ...\n", []),
     ],
 )
-def test_python(tmp_path: Path, text: str, found: list[tuple[int, str]]) -> None:
+def test_uses_in_python_are_found(tmp_path: Path, text: str, found: list[tuple[int, str]]) -> None:
     assert uses(tmp_path, "module.py", text) == found
 
 
-def test_lines_are_printed_and_the_exit_code_says_whether_there_are_any(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_uses_are_printed_and_decide_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     page.write_text("Good.\n")
     assert main([str(tmp_path)]) == 0
@@ -80,7 +84,7 @@ def test_uses_are_counted_by_folder_and_word(tmp_path: Path, capsys: pytest.Capt
     assert total == "| all | 2 | 0 | 0 | 1 | 0 | 0 | 0 | 3 |"
 
 
-def test_the_tool_and_its_test_have_none_of_the_words() -> None:
+def test_the_tool_and_its_test_contain_none_of_the_words() -> None:
     assert [
         use for name in ("tools/check_words.py", "tests/tools/test_check_words.py") for use in find_uses(ROOT / name)
     ] == []

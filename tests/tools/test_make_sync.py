@@ -1,4 +1,4 @@
-"""The blocking JetStream front is what its source makes of it, and what has no translation is refused."""
+"""The blocking JetStream front is generated from its source, and code without a translation is refused."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def translated(source: str, by_hand: dict[str, ByHand] | None = None) -> str:
     return translate(module, Package({"sample": module}, INTERNAL, HANDWRITTEN, by_hand or BY_HAND))
 
 
-def test_the_package_is_what_its_source_makes() -> None:
+def test_the_package_matches_its_source() -> None:
     made, refused = make()
     assert refused == []
     assert [path.name for path in stale(made)] == [], "run `make sync`"
 
 
-def test_calls_cross_to_the_loop_and_wrap_what_they_return() -> None:
+def test_calls_run_on_the_loop_and_wrap_their_results() -> None:
     made = tidy(
         translated('''
 __all__ = ["One", "Other"]
@@ -64,7 +64,7 @@ class One:
     compile(made, "sample", "exec")
 
 
-def test_an_asynchronous_iterator_becomes_one() -> None:
+def test_an_asynchronous_iterator_becomes_a_blocking_iterator() -> None:
     made = translated("""
 __all__ = ["One"]
 class One:
@@ -76,7 +76,7 @@ class One:
     assert "except StopAsyncIteration:" in made
 
 
-def test_methods_written_by_hand_keep_signature_and_docstring() -> None:
+def test_handwritten_methods_keep_signature_and_docstring() -> None:
     source = """
 __all__ = ["One"]
 class One:
@@ -138,6 +138,6 @@ def test_a_facade_has_a_docstring_of_one_line() -> None:
         ("@cached_property\n    def get(self) -> int: ...", "decorators"),
     ],
 )
-def test_what_has_no_translation_is_refused(method: str, complaint: str) -> None:
+def test_untranslatable_code_is_refused(method: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         translated(f'__all__ = ["One"]\nclass One:\n    {method}\n')

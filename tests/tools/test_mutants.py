@@ -1,4 +1,4 @@
-"""The mutation run: which changes it makes, what it tells of them, and that it leaves everything as it was."""
+"""The mutation run: its changes, its report, and that it restores all files."""
 
 import tempfile
 from pathlib import Path
@@ -38,7 +38,7 @@ EDGES = {"number < 3": "number <= 3", "number > 3": "number >= 3", "number == 3"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of one module, whose tests do not look at the edge of `large`."""
+    """A project of one module, whose tests do not check the edge of `large`."""
     project = tmp_path / "project"
     for path, text in {
         "src/tiny/__init__.py": "",
@@ -63,7 +63,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *texts: str) -> None:
 
 
 def files(folder: Path) -> dict[str, str]:
-    """Everything below a folder but what Python compiles of the tests."""
+    """Return everything below a folder except compiled Python files of the tests."""
     return {
         str(path.relative_to(folder)): path.read_text()
         for path in folder.rglob("*")
@@ -71,7 +71,7 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
-def test_it_tells_what_survives_and_leaves_everything_as_it_was(
+def test_survivors_are_reported_and_all_files_are_restored(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     temporary = tmp_path / "temporary"
@@ -153,5 +153,5 @@ def test_a_change_is_of_one_operator_constant_or_statement(before: str, after: l
         "class A(enum.Enum):\n    B = 'b'",
     ],
 )
-def test_what_no_test_can_notice_is_left_alone(source: str) -> None:
+def test_changes_that_no_test_can_notice_are_left_out(source: str) -> None:
     assert changes_of(source) == []

@@ -1,4 +1,4 @@
-"""`docs/api.md` lists the public names that the code has: nothing is missing, and nothing appears or goes unseen."""
+"""`docs/api.md` lists the public names of the code: no name is missing, and every change is noticed."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def lines(entry: Entry) -> list[str]:
     return [f"{each.signature}: {each.doc}" for each in entry.members]
 
 
-def test_the_page_is_what_the_code_makes() -> None:
+def test_the_page_matches_the_code() -> None:
     made, problems = make()
     assert problems == []
     page = PAGE.read_text(encoding="utf-8")
@@ -194,7 +194,7 @@ def test_the_first_sentence_is_found(doc: str, sentence: str) -> None:
     assert first_sentence(doc) == sentence
 
 
-def test_names_that_appear_go_and_change_are_reported() -> None:
+def test_added_removed_and_changed_names_are_reported() -> None:
     head = "## `m`\n\nText.\n\n- `one()`: One.\n- `async two(a: int)`: Two.\n"
     page = f"{head}\n### `C`\n\n`class C`: C.\n\n- `f() -> C`: F.\n"
     assert names_of(page).keys() == {"m: one", "m: two", "m: C", "m: C.f"}

@@ -1,8 +1,8 @@
-"""Generated streams of the NATS protocol, and the two readings of them that must be the same.
+"""Generated streams of the NATS protocol, and the two parsers that must agree.
 
-The same means: for the same bytes, either both readings raise `ProtocolError`, or both give the same frames and leave
-the same rest. Where the scalar parser raises, it gives the good frames before the fault first; the vectorised decoder
-gives all or nothing. So the frames before a fault are asked of the scalar parser only.
+They agree if for the same bytes either both raise `ProtocolError`, or both return the same frames and leave the same
+rest. If the scalar parser raises, it first returns the good frames before the fault; the vectorised decoder returns all
+or nothing. So only the scalar parser is asked for frames before a fault.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,14 +20,14 @@ DEFAULT = FrameLimits()
 
 
 class Piece(NamedTuple):
-    """One frame: its bytes, and what a parser makes of them."""
+    """One frame: its bytes, and the result of a parser."""
 
     raw: bytes
     frame: Frame
 
 
 class Reading(NamedTuple):
-    """What a parser made of a stream of bytes. The rest is not known when they are not the protocol."""
+    """The result of a parser for a stream of bytes. The rest is unknown if the bytes are not valid."""
 
     frames: list[Frame]
     rest: bytes
@@ -88,7 +88,7 @@ sequences = st.one_of(st.integers(1, 99), st.integers(2**53, 2**64 - 1), st.just
 
 @st.composite
 def ack_subjects(draw: st.DrawFn) -> bytes:
-    """The reply of a message from a consumer, in both forms: 9 words, or 11 and a random one."""
+    """The reply subject of a message of a consumer, in both formats: 9 words, or 11 and a random one."""
     numbers = b".".join(b"%d" % draw(sequences) for _ in range(5))
     domain = draw(st.sampled_from([b"", b"_.hash.", b"hub.hash."]))
     token = draw(st.sampled_from([b"", b".Zx81"])) if domain else b""
@@ -134,7 +134,7 @@ streams = st.lists(st.one_of(messages, messages, controls), max_size=8)
 
 @st.composite
 def hard_streams(draw: st.DrawFn) -> list[Piece]:
-    """Streams of which no two messages can be read in one go: traps in the payloads, or sizes of many digits."""
+    """Streams without two messages that can be read at once: traps in the payloads, or sizes of many digits."""
     trapped = st.lists(st.sampled_from(TRAPS), max_size=3).map(
         lambda parts: b"".join(parts) + b"\r\nMSG a 1 3\r\nabc\r\n"
     )
@@ -143,11 +143,11 @@ def hard_streams(draw: st.DrawFn) -> list[Piece]:
 
 
 def joined(pieces: Iterable[Piece]) -> bytes:
-    """The bytes of a stream."""
+    """Return the bytes of a stream."""
     return b"".join(piece.raw for piece in pieces)
 
 
-# -- the two readings ----------------------------------------------------------------------------------------------
+# -- the two parsers ---------------------------------------------------------------------------------------------
 
 
 def read_scalar(data: bytes, limits: FrameLimits = DEFAULT) -> Reading:
@@ -179,7 +179,7 @@ def read_vector(data: bytes, limits: FrameLimits = DEFAULT) -> Reading:
 
 
 def column_frames(table: FrameTable) -> list[Frame]:
-    """The frames, out of the columns alone: nothing of the scalar parser is used."""
+    """Return the frames from the columns alone, without the scalar parser."""
     lines = table.lines
     columns: list[list[bytes]] = [
         lines.subjects().to_pylist(),
@@ -197,7 +197,7 @@ def column_frames(table: FrameTable) -> list[Frame]:
 
 
 def frames_in_steps(data: bytes, cut: int, read: Callable[[bytes], Reading]) -> list[Frame]:
-    """Read up to the cut, then the rest of that together with what follows."""
+    """Read up to the cut, then the rest together with the following bytes."""
     first = read(data[:cut])
     second = read(first.rest + data[cut:])
     assert not first.refused

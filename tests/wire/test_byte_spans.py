@@ -1,4 +1,4 @@
-"""Numbers and spans in a byte buffer for all rows at once, against Python's own int and slices."""
+"""Numbers and spans in a byte buffer for all rows at once, compared with Python's int and slices."""
 
 from itertools import pairwise
 
@@ -47,7 +47,7 @@ def read_numbers(texts: list[bytes]) -> tuple[list[int], list[bool]]:
 @given(st.lists(tokens, min_size=1, max_size=20))
 @example([b"18446744073709551616", b"9" * 21])
 @example([b"99999999999999999999", LARGEST, b"1"])
-def test_numbers_are_python_s_ints_and_what_is_none_is_told(texts: list[bytes]) -> None:
+def test_numbers_are_parsed_like_python_ints_and_others_are_reported(texts: list[bytes]) -> None:
     found, good = read_numbers(texts)
     assert good == [is_number(text) for text in texts]
     assert [number for number, fine in zip(found, good, strict=True) if fine] == [
@@ -57,7 +57,7 @@ def test_numbers_are_python_s_ints_and_what_is_none_is_told(texts: list[bytes]) 
 
 @steady
 @given(st.integers(1, 22), st.data())
-def test_numbers_of_one_length_are_python_s_ints(length: int, data: st.DataObject) -> None:
+def test_numbers_of_one_length_are_parsed_like_python_ints(length: int, data: st.DataObject) -> None:
     digits = st.binary(min_size=length, max_size=length).map(lambda raw: bytes(48 + byte % 10 for byte in raw))
     prefix = data.draw(digits)
     rows = data.draw(st.lists(digits, min_size=1, max_size=6))
@@ -70,13 +70,13 @@ def test_numbers_of_one_length_are_python_s_ints(length: int, data: st.DataObjec
 
 
 @pytest.mark.parametrize("length", range(1, 21))
-def test_a_byte_that_is_no_digit_is_told_at_every_place(length: int) -> None:
+def test_a_byte_that_is_not_a_digit_is_noticed_at_every_position(length: int) -> None:
     for place in range(length):
         texts = [b"1" * place + bytes([byte]) + b"1" * (length - place - 1) for byte in range(256)]
         assert read_numbers(texts)[1] == [is_number(text) for text in texts]
 
 
-def test_no_rows_have_no_numbers() -> None:
+def test_no_rows_give_no_numbers() -> None:
     assert read_numbers([]) == ([], [])
 
 
@@ -91,7 +91,7 @@ def eight_bytes(draw: st.DrawFn) -> bytes:
 
 @steady
 @given(st.lists(eight_bytes(), min_size=1, max_size=30))
-def test_a_trailing_number_is_what_stands_behind_the_last_space(texts: list[bytes]) -> None:
+def test_a_trailing_number_is_the_text_after_the_last_space(texts: list[bytes]) -> None:
     found, count, good = parse_trailing_numbers(np.frombuffer(b"".join(texts), "<u8"))
     for text, number, digits, fine in zip(texts, found.tolist(), count.tolist(), good.tolist(), strict=True):
         _, space, tail = text.rpartition(b" ")
@@ -101,7 +101,7 @@ def test_a_trailing_number_is_what_stands_behind_the_last_space(texts: list[byte
 
 
 @pytest.mark.parametrize("length", range(8))
-def test_a_byte_before_a_trailing_number_that_is_no_space_is_told(length: int) -> None:
+def test_a_byte_before_a_trailing_number_must_be_a_space(length: int) -> None:
     texts = [b"5" * (7 - length) + bytes([byte]) + b"9" * length for byte in range(256)]
     good = parse_trailing_numbers(np.frombuffer(b"".join(texts), "<u8"))[2].tolist()
     assert good == [length > 0 and byte == 32 for byte in range(256)]
@@ -119,7 +119,7 @@ def test_gathered_spans_are_slices(data: bytes, marks: list[int]) -> None:
     assert spans.to_pylist() == [data[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def test_more_spans_than_ever_before_and_fewer_are_gathered() -> None:
+def test_the_number_of_gathered_spans_can_grow_and_shrink() -> None:
     for count in (3, 20_000, 0, 5, 50_000):
         places = np.arange(count, dtype=np.int64)
         assert gather_spans(pa.py_buffer(b"x" * count), places, places + 1).to_pylist() == [b"x"] * count
@@ -127,7 +127,7 @@ def test_more_spans_than_ever_before_and_fewer_are_gathered() -> None:
 
 @steady
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=10)), max_size=10), st.integers(0, 10), st.integers(0, 10))
-def test_offsets_and_bytes_are_those_of_the_slice(values: list[bytes | None], start: int, length: int) -> None:
+def test_offsets_and_bytes_match_the_slice(values: list[bytes | None], start: int, length: int) -> None:
     spans = pa.array(values, pa.binary()).slice(start, length)
     expected = [value or b"" for value in values[start : start + length]]
     offsets, data = copy_padded(spans)
@@ -145,7 +145,7 @@ def test_bytes_are_found_in_buffers_of_any_size(size: int) -> None:
     assert find_byte(data, 3, 5).tolist() == [place for place, byte in enumerate(data.tolist()) if byte in {3, 5}]
 
 
-def test_words_of_a_buffer_that_is_too_short_for_one_are_none() -> None:
+def test_words_are_empty_if_the_buffer_is_too_short() -> None:
     for size in range(8):
         assert len(sliding_words(np.zeros(size, np.uint8))) == 0
     assert sliding_words(np.arange(9, dtype=np.uint8)).tolist() == [0x0706050403020100, 0x0807060504030201]

@@ -1,4 +1,4 @@
-"""Words of many control lines at once: lines that all have one shape, lines that nearly have, and any others."""
+"""Words of many control lines at once: lines with one shape, lines with nearly one shape, and any others."""
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ words = st.lists(st.sampled_from(b"abz09$_-\xff"), min_size=1, max_size=6).map(b
 
 @st.composite
 def streams_of_one_shape(draw: st.DrawFn) -> list[Piece]:
-    """Messages whose control lines have the same spaces and dots in the same order, as those of one consumer have."""
+    """Messages whose control lines have the same spaces and dots in the same order, like those of one consumer."""
     dots, reply_dots = draw(st.integers(0, 3)), draw(st.integers(-1, 10))
     with_header = draw(st.booleans())
     width = draw(st.sampled_from([0, 0, 6]))
@@ -39,7 +39,7 @@ def streams_of_one_shape(draw: st.DrawFn) -> list[Piece]:
 
 @steady
 @given(st.one_of(streams_of_one_shape(), st.lists(messages, max_size=8)))
-def test_subjects_replies_and_ids_are_the_scalar_parser_s(pieces: list[Piece]) -> None:
+def test_subjects_replies_and_ids_agree_with_the_scalar_parser(pieces: list[Piece]) -> None:
     lines = decode(pa.py_buffer(joined(pieces))).lines
     raw = lines.bytes.tobytes()
     assert bytes(memoryview(lines.buffer)) == raw
@@ -58,10 +58,10 @@ def test_subjects_replies_and_ids_are_the_scalar_parser_s(pieces: list[Piece]) -
 
 @steady
 @given(streams_of_one_shape(), st.data())
-def test_lines_that_nearly_have_one_shape_are_read_or_refused_alike(pieces: list[Piece], data: st.DataObject) -> None:
+def test_lines_with_nearly_one_shape_are_read_or_refused_alike(pieces: list[Piece], data: st.DataObject) -> None:
     damaged = list(joined(pieces))
     for _ in range(data.draw(st.integers(1, 3))):
-        # The first line is a control line for certain.
+        # The first line is always a control line.
         at = data.draw(st.integers(0, len(damaged) - 1 if data.draw(st.booleans()) else damaged.index(10)))
         damaged[at : at + data.draw(st.integers(0, 1))] = data.draw(st.lists(st.sampled_from(b" .x1"), max_size=2))
         if not damaged or 10 not in damaged:
@@ -78,13 +78,13 @@ def test_dots_may_move_from_the_subject_to_the_reply() -> None:
         assert read_vector(joined(pieces)).frames == [piece.frame for piece in pieces]
 
 
-def test_a_word_too_many_is_not_taken_for_one_of_the_next_line() -> None:
+def test_an_extra_word_is_not_taken_for_one_of_the_next_line() -> None:
     data = b"MSG a 1 r 0 0\r\n\r\nMSG 5 1 0\r\n\r\n"
     assert read_scalar(data).refused
     assert read_vector(data).refused
 
 
-def test_a_line_may_have_marks_that_the_next_one_lacks() -> None:
+def test_a_line_may_have_separators_that_the_next_one_lacks() -> None:
     for first, second in (
         (b"MSG a 1 r 0", b"MSG ab 1 0"),
         (b"MSG a.b.c 1 0", b"MSG a 1 0"),
@@ -115,7 +115,7 @@ def test_numbers_of_ack_subjects_are_exact_up_to_64_bits(replies: list[bytes], s
 @pytest.mark.parametrize(
     "line", [b"MSG a 1 2 3 4", b"MSG a 0", b"MSG  1 0", b"MSG a x 0", b"HMSG a  1 0 0", b"HMSG a 1 0"]
 )
-def test_a_wrong_line_is_refused_and_shown(line: bytes) -> None:
+def test_an_invalid_line_is_refused_and_shown(line: bytes) -> None:
     data = b"MSG good 1 0" + line
     starts, ends = np.array([0, 12]), np.array([12, len(data)])
     with pytest.raises(ProtocolError) as caught:
@@ -123,7 +123,7 @@ def test_a_wrong_line_is_refused_and_shown(line: bytes) -> None:
     assert line.decode() in str(caught.value)
 
 
-def test_no_lines_have_no_words() -> None:
+def test_no_lines_give_no_words() -> None:
     lines = decode(pa.py_buffer(b"PING\r\n")).lines
     assert lines.subjects().to_pylist() == []
     assert len(lines.sid) == 0
@@ -131,7 +131,7 @@ def test_no_lines_have_no_words() -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("line", [b"MSG a 1  3\r\nabc\r\n", b"HMSG a 1  12 15\r\nNATS/1.0\r\n\r\nabc\r\n"])
-def test_an_empty_reply_is_none(line: bytes, count: int) -> None:
+def test_an_empty_reply_is_read_as_empty(line: bytes, count: int) -> None:
     data = line * count + joined([message(b"x", subject=b"b", reply=b"c.d")]) + line
     reading = read_vector(data)
     assert reading == read_scalar(data)

@@ -1,4 +1,4 @@
-"""Frames of a record batch, built at once: each of them reads back, and equals what the scalar serialiser writes."""
+"""Frames of a record batch, built at once: each can be decoded and equals the scalar encoding."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Publish(NamedTuple):
 
 
 def read_publishes(data: bytes) -> list[Publish]:
-    """Read PUB and HPUB as a server does, except that single spaces are insisted on."""
+    """Read PUB and HPUB like a server, but require single spaces."""
     found = []
     while data:
         line, end, rest = data.partition(b"\r\n")
@@ -53,7 +53,7 @@ def batches(draw: st.DrawFn) -> list[tuple[bytes, bytes, bytes | None, bytes | N
 
 @steady
 @given(batches(), st.integers(0, 3), st.integers(0, 8), st.booleans())
-def test_every_frame_is_the_scalar_serialiser_s_and_reads_back(
+def test_every_frame_equals_the_scalar_encoding_and_can_be_decoded(
     rows: list[tuple[bytes, bytes, bytes | None, bytes | None]], start: int, length: int, with_column: bool
 ) -> None:
     columns = [pa.array([row[place] for row in rows], pa.binary()).slice(start, length) for place in range(4)]
@@ -69,7 +69,7 @@ def test_every_frame_is_the_scalar_serialiser_s_and_reads_back(
     raw = bytes(memoryview(frames.buffers()[2])) if rows else b""
     sent = [Publish(subject, reply, header or b"", payload or b"") for subject, reply, payload, header in rows]
     assert read_publishes(raw[offsets[0] : offsets[-1]]) == sent
-    for row in range(len(rows)):  # a sender may stop and go on at any row
+    for row in range(len(rows)):  # a sender may stop and continue at any row
         assert read_publishes(raw[offsets[row] : offsets[-1]]) == sent[row:]
 
     longest_reply = max((len(reply) for _, reply, _, _ in rows), default=0)
@@ -79,7 +79,7 @@ def test_every_frame_is_the_scalar_serialiser_s_and_reads_back(
 
 @steady
 @given(st.lists(st.binary(max_size=8), max_size=8), st.integers(0, 8), st.integers(0, 8))
-def test_the_offsets_of_a_slice_of_frames_are_those_of_its_rows(values: list[bytes], start: int, length: int) -> None:
+def test_the_offsets_of_a_slice_of_frames_match_its_rows(values: list[bytes], start: int, length: int) -> None:
     frames = pa.array(values, pa.binary())
     part = frames.slice(start, length)
     offsets = row_offsets(part).tolist()
@@ -89,7 +89,7 @@ def test_the_offsets_of_a_slice_of_frames_are_those_of_its_rows(values: list[byt
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 99, 100, 1 << 20, 9_999_999, 10_000_000])
 @pytest.mark.parametrize("header", [None, b"NATS/1.0\r\nA: 1\r\n\r\n"])
-def test_payloads_of_any_size_are_framed_and_bounded(size: int, header: bytes | None) -> None:
+def test_payloads_of_any_size_are_framed_and_limited(size: int, header: bytes | None) -> None:
     subject, reply, payload = b"orders.new", b"_INBOX.abc.1", b"\n" * size
     columns = [pa.array([value], pa.binary()) for value in (subject, reply, payload, header)]
     made = encode_publishes(*columns)[0].as_py()
@@ -98,15 +98,15 @@ def test_payloads_of_any_size_are_framed_and_bounded(size: int, header: bytes | 
     assert len(made) <= bound <= len(made) + 40
 
 
-@pytest.mark.parametrize(("place", "what"), [(0, "subject"), (1, "reply")])
-def test_a_null_subject_or_reply_is_refused_with_its_row(place: int, what: str) -> None:
+@pytest.mark.parametrize(("place", "column"), [(0, "subject"), (1, "reply")])
+def test_a_null_subject_or_reply_is_refused_with_its_row(place: int, column: str) -> None:
     columns = [pa.array([b"a", b"b", b"c"], pa.binary()) for _ in range(3)]
     columns[place] = pa.array([b"a", b"b", None], pa.binary())
-    with pytest.raises(BadSubjectError, match=f"row 2: the {what} is null"):
+    with pytest.raises(BadSubjectError, match=f"row 2: the {column} is null"):
         encode_publishes(*columns)
 
 
-def test_an_empty_batch_makes_no_frames() -> None:
+def test_an_empty_batch_gives_no_frames() -> None:
     empty = pa.array([], pa.binary())
     for headers in (None, empty):
         frames = encode_publishes(empty, empty, empty, headers)

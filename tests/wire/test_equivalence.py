@@ -1,6 +1,6 @@
-"""The vectorised decoder reads what the scalar parser reads: whole streams, cut streams, damaged streams.
+"""The vectorised decoder agrees with the scalar parser on complete, split and damaged streams.
 
-`tests.wire.streams` says what "the same" means when an error comes after good frames.
+`tests.wire.streams` defines how they agree if an error comes after good frames.
 """
 
 from bisect import bisect_right
@@ -47,7 +47,7 @@ def test_both_read_a_whole_stream(pieces: list[Piece]) -> None:
 
 @settings(derandomize=True, max_examples=15)
 @given(st.one_of(streams, hard_streams()))
-def test_both_read_every_prefix_of_a_stream_and_go_on_from_its_rest(pieces: list[Piece]) -> None:
+def test_both_read_every_prefix_of_a_stream_and_continue_with_the_rest(pieces: list[Piece]) -> None:
     data = joined(pieces)
     ends = [0, *accumulate(len(piece.raw) for piece in pieces)]
     frames = [piece.frame for piece in pieces]
@@ -61,7 +61,7 @@ def test_both_read_every_prefix_of_a_stream_and_go_on_from_its_rest(pieces: list
 
 @few
 @given(streams, st.data())
-def test_what_is_left_over_is_read_together_with_what_follows(pieces: list[Piece], data: st.DataObject) -> None:
+def test_unconsumed_bytes_are_read_together_with_the_following_bytes(pieces: list[Piece], data: st.DataObject) -> None:
     stream = joined(pieces)
     cut = data.draw(st.integers(0, len(stream)))
     expected = [piece.frame for piece in pieces]
@@ -71,7 +71,7 @@ def test_what_is_left_over_is_read_together_with_what_follows(pieces: list[Piece
 
 @few
 @given(st.lists(messages, min_size=1, max_size=4), st.data())
-def test_the_size_of_an_incomplete_message_is_told_once_its_line_is_there(
+def test_the_size_of_an_incomplete_message_is_known_once_its_line_is_complete(
     pieces: list[Piece], data: st.DataObject
 ) -> None:
     *whole, last = pieces
@@ -97,7 +97,7 @@ SMALL = FrameLimits(line=60, size=80)
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A stream with bytes changed, put in and taken out."""
+    """A stream with changed, inserted and removed bytes."""
     data = bytearray(joined(draw(st.lists(st.one_of(messages, controls), min_size=1, max_size=5))))
     telling = st.one_of(st.sampled_from(b"\r\n MSGHPINO+-0123456789\x00\xff"), st.integers(0, 255))
     for _ in range(draw(st.integers(1, 3))):
@@ -129,13 +129,15 @@ def test_both_refuse_a_damaged_stream_or_both_read_it(data: bytes, limits: Frame
 
 @settings(derandomize=True, max_examples=350)
 @given(st.lists(st.sampled_from([*TRAPS, b"MSG a 1 r 1\r\n", b"HMSG a 1", b"PING", b"+OK\r\n", b"-ERR"]), max_size=12))
-def test_both_refuse_nonsense_or_both_read_it(parts: list[bytes]) -> None:
+def test_both_refuse_random_bytes_or_both_read_them(parts: list[bytes]) -> None:
     assert_same(b"".join(parts), DEFAULT)
 
 
 @few
 @given(damaged(), st.lists(st.integers(0, 400), max_size=6), st.sampled_from([DEFAULT, SMALL]))
-def test_a_damaged_stream_is_read_the_same_however_it_is_cut(data: bytes, cuts: list[int], limits: FrameLimits) -> None:
+def test_a_damaged_stream_is_read_the_same_however_it_is_split(
+    data: bytes, cuts: list[int], limits: FrameLimits
+) -> None:
     marks = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     in_pieces = read_in_pieces([data[start:stop] for start, stop in pairwise(marks)], limits)
     assert in_pieces == read_scalar(data, limits)
@@ -195,7 +197,7 @@ def test_both_refuse_a_damaged_stream_at_the_same_byte(data: bytes, limits: Fram
 )
 @pytest.mark.parametrize("before", [b"", message(b"x").raw, b"PING\r\n"])
 @pytest.mark.parametrize("after", [b"", b"\r\n", b"0\r\n", b"00\r\n", b"0" * 10 + b"\r\n", message(b"x").raw])
-def test_both_refuse_a_wrong_control_line_whether_or_not_its_payload_has_come(
+def test_both_refuse_an_invalid_control_line_with_or_without_its_payload(
     line: bytes, before: bytes, after: bytes
 ) -> None:
     data = before + line + b"\r\n" + after
@@ -212,10 +214,10 @@ def test_both_refuse_a_line_feed_without_a_carriage_return(line: bytes, end: byt
 
 
 @pytest.mark.parametrize("end", [b"xx", b"\rx", b"x\n", b"\n\r"])
-@pytest.mark.parametrize("behind", [b"", b"PING\r\n", message(b"x").raw])
-def test_both_refuse_a_payload_without_its_line_end(end: bytes, behind: bytes) -> None:
+@pytest.mark.parametrize("following", [b"", b"PING\r\n", message(b"x").raw])
+def test_both_refuse_a_payload_without_its_line_end(end: bytes, following: bytes) -> None:
     for width in (0, 8):
-        data = message(b"x").raw + message(b"y", width=width).raw[:-2] + end + behind
+        data = message(b"x").raw + message(b"y", width=width).raw[:-2] + end + following
         assert read_scalar(data).refused
         assert read_vector(data).refused
 
@@ -224,7 +226,7 @@ def test_both_refuse_a_payload_without_its_line_end(end: bytes, behind: bytes) -
 
 
 @pytest.mark.parametrize("excess", [0, 1])
-def test_both_keep_the_limits_to_the_byte(excess: int) -> None:
+def test_both_apply_the_limits_to_the_byte(excess: int) -> None:
     limits = FrameLimits(line=30, size=20)
     long_line = message(b"x", subject=b"a" * (30 + excess - len("MSG  1 1"))).raw
     long_info = b"INFO " + b"x" * (25 + excess) + b"\r\n"
@@ -236,7 +238,7 @@ def test_both_keep_the_limits_to_the_byte(excess: int) -> None:
         assert read_scalar(data, limits).refused == read_vector(data, limits).refused == bool(excess)
 
 
-def test_a_line_over_the_limit_is_refused_before_its_end_has_come() -> None:
+def test_a_line_over_the_limit_is_refused_before_its_end_arrives() -> None:
     limits = FrameLimits(line=30, size=20)
     for start in (b"INFO ", b"MSG ", b"HMSG ", b""):
         data = start.ljust(32, b"x")
@@ -268,7 +270,7 @@ def test_both_read_payloads_of_any_size(size: int) -> None:
 
 @few
 @given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=3), st.integers(0, 3 << 20), st.binary(min_size=1))
-def test_both_read_large_payloads_cut_anywhere(sizes: list[int], cut: int, pattern: bytes) -> None:
+def test_both_read_large_payloads_split_anywhere(sizes: list[int], cut: int, pattern: bytes) -> None:
     pieces = [message((pattern * (size // len(pattern) + 1))[:size], subject=b"large") for size in sizes]
     data = joined(pieces)[:cut]
     assert read_vector(data) == read_scalar(data)
@@ -292,9 +294,9 @@ def test_selected_rows_keep_their_columns(pieces: list[Piece], data: st.DataObje
     assert part.consumed == table.consumed
 
 
-def test_limits_of_one_s_own_hold_and_sizes_may_have_nine_digits() -> None:
+def test_custom_limits_apply_and_sizes_may_have_nine_digits() -> None:
     trap = message(b"x").raw
-    # Read by its last eight digits, the size would end before the trap.
+    # If only the last eight digits were read, the size would end before the trap.
     payload = (bytes(9) + b"\n" + trap).ljust(100_000_001, b"x")
     data = b"MSG a 1 %d\r\n%b\r\n%b" % (len(payload), payload, b"PING\r\n" + trap + message(b"y", width=9).raw + trap)
     table = decode(pa.py_buffer(data), FrameLimits(size=1 << 30))

@@ -1,4 +1,4 @@
-"""Runs of equally long messages: read by their template, and read the same as by searching."""
+"""Runs of messages with equal length: reading them by template and by searching gives the same result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def delivery(number: int, *, size: int = 3, subject: bytes = b"a.b", second: boo
 
 
 def answer(number: int, *, size: int = 3, inbox: bytes = b"_INBOX.ab", sid: int = 2) -> Piece:
-    """What a publish is answered with, on one of a thousand subjects."""
+    """Return the answer to a publish, on one of a thousand subjects."""
     return message(bytes([number % 256]) * size, subject=b"%b.%03d" % (inbox, number % 1000), sid=sid)
 
 
@@ -56,7 +56,7 @@ between = st.sampled_from(
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A few runs with something in between, some bytes changed, the end cut off."""
+    """A few runs with other frames in between, some changed bytes, and a cut end."""
     data = bytearray()
     for run in draw(st.lists(runs, min_size=1, max_size=3)):
         data += joined(run) + draw(between)
@@ -77,7 +77,7 @@ def test_both_parsers_read_damaged_runs_alike(data: bytes) -> None:
 
 @steady
 @given(st.lists(runs, min_size=1, max_size=3))
-def test_the_words_of_a_run_are_those_that_a_search_finds(pieces: list[list[Piece]]) -> None:
+def test_the_words_of_a_run_equal_those_of_a_search(pieces: list[list[Piece]]) -> None:
     table = decode(pa.py_buffer(b"".join(map(joined, pieces))))
     searched = read_lines(table.buffer, table.start, table.line_end)
     assert table.lines.subjects() == searched.subjects()
@@ -85,7 +85,7 @@ def test_the_words_of_a_run_are_those_that_a_search_finds(pieces: list[list[Piec
     assert (table.lines.reply_end - table.lines.reply_start == searched.reply_end - searched.reply_start).all()
 
 
-def test_a_run_is_taken_up_to_the_first_frame_that_differs() -> None:
+def test_a_run_ends_before_the_first_frame_that_differs() -> None:
     odd_reply = b"$JS.ACK.ORDERS.c-1.1.1.0200.100207.1000000000000100200.899799"
     alike = [delivery(100_000 + row) for row in range(300)]
     for place, other in enumerate(
@@ -105,7 +105,7 @@ def test_a_run_is_taken_up_to_the_first_frame_that_differs() -> None:
         assert run.count == 200
 
 
-def test_answers_make_a_run_up_to_the_first_one_that_differs() -> None:
+def test_a_run_of_answers_ends_before_the_first_one_that_differs() -> None:
     alike = [answer(row) for row in range(300)]
     for place, other in enumerate(
         [
@@ -127,7 +127,7 @@ def test_answers_make_a_run_up_to_the_first_one_that_differs() -> None:
         assert not (run.lines.reply_end - run.lines.reply_start).any()
 
 
-def test_runs_of_two_lengths_follow_on_each_other() -> None:
+def test_runs_of_two_lengths_can_follow_each_other() -> None:
     pieces = [delivery(100_000 + row) for row in range(100)] + [delivery(200_000 + row, size=9) for row in range(100)]
     table = decode(pa.py_buffer(joined(pieces) + b"MSG a.b"))
     assert table.run is None
@@ -135,12 +135,12 @@ def test_runs_of_two_lengths_follow_on_each_other() -> None:
     assert list(table.frames()) == [piece.frame for piece in pieces]
 
 
-def test_few_frames_make_no_run() -> None:
+def test_a_few_frames_are_not_a_run() -> None:
     pieces = [delivery(100_000 + row) for row in range(MIN_RUN_FRAMES - 1)]
     assert decode(pa.py_buffer(joined(pieces))).run is None
 
 
-def test_what_is_no_delivery_makes_no_run() -> None:
+def test_messages_without_ack_subject_are_not_a_run() -> None:
     for reply in (b"", b"_INBOX.1", b"$JS.ACK.a.b.c"):
         pieces = [message(b"abc", subject=b"a", reply=reply)] * (2 * MIN_RUN_FRAMES)
         table = decode(pa.py_buffer(joined(pieces)))
@@ -149,13 +149,13 @@ def test_what_is_no_delivery_makes_no_run() -> None:
 
 
 @pytest.mark.parametrize("limits", [FrameLimits(line=40, size=1 << 20), FrameLimits(line=4096, size=2)])
-def test_runs_are_held_to_the_limits(limits: FrameLimits) -> None:
+def test_limits_apply_to_runs(limits: FrameLimits) -> None:
     data = joined(delivery(100_000 + row) for row in range(100))
     assert read_vector(data, limits).refused
     assert read_scalar(data, limits).refused
 
 
-def test_a_part_of_a_table_of_runs_is_read_by_itself() -> None:
+def test_a_part_of_a_table_of_runs_can_be_read_alone() -> None:
     pieces = [delivery(100_000 + row) for row in range(100)]
     table = decode(pa.py_buffer(joined(pieces)))
     head, odd = table.head(3), table.select(np.arange(100) % 2 == 1)

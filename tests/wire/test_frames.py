@@ -1,4 +1,4 @@
-"""The scalar parser and serialiser: every frame, every limit, and what it costs to be fed byte by byte."""
+"""The scalar parser and encoder: every frame, every limit, and the cost of data that arrives byte by byte."""
 
 import time
 
@@ -85,7 +85,7 @@ def test_a_message_line_is_read(line: bytes, expected: MessageLine) -> None:
         (b"MSG a 1 99999999999", "impossible size"),
     ],
 )
-def test_a_wrong_message_line_is_refused_with_its_reason_and_a_part_of_it(line: bytes, reason: str) -> None:
+def test_an_invalid_message_line_is_refused_with_its_reason_and_an_excerpt(line: bytes, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason) as caught:
         parse_message_line(line)
     assert repr(line[:100].decode())[1:-1] in str(caught.value)
@@ -101,11 +101,11 @@ def test_a_line_that_no_server_sends_is_refused(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(("line", "control"), [(b"PING", Ping()), (b"INFO", Info(b"")), (b"+OK", Ok())])
-def test_a_control_line_is_read_without_its_end(line: bytes, control: Control) -> None:
+def test_a_control_line_is_returned_without_its_line_end(line: bytes, control: Control) -> None:
     assert parse_control(line) == control
 
 
-def test_frames_before_a_fault_are_given_and_the_fault_is_told_again() -> None:
+def test_frames_before_a_fault_are_returned_and_the_fault_is_raised_again() -> None:
     parser = Parser()
     frames = parser.feed(b"PING\r\nMSG a 1 1\r\nx\r\nNONSENSE\r\nPONG\r\n")
     assert [next(frames), next(frames)] == [Ping(), MsgFrame(b"a", 1, b"", b"", b"x")]
@@ -115,10 +115,10 @@ def test_frames_before_a_fault_are_given_and_the_fault_is_told_again() -> None:
         list(parser.feed(b"PING\r\n"))
 
 
-# -- feeding -------------------------------------------------------------------------------------------------------
+# -- incremental parsing -----------------------------------------------------------------------------------------
 
 
-def test_frames_that_were_not_taken_are_given_by_the_next_call() -> None:
+def test_frames_that_were_not_taken_are_returned_by_the_next_call() -> None:
     parser = Parser()
     first = parser.feed(b"PING\r\nPONG\r\n+OK\r\nMSG a 1 ")
     assert next(first) == Ping()
@@ -128,11 +128,11 @@ def test_frames_that_were_not_taken_are_given_by_the_next_call() -> None:
     assert list(first) == []
     assert list(second) == [Ok(), MsgFrame(b"a", 1, b"", b"", b"x")]
     assert parser.unread == b"PI"
-    parser.feed(b"NG\r\n")  # not looked at
+    parser.feed(b"NG\r\n")  # not parsed
     assert list(parser.feed(b"PONG\r\n")) == [Ping(), Pong()]
 
 
-def test_what_stands_behind_the_frame_that_was_asked_for_can_be_handed_on() -> None:
+def test_bytes_after_the_requested_frame_can_be_passed_on() -> None:
     parser = Parser()
     for frame in parser.feed(b"INFO {}\r\n\x16\x03\x01 not for this parser"):
         assert frame == Info(b"{}")
@@ -141,7 +141,7 @@ def test_what_stands_behind_the_frame_that_was_asked_for_can_be_handed_on() -> N
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_any_kind_of_bytes_is_taken_and_not_kept(kind: type) -> None:
+def test_any_bytes_like_object_is_accepted_and_not_kept(kind: type) -> None:
     raw = bytearray(b"MSG a 1 3\r\nabc\r\nMSG b 2 3\r\nab")
     parser = Parser()
     assert list(parser.feed(kind(raw))) == [MsgFrame(b"a", 1, b"", b"", b"abc")]
@@ -158,15 +158,15 @@ def seconds_byte_by_byte(data: bytes) -> tuple[list[Frame], float]:
     return frames, time.process_time() - begin
 
 
-def test_a_large_payload_that_comes_byte_by_byte_is_read_in_linear_time() -> None:
+def test_a_large_payload_that_arrives_byte_by_byte_is_read_in_linear_time() -> None:
     payload = b"\r\n" * (1 << 19)
     frames, seconds = seconds_byte_by_byte(b"MSG a 1 %d\r\n%b\r\n" % (len(payload), payload))
     assert frames == [MsgFrame(b"a", 1, b"", b"", payload)]
-    # Copying what has come so far at every byte would move half a terabyte.
+    # A copy of all earlier bytes for each byte would move half a terabyte.
     assert seconds < 15
 
 
-def test_a_long_control_line_that_comes_byte_by_byte_is_read_in_linear_time() -> None:
+def test_a_long_control_line_that_arrives_byte_by_byte_is_read_in_linear_time() -> None:
     line = b'{"connect_urls":[%b]}' % (b'"10.0.0.1:4222",' * (1 << 14))
     frames, seconds = seconds_byte_by_byte(b"INFO %b\r\n" % line)
     assert frames == [Info(line)]
@@ -176,7 +176,7 @@ def test_a_long_control_line_that_comes_byte_by_byte_is_read_in_linear_time() ->
 # -- limits --------------------------------------------------------------------------------------------------------
 
 
-def test_a_control_line_of_the_limit_is_read_and_a_longer_one_refused_before_its_end() -> None:
+def test_a_control_line_at_the_limit_is_read_and_a_longer_one_is_refused_before_its_end() -> None:
     limits = FrameLimits(line=20)
     longest = b"INFO " + b"x" * 15
     assert parse(longest + b"\r\n", limits) == [Info(b"x" * 15)]
@@ -185,7 +185,7 @@ def test_a_control_line_of_the_limit_is_read_and_a_longer_one_refused_before_its
         assert list(parser.feed(bytes([byte]))) == []
     assert list(parser.feed(b"\n")) == [Info(b"x" * 15)]
     parser = Parser(limits)
-    assert list(parser.feed(longest + b"x")) == []  # the one more byte may be a carriage return
+    assert list(parser.feed(longest + b"x")) == []  # the extra byte may be a carriage return
     with pytest.raises(ProtocolError, match="longer than 20 bytes"):
         list(parser.feed(b"x"))
 
@@ -198,7 +198,7 @@ def test_a_message_over_the_limit_is_refused_before_its_payload() -> None:
             list(Parser(limits).feed(line))
 
 
-def test_bytes_that_never_end_a_line_are_not_collected_without_end() -> None:
+def test_bytes_without_a_line_end_are_not_collected_without_limit() -> None:
     parser = Parser()
     for _ in range(FrameLimits().line >> 16):
         assert list(parser.feed(b"x" * 65536)) == []
@@ -206,7 +206,7 @@ def test_bytes_that_never_end_a_line_are_not_collected_without_end() -> None:
         list(parser.feed(b"xx"))
 
 
-def test_the_default_limits_take_what_the_largest_server_may_send() -> None:
+def test_the_default_limits_accept_everything_that_a_server_may_send() -> None:
     assert parse_message_line(b"HMSG a 1 1000 67108864").size == 64 << 20
 
 
@@ -218,7 +218,7 @@ def test_a_line_feed_without_a_carriage_return_is_refused_at_once(data: bytes) -
         list(Parser().feed(data))
 
 
-# -- serialiser ----------------------------------------------------------------------------------------------------
+# -- encoder -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -235,11 +235,11 @@ def test_a_line_feed_without_a_carriage_return_is_refused_at_once(data: bytes) -
         (unsub(3, 10), b"UNSUB 3 10\r\n"),
     ],
 )
-def test_commands_are_written_as_the_protocol_says(made: bytes, expected: bytes) -> None:
+def test_commands_are_encoded_as_the_protocol_says(made: bytes, expected: bytes) -> None:
     assert made == expected
 
 
-def test_what_a_server_does_not_say_of_itself_is_nothing() -> None:
+def test_missing_fields_of_info_are_empty() -> None:
     info = parse_info(Info(b'{"max_payload":7,"news":1}'))
     known = {name: getattr(info, name) for name in info.__struct_fields__}
     assert {name: value for name, value in known.items() if value} == {"max_payload": 7}

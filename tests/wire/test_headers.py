@@ -1,4 +1,4 @@
-"""Header blocks one at a time: written strictly, read leniently (ADR-4)."""
+"""Header blocks one at a time: encoded strictly, parsed leniently (ADR-4)."""
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ pairs = st.lists(st.tuples(st.one_of(st.sampled_from(["A", "a"]), keys), values)
 
 @steady
 @given(pairs)
-def test_what_is_written_is_read_again_without_the_blanks_around_values(sent: list[tuple[str, str]]) -> None:
+def test_written_headers_are_read_back_without_blanks_around_values(sent: list[tuple[str, str]]) -> None:
     block = encode_header_block(sent)
     assert block.startswith(b"NATS/1.0\r\n")
     assert block.endswith(b"\r\n\r\n")
@@ -26,7 +26,7 @@ def test_what_is_written_is_read_again_without_the_blanks_around_values(sent: li
 
 @steady
 @given(pairs)
-def test_every_form_of_headers_is_written_alike(sent: list[tuple[str, str]]) -> None:
+def test_every_type_of_headers_is_encoded_alike(sent: list[tuple[str, str]]) -> None:
     headers = Headers(sent)
     block = encode_header_block(headers)
     assert (
@@ -46,7 +46,7 @@ def test_any_bytes_are_read_without_an_error(block: bytes) -> None:
     parse_status(b"NATS/1.0" + block)
 
 
-def test_no_headers_are_a_version_line_and_an_empty_line() -> None:
+def test_empty_headers_are_a_version_line_and_an_empty_line() -> None:
     assert encode_header_block({}) == EMPTY_BLOCK == b"NATS/1.0\r\n\r\n"
     assert parse_header_block(EMPTY_BLOCK) == {}
 
@@ -80,13 +80,13 @@ def test_a_status_is_read_from_the_version_line(line: bytes, status: Status | No
         assert parse_status(memoryview(block)) == status
 
 
-def test_a_status_stands_apart_from_the_headers() -> None:
+def test_a_status_is_separate_from_the_headers() -> None:
     block = b"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 5\r\nNats-Last-Stream: 9\r\n\r\n"
     assert parse_status(block) == Status(100, "Idle Heartbeat")
     assert parse_header_block(block) == {"Nats-Last-Consumer": "5", "Nats-Last-Stream": "9"}
 
 
-def test_headers_named_as_a_status_are_headers() -> None:
+def test_headers_with_the_names_of_a_status_are_headers() -> None:
     block = encode_header_block({"Status": "404", "Description": "hi"})
     assert parse_status(block) is None
     assert parse_header_block(block) == {"Status": "404", "Description": "hi"}
@@ -126,7 +126,7 @@ def test_lines_are_read_leniently(lines: bytes, expected: dict[str, str | list[s
             assert parse_header_block(memoryview(block)) == expected
 
 
-def test_bytes_that_are_not_utf_8_come_through_unchanged() -> None:
+def test_bytes_that_are_not_utf_8_are_kept_unchanged() -> None:
     block = b"NATS/1.0\r\nA: \xff\xfe caf\xe9\r\n\r\n"
     assert encode_header_block(parse_header_block(block)) == block
 
@@ -135,7 +135,7 @@ def test_bytes_that_are_not_utf_8_come_through_unchanged() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a:", ":", "a\r", "a\nb", "a\t", "\x7f", "\x00", "sch\u00f6n", "a\n"])
-def test_a_key_that_is_not_allowed_is_refused(key: str) -> None:
+def test_an_invalid_key_is_refused(key: str) -> None:
     with pytest.raises(BadHeadersError) as caught:
         encode_header_block({"good": "1", key: "2"})
     assert repr(key) in str(caught.value)
@@ -143,7 +143,7 @@ def test_a_key_that_is_not_allowed_is_refused(key: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["x\r\ny", "\r", "\n", "x\n", "\ud800"])
-def test_a_value_that_is_not_allowed_is_refused_and_not_shown(value: str) -> None:
+def test_an_invalid_value_is_refused_and_not_shown(value: str) -> None:
     for headers in ({"Token": value}, {"Token": ["fine", value]}, [("Token", value)]):
         with pytest.raises(BadHeadersError, match="'Token'") as caught:
             encode_header_block(headers)
@@ -158,7 +158,7 @@ def test_every_visible_ascii_character_is_allowed_in_a_key(key: str) -> None:
 # -- the mapping ---------------------------------------------------------------------------------------------------
 
 
-def test_a_header_gives_its_first_value_or_all_of_them() -> None:
+def test_a_header_returns_its_first_value_or_all_of_them() -> None:
     headers = Headers([("A", "1"), ("a", "2"), ("A", "3")])
     assert headers["A"] == headers.get("A") == "1"
     assert headers.get_all("A") == ["1", "3"]
@@ -191,7 +191,7 @@ def test_headers_are_changed_key_by_key_and_copies_are_independent() -> None:
     assert repr(headers) == "Headers({'A': ['9']})"
 
 
-def test_the_last_value_of_a_key_is_taken_away() -> None:
+def test_pop_last_removes_the_last_value_of_a_key() -> None:
     headers = Headers([("A", "1"), ("B", "2"), ("A", "3")])
     copied = headers.copy()
     assert copied.pop_last("A") == "3"

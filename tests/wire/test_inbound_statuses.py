@@ -1,4 +1,4 @@
-"""The read loop picks out statuses, each in its place among the messages; and what else it does with a subscription."""
+"""The read loop picks out statuses, each in order among the messages, and other handling of a subscription."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def reading(sub: SubscriptionState) -> Inbound:
 
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
-def test_a_status_is_seen_in_its_place_and_is_no_message(step: int) -> None:
+def test_a_status_is_handled_in_order_and_is_not_a_message(step: int) -> None:
     sub = SubscriptionState(1, b"inbox.*")
     seen: list[tuple[int, str]] = []
 
@@ -44,29 +44,29 @@ def test_a_status_is_seen_in_its_place_and_is_no_message(step: int) -> None:
     assert sub.received == 7
 
 
-def test_without_anybody_who_wants_them_statuses_are_messages() -> None:
+def test_statuses_are_messages_without_a_status_handler() -> None:
     sub = SubscriptionState(1, b"inbox.*")
     reading(sub).feed(STATUS + DATA % b"1")
     assert [message.status is None for message in sub.pending] == [False, True]
 
 
-def test_a_status_ends_its_route_without_a_trace() -> None:
-    """The subscription may be taken away while it is read; what comes behind is dropped."""
+def test_a_status_handler_can_remove_the_subscription() -> None:
+    """The subscription may be removed during a read; later messages are dropped."""
     sub = SubscriptionState(1, b"inbox.*")
-    routes = {b"1": sub}
-    sub.on_status = lambda _: routes.pop(b"1") is sub
-    Inbound(routes, on_control=print, on_full=lambda _: True, on_last_message=print).feed(
+    table = {b"1": sub}
+    sub.on_status = lambda _: table.pop(b"1") is sub
+    Inbound(table, on_control=print, on_full=lambda _: True, on_last_message=print).feed(
         DATA % b"1" + STATUS + DATA % b"2"
     )
     assert [message.payload for message in sub.pending] == [b"1"]
 
 
-def test_a_line_feed_at_the_very_begin_is_refused_at_once() -> None:
+def test_a_line_feed_at_the_very_start_is_refused_at_once() -> None:
     with pytest.raises(ProtocolError, match="a line ends with LF instead of CR LF"):
         reading(SubscriptionState(1, b"s.*")).feed(b"\nPING\r\n")
 
 
-def test_what_is_discarded_counts_as_taken() -> None:
+def test_discarded_messages_count_as_taken() -> None:
     woken: list[str] = []
     sub = SubscriptionState(1, b"s.*", pending_msgs_limit=2, pending_bytes_limit=2)
     reading(sub).feed(DATA % b"1" + DATA % b"2")
@@ -76,10 +76,10 @@ def test_what_is_discarded_counts_as_taken() -> None:
     assert (sub.pending_bytes, sub.full, sub.below_resume_level, woken) == (0, False, True, ["woken"])
 
 
-def test_a_control_line_of_the_limit_is_read_and_a_longer_one_refused() -> None:
+def test_a_control_line_at_the_limit_is_read_and_a_longer_one_is_refused() -> None:
     def reader() -> Inbound:
-        limits, routes = FrameLimits(line=20), dict[bytes, SubscriptionState]()
-        return Inbound(routes, on_control=seen.append, on_full=lambda _: True, on_last_message=print, limits=limits)
+        limits, table = FrameLimits(line=20), dict[bytes, SubscriptionState]()
+        return Inbound(table, on_control=seen.append, on_full=lambda _: True, on_last_message=print, limits=limits)
 
     seen: list[Control] = []
     reader().feed(b"INFO " + b"x" * 15 + b"\r\n")

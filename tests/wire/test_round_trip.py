@@ -1,4 +1,4 @@
-"""What we write, the real server takes; what it delivers, both parsers read: headers and statuses (ADR-4)."""
+"""The real server accepts our frames, and both parsers read its frames: headers and statuses (ADR-4)."""
 
 import json
 import socket
@@ -55,7 +55,7 @@ class Echo:
         return self._sids
 
     def messages(self) -> list[MsgFrame]:
-        """Send a PING and collect what comes before the answer."""
+        """Send a PING and collect everything before the answer."""
         self.send(frames.PING)
         found: list[MsgFrame] = []
         while True:
@@ -66,7 +66,7 @@ class Echo:
                     found.append(frame)
 
     def next_message(self) -> MsgFrame:
-        """Wait for one message; none may come after it in the same breath."""
+        """Wait for one message; no other may follow it immediately."""
         while not (found := [frame for frame in self._more() if isinstance(frame, MsgFrame)]):
             pass
         assert len(found) == 1
@@ -125,7 +125,7 @@ publishers = pytest.mark.parametrize("publish", [publish_one_by_one, publish_as_
 
 
 def assert_columns_say_the_same(received: bytes) -> None:
-    """The vectorised reading of all that was received gives what the scalar one does, headers included."""
+    """The vectorised decoder and the scalar parser agree on all received bytes, including headers."""
     table = decode(pa.py_buffer(received))
     found = list(Parser().feed(received))
     assert column_frames(table) == found
@@ -141,7 +141,7 @@ def assert_columns_say_the_same(received: bytes) -> None:
 
 @pytest.mark.conformance("WIR-02")
 @publishers
-def test_headers_and_payloads_of_any_size_come_back(echo: Echo, publish: Publisher) -> None:
+def test_headers_and_payloads_of_any_size_are_read_back(echo: Echo, publish: Publisher) -> None:
     sid = echo.subscribe(b"echo.>")
     large = {f"Key-{number}": "v" * 95 for number in range(300)}
     sent: list[tuple[HeadersLike | None, bytes]] = [
@@ -166,7 +166,7 @@ def test_headers_and_payloads_of_any_size_come_back(echo: Echo, publish: Publish
     assert_columns_say_the_same(echo.received)
 
 
-def test_an_empty_header_block_comes_back(echo: Echo) -> None:
+def test_an_empty_header_block_is_read_back(echo: Echo) -> None:
     echo.subscribe(b"echo.>")
     echo.send(frames.pub(b"echo.a", b"", header=EMPTY_BLOCK))
     assert [(message.header, message.payload) for message in echo.messages()] == [(EMPTY_BLOCK, b"")]
@@ -187,7 +187,7 @@ def test_a_status_is_read_with_and_without_its_description(echo: Echo, server: N
     assert parse_status(described.header) == Status(404, "Message Not Found")
     assert parse_header_block(described.header) == {}
 
-    # With headers of its own, as heartbeats have them: a status does not hide them, nor they it.
+    # With headers, like a heartbeat: a status does not hide them, nor they it.
     echo.send(frames.pub(b"_INBOX.status", b"", header=b"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Stream: 7\r\n\r\n"))
     both = echo.next_message()
     assert parse_status(both.header) == Status(100, "Idle Heartbeat")
@@ -213,7 +213,7 @@ def test_keys_keep_their_case_their_order_and_all_of_their_values(echo: Echo, pu
 @pytest.mark.conformance("WIR-05")
 @publishers
 @pytest.mark.parametrize("pair", [("a b", "1"), ("", "1"), ("a:", "1"), ("\u00e9", "1"), ("a", "x\r\ny"), ("a", "\n")])
-def test_headers_that_are_not_allowed_are_refused_before_anything_is_sent(
+def test_invalid_headers_are_refused_before_anything_is_sent(
     echo: Echo, publish: Publisher, pair: tuple[str, str]
 ) -> None:
     echo.subscribe(b">")
@@ -224,8 +224,8 @@ def test_headers_that_are_not_allowed_are_refused_before_anything_is_sent(
     assert [message.payload for message in echo.messages()] == [b"x"]
 
 
-def test_a_stored_message_with_headers_named_as_a_status_arrives_as_data(echo: Echo) -> None:
-    """WIR-06 as far as this level sees it: a status is a code on the version line, whatever the headers say."""
+def test_a_stored_message_with_the_header_names_of_a_status_arrives_as_data(echo: Echo) -> None:
+    """WIR-06 at this level: a status is a code on the version line, whatever the headers contain."""
     echo.request("$JS.API.STREAM.CREATE.DATA", {"name": "DATA", "subjects": ["data.>"]})
     for extra in ({}, {"headers_only": True}):
         config = {"durable_name": f"c{len(extra)}", "ack_policy": "none", **extra}
@@ -235,7 +235,7 @@ def test_a_stored_message_with_headers_named_as_a_status_arrives_as_data(echo: E
     echo.send(frames.pub(b"data.a", b"", reply=b"_INBOX.data", header=like_a_status))
     assert json.loads(echo.next_message().payload) == {"stream": "DATA", "seq": 1}
 
-    # The consumers may hear of the message later than we do, so they are given time.
+    # The consumers may see the message later than we do, so they get time.
     pull = b'{"batch":1,"expires":10000000000}'
     echo.send(frames.pub(b"$JS.API.CONSUMER.MSG.NEXT.DATA.c0", pull, reply=b"_INBOX.data"))
     data = echo.next_message()

@@ -1,4 +1,4 @@
-"""Header blocks of many messages at once, against the scalar reading and writing, row by row."""
+"""Header blocks of many messages at once, compared with the scalar parser and encoder, row by row."""
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ LARGE_MAP = pa.map_(pa.large_string(), pa.large_list(pa.large_string()))
 
 
 def read_scalar(block: bytes) -> Row:
-    """The rows as Arrow can hold them: bytes that are not UTF-8 become U+FFFD, and keys may become equal by that."""
+    """Return the rows as Arrow can hold them: bytes that are not UTF-8 become U+FFFD, so keys may become equal."""
     row: dict[str, list[str]] = {}
     for pair in scalar.parse_header_block(block).items():
         key, value = (text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for text in pair)
@@ -31,7 +31,7 @@ def read_scalar(block: bytes) -> Row:
     return list(row.items())
 
 
-def assert_read_alike(blocks: list[bytes | None]) -> None:
+def assert_agree(blocks: list[bytes | None]) -> None:
     column = pa.array([block or b"" for block in blocks], pa.binary())
     present = np.array([block is not None for block in blocks], np.bool_)
     found = decode_headers(column, present)
@@ -85,26 +85,26 @@ def blocks(lines: st.SearchStrategy[bytes]) -> st.SearchStrategy[list[bytes | No
 
 @steady
 @given(blocks(good_lines))
-def test_good_blocks_are_read_as_the_scalar_way_reads_them(rows: list[bytes | None]) -> None:
-    assert_read_alike(rows)
+def test_valid_blocks_are_read_like_by_the_scalar_parser(rows: list[bytes | None]) -> None:
+    assert_agree(rows)
 
 
 @steady
 @given(blocks(odd_lines))
-def test_malformed_lines_are_left_out_as_the_scalar_way_leaves_them_out(rows: list[bytes | None]) -> None:
-    assert_read_alike(rows)
+def test_malformed_lines_are_skipped_like_by_the_scalar_parser(rows: list[bytes | None]) -> None:
+    assert_agree(rows)
 
 
 @steady
 @given(blocks(wild_lines))
-def test_any_block_is_read_as_the_scalar_way_reads_it(rows: list[bytes | None]) -> None:
-    assert_read_alike(rows)
+def test_any_block_is_read_like_by_the_scalar_parser(rows: list[bytes | None]) -> None:
+    assert_agree(rows)
 
 
 @steady
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=20)), max_size=5))
-def test_blocks_without_any_form_are_read_as_the_scalar_way_reads_them(rows: list[bytes | None]) -> None:
-    assert_read_alike(rows)
+def test_unstructured_blocks_are_read_like_by_the_scalar_parser(rows: list[bytes | None]) -> None:
+    assert_agree(rows)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_blocks_without_any_form_are_read_as_the_scalar_way_reads_them(rows: lis
 def test_one_unusual_block_among_usual_ones_is_read(lines: bytes) -> None:
     usual = b"NATS/1.0\r\nA: 1\r\n\r\n"
     for end in (b"", b"\r\n"):
-        assert_read_alike([usual, b"NATS/1.0\r\n" + lines + end, None, usual])
+        assert_agree([usual, b"NATS/1.0\r\n" + lines + end, None, usual])
 
 
 @steady
@@ -137,7 +137,7 @@ def test_a_slice_of_blocks_is_read(rows: list[bytes | None], start: int, length:
     assert found.to_pylist() == [None if row is None else read_scalar(row) for row in part]
 
 
-def test_the_usual_blocks_are_read_without_the_scalar_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usual_blocks_are_read_without_the_scalar_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(block: bytes) -> scalar.Headers:
         raise AssertionError(block)
 
@@ -158,7 +158,7 @@ def test_keys_that_are_repeated_in_many_rows_keep_their_order() -> None:
         b"NATS/1.0\r\n" + b"".join(b"%c: %d\r\n" % (97 + (row * step) % 5, step) for step in range(row % 12)) + b"\r\n"
         for row in range(2000)
     ]
-    assert_read_alike(rows)
+    assert_agree(rows)
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ slices = st.tuples(st.integers(0, 3), st.integers(0, 6)).map(lambda pair: slice(
 
 @steady
 @given(rows_of_lists, slices, st.sampled_from([HEADERS_TYPE, LARGE_MAP]))
-def test_maps_of_lists_are_written_as_the_scalar_way_writes_them(
+def test_maps_of_lists_are_encoded_like_by_the_scalar_encoder(
     rows: list[Row | None], part: slice, kind: pa.DataType
 ) -> None:
     made = encode_headers(pa.array(rows, kind)[part])
@@ -191,7 +191,7 @@ def test_maps_of_lists_are_written_as_the_scalar_way_writes_them(
 
 @steady
 @given(st.lists(st.one_of(st.none(), pairs), max_size=6), slices)
-def test_maps_of_strings_are_written_as_the_scalar_way_writes_them(
+def test_maps_of_strings_are_encoded_like_by_the_scalar_encoder(
     rows: list[list[tuple[str, str]] | None], part: slice
 ) -> None:
     made = encode_headers(pa.array(rows, STRING_MAP)[part])
@@ -201,7 +201,7 @@ def test_maps_of_strings_are_written_as_the_scalar_way_writes_them(
 
 @steady
 @given(rows_of_lists)
-def test_what_is_written_is_read_again(rows: list[Row | None]) -> None:
+def test_written_headers_are_read_back(rows: list[Row | None]) -> None:
     made = encode_headers(pa.array(rows, HEADERS_TYPE))
     assert made is not None
     present = np.asarray(made.is_valid())
@@ -213,7 +213,7 @@ def test_what_is_written_is_read_again(rows: list[Row | None]) -> None:
     assert [row if row is None else dict(row) for row in found.to_pylist()] == expected
 
 
-def test_no_columns_make_no_blocks_and_an_empty_column_makes_an_empty_one() -> None:
+def test_no_columns_give_no_blocks_and_an_empty_column_gives_an_empty_one() -> None:
     assert encode_headers(None) is None
     for kind in (HEADERS_TYPE, STRING_MAP, pa.map_(pa.string(), pa.null())):
         made = encode_headers(pa.array([], kind))
@@ -221,7 +221,7 @@ def test_no_columns_make_no_blocks_and_an_empty_column_makes_an_empty_one() -> N
         assert made.to_pylist() == []
 
 
-def test_rows_without_any_value_have_no_block() -> None:
+def test_rows_without_values_have_no_block() -> None:
     made = encode_headers(pa.array([None, [], [("A", [])], [("A", ["1"])]], HEADERS_TYPE))
     assert made is not None
     assert made.to_pylist() == [None, None, None, b"NATS/1.0\r\nA: 1\r\n\r\n"]
@@ -231,7 +231,7 @@ def test_rows_without_any_value_have_no_block() -> None:
 
 
 @pytest.mark.parametrize("value", ["2", "x\r\ny"])
-def test_entries_that_a_null_row_hides_are_neither_sent_nor_refused(value: str) -> None:
+def test_entries_hidden_by_a_null_row_are_neither_sent_nor_refused(value: str) -> None:
     hidden = pa.MapArray.from_arrays(
         pa.array([0, 1, 2, 3], pa.int32()),
         pa.array(["A", "B", "C"]),
@@ -244,7 +244,7 @@ def test_entries_that_a_null_row_hides_are_neither_sent_nor_refused(value: str) 
         assert made.to_pylist() == [line and b"NATS/1.0\r\n" + line + b"\r\n\r\n" for line in expected]
 
 
-def test_message_ids_are_a_header_of_their_own() -> None:
+def test_message_ids_have_their_own_header() -> None:
     ids = pa.array(["one", None, "three", None])
     made = encode_headers(None, ids)
     assert made is not None
@@ -261,7 +261,7 @@ def test_message_ids_are_a_header_of_their_own() -> None:
 
 @steady
 @given(rows_of_lists, st.integers(0, 6), st.sampled_from(["a b", "", "a:", "\u00e9", "a\n"]), st.integers(0, 3))
-def test_a_wrong_key_is_refused_with_its_row(rows: list[Row | None], at: int, key: str, start: int) -> None:
+def test_an_invalid_key_is_refused_with_its_row(rows: list[Row | None], at: int, key: str, start: int) -> None:
     rows.insert(at, [("fine", ["1"]), (key, ["2"])])
     row = min(at, len(rows) - 1)
     start = min(start, row)
@@ -275,7 +275,7 @@ def test_a_wrong_key_is_refused_with_its_row(rows: list[Row | None], at: int, ke
 
 @steady
 @given(rows_of_lists, st.integers(0, 6), st.sampled_from(["x\r\ny", "\n", "x\r"]))
-def test_a_wrong_value_is_refused_with_its_row_and_not_shown(rows: list[Row | None], at: int, value: str) -> None:
+def test_an_invalid_value_is_refused_with_its_row_and_not_shown(rows: list[Row | None], at: int, value: str) -> None:
     rows.insert(at, [("fine", ["1"]), ("token", ["2", value])])
     row = min(at, len(rows) - 1)
     with pytest.raises(BadHeadersError) as caught:
@@ -299,7 +299,7 @@ def test_a_null_value_is_refused_with_its_row(column: pa.Array, row: int) -> Non
     assert caught.value.row == row
 
 
-def test_a_wrong_message_id_is_refused_with_its_row() -> None:
+def test_an_invalid_message_id_is_refused_with_its_row() -> None:
     with pytest.raises(BadHeadersError, match="row 2, header 'Nats-Msg-Id'") as caught:
         encode_headers(None, pa.array(["one", None, "x\ny"]))
     assert caught.value.row == 2

@@ -63,7 +63,7 @@ async def test_a_consumer_delivers_columns_and_takes_one_ack_for_all(ground: Gro
         assert (await batches.read_all()).num_rows == 200
 
 
-async def test_pandas_polars_and_duckdb_take_what_is_read(ground: Ground) -> None:
+async def test_pandas_polars_and_duckdb_accept_the_result(ground: Ground) -> None:
     stream = await filled(ground)
 
     def analyse() -> tuple[int, int, int]:
@@ -78,11 +78,11 @@ async def test_pandas_polars_and_duckdb_take_what_is_read(ground: Ground) -> Non
     assert await asyncio.to_thread(analyse) == (COUNT * (COUNT + 1) // 2,) * 3
 
 
-async def test_errors_come_when_it_is_read(ground: Ground) -> None:
+async def test_errors_are_raised_while_the_stream_is_read(ground: Ground) -> None:
     stream = await filled(ground, 5)
     consumer = await stream.create_consumer(durable_name="c", ack_policy="explicit")
     async with consumer.fetch_arrow(10) as batches:
-        while batches.received < 5:  # in as many batches as they come in
+        while batches.received < 5:  # in the batches in which they arrive
             await anext(batches)
         await consumer.delete()
         with pytest.raises(ConsumerDeletedError):
@@ -110,7 +110,7 @@ async def test_a_cancelled_wait_loses_no_batch(ground: Ground) -> None:
     assert [number for batch in got for number in batch["sequence"].to_pylist()] == [1, 2, 3, 4, 5, 6]
 
 
-async def test_a_batch_that_comes_in_the_moment_of_the_cancellation_is_not_lost() -> None:
+async def test_a_batch_that_arrives_during_the_cancellation_is_not_lost() -> None:
     ours = bulk.ScanReader(ConnectOptions(), lambda connection: bulk.scan(connection, "S"))
     batches = ScanReader(ours)
     numbers = [pa.record_batch({"sequence": [number]}) for number in range(3)]
@@ -127,7 +127,7 @@ async def test_a_batch_that_comes_in_the_moment_of_the_cancellation_is_not_lost(
 
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
-async def test_a_close_ends_a_read_that_is_under_way(ground: Ground) -> None:
+async def test_close_ends_a_running_read(ground: Ground) -> None:
     stream = await ground.stream()
     consumer = await stream.create_consumer(durable_name="c", ack_policy="explicit")
     batches = consumer.fetch_arrow(6, expires=60)

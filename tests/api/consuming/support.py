@@ -1,4 +1,4 @@
-"""What the tests of consuming share."""
+"""Helpers for the tests of consuming."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.api.sieve import Sieve
-from tests.connection.support import PATIENCE, Proxy
+from tests.connection.support import TEST_TIMEOUT, Proxy
 from tests.fronts import Ground, Spy, connect, eventually
 
 import jetspark
@@ -24,30 +24,30 @@ __all__ = [
     "LONG",
     "PINNED",
     "Warnings",
-    "arrived",
     "consumer_of",
     "cut_off",
-    "dropping",
+    "dropping_context",
+    "max_refused_pulls",
     "numbered",
-    "paced",
     "payloads",
+    "publish_while_blocked",
     "pull_bodies",
     "spy_on_pulls",
     "take",
-    "unseen",
-    "waiting",
+    "wait_for_deliveries",
+    "wait_for_open_pulls",
 ]
 
 PINNED: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
-"""Fields of a consumer that pins one client."""
+"""Configuration fields of a consumer that pins one client."""
 LONG = 300.0
-"""Seconds of a pull that a test sees end before its time: longer than any test waits."""
+"""The expiry in seconds of a pull that a test sees end early. It is longer than any test waits."""
 UNWELCOME = {"Nats-Expected-Stream": "another"}
 """Headers of a publish that the stream refuses."""
 
 
 async def consumer_of(ground: Ground, *, messages: int = 0, size: int = 0, **fields: Any) -> Consumer:
-    """A pull consumer of a new stream with so many messages, `0`, `1`, ... or of so many bytes each."""
+    """Return a pull consumer of a new stream with `messages` messages, `0`, `1`, ..., or of `size` bytes each."""
     stream = await ground.stream()
     subject = f"{stream.name}.a"
     await ground.fill(subject, *(bytes(size) if size else b"%d" % number for number in range(messages)))
@@ -55,16 +55,16 @@ async def consumer_of(ground: Ground, *, messages: int = 0, size: int = 0, **fie
 
 
 async def spy_on_pulls(ground: Ground, consumer: Consumer | None = None) -> Spy:
-    """See the pulls, of one consumer or of all; while it looks on, none is answered by 503.
+    """Observe the pulls of one consumer or of all consumers. While the spy exists, the server answers no pull with 503.
 
-    The server takes the domain off their subjects.
+    The server removes the domain from their subjects.
     """
     whose = ">" if consumer is None else f"{consumer.stream_name}.{consumer.name}"
     return await ground.spy(f"$JS.API.CONSUMER.MSG.NEXT.{whose}")
 
 
 def pull_bodies(spy: Spy) -> list[dict[str, Any]]:
-    """What the pulls asked for."""
+    """Return the bodies of the pulls."""
     return [json.loads(message.payload) for message in spy.messages]
 
 
@@ -73,17 +73,17 @@ def payloads(messages: list[Msg]) -> list[bytes]:
 
 
 def numbered(first: int, end: int) -> list[bytes]:
-    """The payloads `first` to `end - 1`."""
+    """Return the payloads `first` to `end - 1`."""
     return [b"%d" % number for number in range(first, end)]
 
 
-def paced(begin: float) -> float:
-    """At most so many pulls, each refused, has a consume sent that began then: with 0.25 s, 0.5 s, 1 s, 2 s between."""
+def max_refused_pulls(begin: float) -> float:
+    """The maximum number of refused pulls since a consume started, with waits of 0.25 s, 0.5 s, 1 s and 2 s."""
     return 3 + time.monotonic() - begin
 
 
 async def take(context: ConsumeContext, count: int, timeout: float = 20.0) -> list[Msg]:  # noqa: ASYNC109
-    """The next messages of a consume."""
+    """Return the next messages of a consume."""
     taken: list[Msg] = []
     async with asyncio.timeout(timeout):
         while len(taken) < count:
@@ -91,8 +91,8 @@ async def take(context: ConsumeContext, count: int, timeout: float = 20.0) -> li
     return taken
 
 
-def unseen(ground: Ground, stream: str, *payloads: bytes) -> None:
-    """Publish while the event loop stands still, so that what the stream's one consumer delivers lies in the socket."""
+def publish_while_blocked(ground: Ground, stream: str, *payloads: bytes) -> None:
+    """Publish while the event loop is blocked. The deliveries of the only consumer of the stream stay in the socket."""
 
     def publish() -> None:
         with jetspark.sync.connect(ground.server.url, **ground.profile.admin_options) as connection:
@@ -101,7 +101,7 @@ def unseen(ground: Ground, stream: str, *payloads: bytes) -> None:
             before = js.consumer_info(stream, name).delivered.consumer_seq
             for payload in payloads:
                 connection.request(f"{stream}.a", payload)
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + TEST_TIMEOUT
             while js.consumer_info(stream, name).delivered.consumer_seq < before + len(payloads):
                 assert time.monotonic() < deadline, "it was not delivered"
                 time.sleep(0.005)
@@ -111,12 +111,11 @@ def unseen(ground: Ground, stream: str, *payloads: bytes) -> None:
         pool.submit(publish).result()
 
 
-async def arrived(ground: Ground, consumer: Consumer, count: int, js: JetStream | None = None) -> None:
-    """Wait until so many deliveries of a consumer are here.
+async def wait_for_deliveries(ground: Ground, consumer: Consumer, count: int, js: JetStream | None = None) -> None:
+    """Wait until a number of deliveries of a consumer has arrived.
 
-    The server counts a delivery before it sends it. But it sends what a stream has to say one after the other: when a
-    later publish is answered, the deliveries are on their connection, and what is there comes before the answer to a
-    later request.
+    The server counts a delivery before it sends it. But it sends the data of a stream in order. When it has answered a
+    later publish, it has written the deliveries, and they arrive before the answer to a later request.
     """
 
     async def delivered() -> bool:
@@ -128,8 +127,8 @@ async def arrived(ground: Ground, consumer: Consumer, count: int, js: JetStream 
     await (js or ground.js).account_info()
 
 
-async def waiting(ground: Ground, consumer: Consumer, count: int) -> None:
-    """Wait until the consumer has so many open pulls. Perhaps none of them was served yet: see `arrived`."""
+async def wait_for_open_pulls(ground: Ground, consumer: Consumer, count: int) -> None:
+    """Wait until the consumer has a number of open pulls. Messages may come later: `wait_for_deliveries`."""
 
     async def held() -> bool:
         return (await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)).num_waiting == count
@@ -138,38 +137,38 @@ async def waiting(ground: Ground, consumer: Consumer, count: int) -> None:
 
 
 async def cut_off(ground: Ground, proxy: Proxy, consumer: Consumer) -> None:
-    """Cut the sessions behind a proxy and let no other begin before the server has dropped their pulls.
+    """Cut the sessions at a proxy and allow no other session until the server has dropped their pulls.
 
-    As long as it has not noticed, it sends messages where nobody is.
+    Until the server notices the loss, it sends messages to closed sessions.
     """
     proxy.open = False
     proxy.cut()
-    await waiting(ground, consumer, 0)
+    await wait_for_open_pulls(ground, consumer, 0)
     proxy.open = True
 
 
 class Warnings:
-    """A handler that keeps what it is told."""
+    """A handler that keeps the errors that it gets."""
 
     def __init__(self) -> None:
         self.errors: list[Exception] = []
 
-    def tell(self, error: Exception) -> None:
+    def add(self, error: Exception) -> None:
         self.errors.append(error)
 
     def of(self, kind: type[Exception]) -> list[Exception]:
         return [error for error in self.errors if isinstance(error, kind)]
 
     async def wait(self, kind: type[Exception], count: int = 1, timeout: float = 10.0) -> None:  # noqa: ASYNC109
-        """Wait until it was told so many of a kind."""
+        """Wait until the handler has `count` errors of a type."""
         await eventually(lambda: len(self.of(kind)) >= count, timeout, f"{count} x {kind.__name__} in {self.errors}")
 
 
 @contextlib.asynccontextmanager
-async def dropping(ground: Ground, drop: Callable[[int], bool], *, of_each: bool = False) -> AsyncIterator[Any]:
-    """A context of the front under test behind a proxy that drops the n-th deliveries for which `drop` says so.
+async def dropping_context(ground: Ground, drop: Callable[[int], bool], *, of_each: bool = False) -> AsyncIterator[Any]:
+    """Open a context of the front under test through a proxy that drops the n-th deliveries for which `drop` is true.
 
-    They are counted over all consumers, or, with `of_each`, for each by itself.
+    Deliveries are counted over all consumers, or separately for each consumer with `of_each`.
     """
     delivered = 0
 

@@ -27,7 +27,7 @@ from jetspark.jetstream.times import time_ns
 
 @pytest.mark.conformance("ACK-01")
 @pytest.mark.profiles
-async def test_each_acknowledgement_goes_to_the_reply_subject_as_it_came(ground: Ground) -> None:
+async def test_each_acknowledgement_goes_to_the_exact_reply_subject(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=4)
     batch = await consumer.fetch(4)
     spy = await ground.spy("$JS.ACK.>")
@@ -41,7 +41,7 @@ async def test_each_acknowledgement_goes_to_the_reply_subject_as_it_came(ground:
 
 
 @pytest.mark.conformance("ACK-02")
-async def test_a_delayed_nak_holds_the_redelivery_back(ground: Ground) -> None:
+async def test_a_nak_with_a_delay_delays_the_redelivery(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
     message = await consumer.next()
     spy = await ground.spy("$JS.ACK.>")
@@ -58,7 +58,7 @@ async def test_a_delayed_nak_holds_the_redelivery_back(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("ACK-03")
-async def test_a_termination_tells_its_reason_and_ends_redelivery(ground: Ground) -> None:
+async def test_term_reports_its_reason_and_ends_redelivery(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, ack_wait=timedelta(seconds=0.2))
     subject = f"$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.{consumer.stream_name}.{consumer.name}"
     spy = await ground.spy(subject)
@@ -70,7 +70,7 @@ async def test_a_termination_tells_its_reason_and_ends_redelivery(ground: Ground
 
 
 @pytest.mark.conformance("ACK-04")
-async def test_after_a_terminal_acknowledgement_all_others_are_left_out(ground: Ground) -> None:
+async def test_later_acknowledgements_do_nothing_after_a_terminal_one(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3)
     spy = await ground.spy("$JS.ACK.>")
     first, second, third = await consumer.fetch(3)
@@ -89,7 +89,7 @@ async def test_after_a_terminal_acknowledgement_all_others_are_left_out(ground: 
 
 
 @pytest.mark.conformance("ACK-05")
-async def test_progress_may_be_told_again_and_again_and_ends_nothing(ground: Ground) -> None:
+async def test_in_progress_may_be_sent_repeatedly_and_is_not_terminal(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, ack_wait=timedelta(seconds=4))
     message = await consumer.next()
     for _ in range(3):  # longer than `ack_wait`
@@ -103,7 +103,9 @@ async def test_progress_may_be_told_again_and_again_and_ends_nothing(ground: Gro
 
 
 @pytest.mark.conformance("ACK-06")
-async def test_an_acknowledgement_that_cannot_be_sent_raises_and_leaves_the_message_as_it_was(ground: Ground) -> None:
+async def test_an_acknowledgement_that_cannot_be_sent_raises_and_leaves_the_message_unacknowledged(
+    ground: Ground,
+) -> None:
     consumer = await consumer_of(ground, messages=1)
     message = await consumer.next()
     await ground.nc.close()
@@ -121,7 +123,7 @@ async def test_a_synchronous_acknowledgement_waits_for_the_server(ground: Ground
     await first.ack_sync()
     assert (await consumer.info()).ack_floor.stream_seq == 1
     assert first.settled
-    holder = await ground.admin.request(first.reply, b"+ACK")  # by somebody else, who holds it too
+    holder = await ground.admin.request(first.reply, b"+ACK")  # by another client that holds the message too
     assert holder.payload == b""
     await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
     with pytest.raises(NoRespondersError):
@@ -140,7 +142,7 @@ async def test_a_synchronous_acknowledgement_has_a_deadline(ground: Ground) -> N
     consumer = await consumer_of(ground, messages=1)
     message = await consumer.next()
     await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
-    await ground.spy(message.reply)  # counts as somebody who could answer
+    await ground.spy(message.reply)  # the server counts the spy as a responder
     with pytest.raises(RequestTimeoutError, match=r"within 0\.1 s"):
         await message.ack_sync(0.1)
     assert not message.settled
@@ -148,9 +150,9 @@ async def test_a_synchronous_acknowledgement_has_a_deadline(ground: Ground) -> N
 
 @pytest.mark.conformance("ACK-08")
 @pytest.mark.blocking
-async def test_without_an_ack_policy_nothing_is_sent(ground: Ground) -> None:
+async def test_with_ack_policy_none_nothing_is_sent(ground: Ground) -> None:
     made = await consumer_of(ground, messages=3, ack_policy="none", durable_name="d")
-    bound = await ground.js.consumer(made.stream_name, "d")  # says nothing of a policy
+    bound = await ground.js.consumer(made.stream_name, "d")  # without an ack policy
     spy = await ground.spy("$JS.ACK.>")
     messages = [*await made.fetch(1), await bound.next()]
     async with bound.consume() as context:
@@ -167,7 +169,7 @@ async def test_without_an_ack_policy_nothing_is_sent(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("JSA-03")
-async def test_a_message_of_no_consumer_has_no_metadata_and_takes_no_acknowledgement(ground: Ground) -> None:
+async def test_a_message_without_a_consumer_has_no_metadata_and_cannot_be_acknowledged(ground: Ground) -> None:
     subscription = await ground.nc.subscribe(ground.nc.new_inbox())
     await ground.nc.flush()
     await ground.admin.publish(subscription.subject, b"x", reply="somewhere")
@@ -182,8 +184,8 @@ async def test_a_message_of_no_consumer_has_no_metadata_and_takes_no_acknowledge
 
 @pytest.mark.conformance("JSA-01", "JSA-02", "JSA-05", "JSA-06")
 @pytest.mark.profiles
-async def test_r6_metadata_tell_place_time_and_deliveries(ground: Ground) -> None:
-    """Of nine tokens, and of the eleven that `js_ack_fc_v2` sends, with and without a domain (R6)."""
+async def test_r6_metadata_has_place_time_and_delivery_count(ground: Ground) -> None:
+    """Checks nine tokens, and the eleven tokens of `js_ack_fc_v2`, with and without a domain (R6)."""
     consumer = await consumer_of(ground, messages=3)
     before = time.time_ns()
     first, _ = await consumer.fetch(2)
@@ -207,7 +209,7 @@ async def test_r6_metadata_tell_place_time_and_deliveries(ground: Ground) -> Non
 
 
 @pytest.mark.parametrize(("policy", "sent"), [("all", 1), ("explicit", 50)])
-async def test_many_messages_are_acknowledged_at_once_as_the_policy_allows(
+async def test_one_acknowledgement_covers_many_messages_if_the_policy_allows(
     ground: Ground, policy: str, sent: int
 ) -> None:
     consumer = await consumer_of(ground, messages=50, ack_policy=policy)
@@ -223,7 +225,7 @@ async def test_many_messages_are_acknowledged_at_once_as_the_policy_allows(
 
 
 @pytest.mark.blocking
-async def test_acknowledgements_from_within_a_callback(ground: Ground) -> None:
+async def test_a_callback_can_acknowledge(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=20)
     seen: list[Msg] = []
 
@@ -238,7 +240,7 @@ async def test_acknowledgements_from_within_a_callback(ground: Ground) -> None:
 
 
 async def settled(ground: Ground, stream: str, consumer: str) -> None:
-    """Wait until nothing of the consumer waits for an acknowledgement."""
+    """Wait until no message of the consumer waits for an acknowledgement."""
     deadline = asyncio.get_running_loop().time() + 10
     while (info := await ground.admin_js.consumer_info(stream, consumer)).num_ack_pending:
         assert asyncio.get_running_loop().time() < deadline, f"{info.num_ack_pending} are not acknowledged"

@@ -1,4 +1,4 @@
-"""Calls that are cancelled or time out lose nothing: what had arrived is handed out by the next call (R24, R25)."""
+"""Calls that are cancelled or time out lose nothing: the next call returns the messages that arrived (R24, R25)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import time
 import pytest
 from tests.api.consuming.support import (
     LONG,
-    arrived,
     consumer_of,
     numbered,
     payloads,
+    publish_while_blocked,
     pull_bodies,
     spy_on_pulls,
     take,
-    unseen,
-    waiting,
+    wait_for_deliveries,
+    wait_for_open_pulls,
 )
 from tests.fronts import FrontName, Ground, Profile, open_ground
 
@@ -29,10 +29,10 @@ from jetspark.server import NatsServer
 pytestmark = pytest.mark.parametrize("front", ["aio"], indirect=True)  # blocking calls are not cancelled
 
 
-async def leave(ground: Ground, consumer: Consumer, count: int) -> None:
-    """A fetch that is cancelled behind the messages that are there."""
+async def cancel_fetch(ground: Ground, consumer: Consumer, count: int) -> None:
+    """Start a fetch, and cancel it after the available messages have arrived."""
     fetching = asyncio.create_task(consumer.fetch(10, expires=20))
-    await arrived(ground, consumer, count)
+    await wait_for_deliveries(ground, consumer, count)
     await cancelled(fetching)
 
 
@@ -43,17 +43,17 @@ async def cancelled(task: asyncio.Task[object]) -> None:
 
 
 @pytest.mark.conformance("FET-07")
-async def test_r24_what_a_cancelled_fetch_had_is_in_the_next_one(ground: Ground) -> None:
+async def test_r24_messages_of_a_cancelled_fetch_go_to_the_next_fetch(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5)
     before = await ground.listening()
     fetching = asyncio.create_task(consumer.fetch(10, expires=LONG))
-    await arrived(ground, consumer, 5)
+    await wait_for_deliveries(ground, consumer, 5)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await fetching
     assert await ground.listening() == before
     assert payloads(await consumer.fetch(3, expires=5)) == numbered(0, 3)
-    await waiting(ground, consumer, 0)
+    await wait_for_open_pulls(ground, consumer, 0)
     await ground.fill(f"{consumer.stream_name}.a", b"5")
     batch = await consumer.fetch(3, expires=5)
     assert payloads(batch) == numbered(3, 6)
@@ -62,9 +62,9 @@ async def test_r24_what_a_cancelled_fetch_had_is_in_the_next_one(ground: Ground)
 
 
 @pytest.mark.parametrize("call", ["next", "fetch_no_wait", "consume", "fetch_bytes"])
-async def test_r24_every_call_takes_what_was_left(ground: Ground, call: str) -> None:
+async def test_r24_every_call_takes_messages_of_cancelled_calls(ground: Ground, call: str) -> None:
     consumer = await consumer_of(ground, messages=4)
-    await leave(ground, consumer, 4)
+    await cancel_fetch(ground, consumer, 4)
     if call == "next":
         got = [(await consumer.next(5)).payload for _ in range(4)]
     elif call == "consume":
@@ -77,11 +77,11 @@ async def test_r24_every_call_takes_what_was_left(ground: Ground, call: str) -> 
     assert got == numbered(0, 4)
 
 
-async def test_r24_messages_under_way_to_a_cancelled_call_are_not_lost(ground: Ground) -> None:
-    """Cancelled at any moment of its life, a call loses none of 200 messages, and nothing comes out of its place.
+async def test_r24_messages_in_flight_to_a_cancelled_call_are_not_lost(ground: Ground) -> None:
+    """A call that is cancelled at any moment loses none of 200 messages and keeps their order.
 
-    What the server is about to send when the subscription goes finds nobody. The server sees that and delivers it once
-    more, maybe behind others; then a number is missing among the deliveries.
+    If the client unsubscribes while the server sends a message, nobody receives it. The server notices this and
+    delivers the message again, maybe after later ones. Then a number is missing among the deliveries.
     """
     consumer = await consumer_of(ground, messages=200)
     seen: list[Msg] = []
@@ -107,9 +107,9 @@ async def test_r24_messages_under_way_to_a_cancelled_call_are_not_lost(ground: G
 
 
 @pytest.mark.parametrize("left", [1, 4])
-async def test_r24_a_call_that_is_refused_takes_nothing_of_what_was_left(ground: Ground, left: int) -> None:
+async def test_r24_a_refused_call_takes_no_messages_of_cancelled_calls(ground: Ground, left: int) -> None:
     consumer = await consumer_of(ground, messages=left)
-    await leave(ground, consumer, left)
+    await cancel_fetch(ground, consumer, left)
     with pytest.raises(ConfigError, match="heartbeat"):
         await consumer.fetch(2, expires=1, idle_heartbeat=1)
     with pytest.raises(ConfigError, match="priority"):
@@ -117,11 +117,11 @@ async def test_r24_a_call_that_is_refused_takes_nothing_of_what_was_left(ground:
     assert payloads(await consumer.fetch(left, expires=5)) == numbered(0, left)
 
 
-async def test_r24_what_was_left_keeps_to_the_bytes_of_the_next_fetch(ground: Ground) -> None:
+async def test_r24_messages_of_a_cancelled_call_keep_to_the_byte_limit_of_the_next_fetch(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5, size=500)
-    await leave(ground, consumer, 5)
+    await cancel_fetch(ground, consumer, 5)
     assert [len(message) for message in await consumer.fetch_bytes(1300, expires=5)] == [500, 500]
-    assert await consumer.fetch_bytes(400, expires=5) == []  # as where the server has a larger one
+    assert await consumer.fetch_bytes(400, expires=5) == []  # as if the server had a larger one
     spy = await spy_on_pulls(ground)
     batch = await consumer.fetch(4, max_bytes=10_000, expires=1)
     assert [len(message) for message in batch] == [500] * 3
@@ -131,13 +131,13 @@ async def test_r24_what_was_left_keeps_to_the_bytes_of_the_next_fetch(ground: Gr
 
 
 @pytest.mark.parametrize("limit", [{"max_messages": 2}, {"max_bytes": 2000}])
-async def test_r24_a_consume_takes_what_is_under_way_to_a_call_that_was_just_cancelled(
+async def test_r24_a_consume_takes_messages_in_flight_to_a_call_that_was_just_cancelled(
     ground: Ground, limit: dict[str, int]
 ) -> None:
     consumer = await consumer_of(ground)
     fetching = asyncio.create_task(consumer.fetch(10, expires=20))
-    await waiting(ground, consumer, 1)
-    unseen(ground, consumer.stream_name, *numbered(0, 3))
+    await wait_for_open_pulls(ground, consumer, 1)
+    publish_while_blocked(ground, consumer.stream_name, *numbered(0, 3))
     fetching.cancel()
     await asyncio.sleep(0)
     async with consumer.consume(**limit) as messages:  # type: ignore[arg-type]
@@ -146,11 +146,11 @@ async def test_r24_a_consume_takes_what_is_under_way_to_a_call_that_was_just_can
         assert payloads(await take(messages, 17)) == numbered(3, 20)
 
 
-async def test_r24_what_comes_late_is_kept_where_the_consume_behind_it_was_stopped(ground: Ground) -> None:
+async def test_r24_late_messages_are_kept_if_the_consume_after_the_fetch_was_stopped(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     fetching = asyncio.create_task(consumer.fetch(10, expires=20))
-    await waiting(ground, consumer, 1)
-    unseen(ground, consumer.stream_name, *numbered(0, 3))
+    await wait_for_open_pulls(ground, consumer, 1)
+    publish_while_blocked(ground, consumer.stream_name, *numbered(0, 3))
     fetching.cancel()
     await asyncio.sleep(0)
     await consumer.consume().stop()
@@ -158,25 +158,27 @@ async def test_r24_what_comes_late_is_kept_where_the_consume_behind_it_was_stopp
 
 
 @pytest.mark.conformance("FET-04")
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
-async def test_the_time_of_a_fetch_counts_what_it_waits_for_a_cancelled_one(front: FrontName, profile: Profile) -> None:
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
+async def test_the_timeout_of_a_fetch_includes_its_wait_for_a_cancelled_fetch(
+    front: FrontName, profile: Profile
+) -> None:
     with NatsServer() as server:
         async with open_ground(front, profile, server) as ground:
             consumer = await consumer_of(ground, messages=3)
             fetching = asyncio.create_task(consumer.fetch(10, expires=20))
-            await arrived(ground, consumer, 3)
+            await wait_for_deliveries(ground, consumer, 3)
             server.pause()
             try:
                 await cancelled(fetching)
                 begin = time.monotonic()
                 batch = await consumer.fetch(10, expires=2)
-                assert 2.9 < time.monotonic() - begin < 10.0  # not the time of both
+                assert 2.9 < time.monotonic() - begin < 10.0  # not the sum of both timeouts
             finally:
                 server.resume()
             assert payloads(batch) == numbered(0, 3)
 
 
-async def test_r25_cancellation_is_never_turned_into_something_else(ground: Ground) -> None:
+async def test_r25_cancellation_is_never_turned_into_another_error(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for call in (
         lambda: consumer.fetch(1, expires=LONG),
@@ -185,14 +187,14 @@ async def test_r25_cancellation_is_never_turned_into_something_else(ground: Grou
         lambda: anext(consumer.consume(expires=LONG)),
     ):
         task = asyncio.ensure_future(call())
-        await waiting(ground, consumer, 1)
+        await wait_for_open_pulls(ground, consumer, 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await waiting(ground, consumer, 0)
+        await wait_for_open_pulls(ground, consumer, 0)
 
 
-async def test_a_cancelled_iteration_loses_nothing_and_can_go_on(ground: Ground) -> None:
+async def test_a_cancelled_iteration_loses_nothing_and_can_continue(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     async with consumer.consume() as messages:
         for number in range(20):
@@ -217,7 +219,7 @@ async def test_several_readers_share_one_consume(ground: Ground) -> None:
     assert sorted(int(message.payload) for part in parts for message in part) == list(range(60))
 
 
-async def test_a_cancelled_call_that_never_began_leaves_nothing(ground: Ground) -> None:
+async def test_a_call_that_is_cancelled_before_it_starts_leaves_nothing(ground: Ground) -> None:
     consumer: Consumer = await consumer_of(ground, messages=1)
     task = asyncio.create_task(consumer.fetch(1))
     await cancelled(task)
@@ -225,10 +227,10 @@ async def test_a_cancelled_call_that_never_began_leaves_nothing(ground: Ground) 
     assert payloads(await consumer.fetch(1)) == [b"0"]
 
 
-async def test_a_closed_connection_ends_what_a_cancelled_call_waits_for(ground: Ground) -> None:
+async def test_closing_the_connection_ends_the_wait_for_messages_of_a_cancelled_call(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     fetching = asyncio.create_task(consumer.fetch(10, expires=5))
-    await waiting(ground, consumer, 1)
+    await wait_for_open_pulls(ground, consumer, 1)
     fetching.cancel()
     await asyncio.wait([fetching])
     await ground.nc.close()

@@ -1,4 +1,4 @@
-"""What one call on a handle leaves is taken by another that waits, as far as it wants it."""
+"""A waiting call on a handle takes the messages of a cancelled call, up to its own limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.api.consuming.support import arrived, consumer_of, numbered, payloads, spy_on_pulls, take, waiting
+from tests.api.consuming.support import (
+    consumer_of,
+    numbered,
+    payloads,
+    spy_on_pulls,
+    take,
+    wait_for_deliveries,
+    wait_for_open_pulls,
+)
 from tests.api.sieve import Sieve
 from tests.fronts import Ground, connect, eventually
 
@@ -15,13 +23,13 @@ from jetspark.aio.jetstream import ConsumeContext, Consumer
 from jetspark.aio.jetstream._drivers.pull import PullDriver
 
 asyncio_only = pytest.mark.parametrize("front", ["aio"], indirect=True)
-"""Only its calls are cancelled."""
+"""Only calls on the asyncio front are cancelled."""
 
 
-async def holding(ground: Ground, consumer: Consumer, count: int) -> asyncio.Task[Any]:
-    """A fetch that has so many messages and waits for more."""
+async def open_fetch_with(ground: Ground, consumer: Consumer, count: int) -> asyncio.Task[Any]:
+    """Start a fetch that has `count` messages and waits for more."""
     task = asyncio.create_task(consumer.fetch(10, expires=30))
-    await arrived(ground, consumer, count)
+    await wait_for_deliveries(ground, consumer, count)
     return task
 
 
@@ -31,8 +39,8 @@ async def cancel(task: asyncio.Task[Any]) -> None:
     assert task.cancelled()
 
 
-async def soon(task: asyncio.Task[Any]) -> list[Msg]:
-    """What a fetch returns long before its time is up."""
+async def returned_early(task: asyncio.Task[Any]) -> list[Msg]:
+    """Return the messages of a fetch that ends long before its timeout."""
     async with asyncio.timeout(10):
         result = await task
     return result if isinstance(result, list) else [result]
@@ -40,39 +48,39 @@ async def soon(task: asyncio.Task[Any]) -> list[Msg]:
 
 @asyncio_only
 @pytest.mark.parametrize("call", ["next", "fetch", "endless", "fetch_bytes", "endless_bytes"])
-async def test_what_a_cancelled_call_leaves_goes_to_one_that_waits(ground: Ground, call: str) -> None:
+async def test_messages_of_a_cancelled_call_go_to_a_call_that_waits(ground: Ground, call: str) -> None:
     consumer = await consumer_of(ground, messages=2)
-    first = await holding(ground, consumer, 2)
+    first = await open_fetch_with(ground, consumer, 2)
     calls: dict[str, Any] = {
         "next": consumer.next,
         "fetch": lambda: consumer.fetch(2, expires=30),
         "endless": lambda: consumer.fetch(2, expires=None),
         "fetch_bytes": lambda: consumer.fetch(2, max_bytes=100_000, expires=30),
-        "endless_bytes": lambda: consumer.fetch_bytes(100_000, expires=None),  # it has what there is
+        "endless_bytes": lambda: consumer.fetch_bytes(100_000, expires=None),  # the fetch has the available messages
     }
     second = asyncio.create_task(calls[call]())
-    await waiting(ground, consumer, 2)
+    await wait_for_open_pulls(ground, consumer, 2)
     await cancel(first)
     wanted = 1 if call == "next" else 2
-    got = await soon(second)
+    got = await returned_early(second)
     assert payloads(got) == numbered(0, wanted)
     assert {message.metadata.num_delivered for message in got} == {1}
-    await waiting(ground, consumer, 0)  # nor does its pull stay
+    await wait_for_open_pulls(ground, consumer, 0)  # its pull is closed too
     assert payloads(await consumer.fetch_no_wait(10)) == numbered(wanted, 2)
     assert (await consumer.info()).num_ack_pending == 2
 
 
 @asyncio_only
-async def test_a_fetch_with_a_part_from_others_ends_when_it_has_all_and_hands_out_no_more(ground: Ground) -> None:
+async def test_a_fetch_with_carried_over_messages_ends_when_it_is_full_and_returns_no_more(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3)
-    first = await holding(ground, consumer, 3)
+    first = await open_fetch_with(ground, consumer, 3)
     second = asyncio.create_task(consumer.fetch(5, expires=30))
-    await waiting(ground, consumer, 2)
+    await wait_for_open_pulls(ground, consumer, 2)
     await cancel(first)
-    await waiting(ground, consumer, 1)
+    await wait_for_open_pulls(ground, consumer, 1)
     assert not second.done()
     await ground.fill(f"{consumer.stream_name}.a", *numbered(3, 8))
-    assert payloads(await soon(second)) == numbered(0, 5)
+    assert payloads(await returned_early(second)) == numbered(0, 5)
     rest: list[bytes] = []
     async with asyncio.timeout(10):
         while len(rest) < 3:
@@ -82,68 +90,68 @@ async def test_a_fetch_with_a_part_from_others_ends_when_it_has_all_and_hands_ou
 
 
 @asyncio_only
-async def test_a_fetch_with_a_part_from_others_keeps_to_its_bytes(ground: Ground) -> None:
+async def test_a_fetch_with_carried_over_messages_keeps_to_its_byte_limit(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, size=500)
-    first = await holding(ground, consumer, 1)
+    first = await open_fetch_with(ground, consumer, 1)
     second = asyncio.create_task(consumer.fetch_bytes(1300, expires=30))
-    await waiting(ground, consumer, 2)
+    await wait_for_open_pulls(ground, consumer, 2)
     await cancel(first)
-    await waiting(ground, consumer, 1)
+    await wait_for_open_pulls(ground, consumer, 1)
     assert not second.done()
     await ground.fill(f"{consumer.stream_name}.a", bytes(501), bytes(502))
-    assert [len(message) for message in await soon(second)] == [500, 501]
+    assert [len(message) for message in await returned_early(second)] == [500, 501]
     assert [len(message) for message in await consumer.fetch(1, expires=5)] == [502]
 
 
 @asyncio_only
-async def test_a_fetch_whose_time_is_up_hands_out_what_it_took_of_others(ground: Ground) -> None:
+async def test_a_fetch_that_times_out_returns_its_carried_over_messages(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=2)
-    first = await holding(ground, consumer, 2)
+    first = await open_fetch_with(ground, consumer, 2)
     second = asyncio.create_task(consumer.fetch(5, expires=1))
-    await waiting(ground, consumer, 2)
+    await wait_for_open_pulls(ground, consumer, 2)
     await cancel(first)
-    assert payloads(await soon(second)) == numbered(0, 2)
+    assert payloads(await returned_early(second)) == numbered(0, 2)
 
 
 @asyncio_only
-async def test_what_a_cancelled_call_took_of_others_goes_on_to_the_next_that_waits(ground: Ground) -> None:
+async def test_carried_over_messages_of_a_cancelled_call_go_to_the_next_call_that_waits(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3)
-    first = await holding(ground, consumer, 3)
+    first = await open_fetch_with(ground, consumer, 3)
     second = asyncio.create_task(consumer.fetch(5, expires=30))
-    await waiting(ground, consumer, 2)
+    await wait_for_open_pulls(ground, consumer, 2)
     third = asyncio.create_task(consumer.fetch(2, expires=30))
     fourth = asyncio.create_task(consumer.next(30))
-    await waiting(ground, consumer, 4)
+    await wait_for_open_pulls(ground, consumer, 4)
     await cancel(first)
-    await waiting(ground, consumer, 3)
+    await wait_for_open_pulls(ground, consumer, 3)
     await cancel(second)
-    assert payloads(await soon(third)) == numbered(0, 2)
-    assert payloads(await soon(fourth)) == numbered(2, 3)
+    assert payloads(await returned_early(third)) == numbered(0, 2)
+    assert payloads(await returned_early(fourth)) == numbered(2, 3)
 
 
-async def test_r18_what_comes_too_late_for_one_fetch_goes_to_another_that_waits(ground: Ground) -> None:
+async def test_r18_messages_that_come_too_late_for_one_fetch_go_to_another_that_waits(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     async with Sieve(ground.server.port) as proxy:
         connection = await connect(ground.front, proxy.url, **ground.profile.options)
         js = connection.jetstream(domain=ground.profile.domain)
         handle = await js.consumer(consumer.stream_name, consumer.name)
         first = asyncio.create_task(handle.fetch(1, expires=1))
-        await waiting(ground, consumer, 1)
+        await wait_for_open_pulls(ground, consumer, 1)
         second = asyncio.create_task(handle.next(30))
-        await waiting(ground, consumer, 2)
+        await wait_for_open_pulls(ground, consumer, 2)
         proxy.hold()
         await ground.fill(f"{consumer.stream_name}.a", b"0")
         await eventually(lambda: proxy.held, what="the message on its way")
         assert await first == []
         assert not second.done()
         proxy.release()
-        [message] = await soon(second)
+        [message] = await returned_early(second)
         assert (message.payload, message.metadata.num_delivered) == (b"0", 1)
         await connection.close()
 
 
 @asyncio_only
-async def test_r18_a_consume_that_begins_at_the_end_of_a_fetch_has_what_comes_too_late(
+async def test_r18_a_consume_that_starts_at_the_end_of_a_fetch_gets_the_late_messages(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer = await consumer_of(ground)

@@ -1,4 +1,4 @@
-"""consume on real servers, on both fronts: options, counting, the end."""
+"""Tests of consume on real servers, on both fronts: options, counting and the end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from tests.api.consuming.support import (
     Warnings,
     consumer_of,
+    max_refused_pulls,
     numbered,
-    paced,
     payloads,
     pull_bodies,
     spy_on_pulls,
     take,
-    waiting,
+    wait_for_open_pulls,
 )
 from tests.fronts import Ground, Recorder, eventually
 
@@ -36,7 +36,7 @@ from jetspark.events import ErrorOccurred
 
 
 @pytest.mark.conformance("CNS-01")
-async def test_the_defaults_of_consume_stand_in_its_pulls(ground: Ground) -> None:
+async def test_pulls_of_consume_have_the_default_options(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     spy = await spy_on_pulls(ground)
     async with consumer.consume(), consumer.consume(expires=80):
@@ -60,9 +60,7 @@ async def test_the_defaults_of_consume_stand_in_its_pulls(ground: Ground) -> Non
         {"idle_heartbeat": 2, "expires": 3},
     ],
 )
-async def test_options_that_make_no_sense_are_refused_before_anything_is_sent(
-    ground: Ground, options: dict[str, Any]
-) -> None:
+async def test_invalid_options_are_refused_before_anything_is_sent(ground: Ground, options: dict[str, Any]) -> None:
     consumer = await consumer_of(ground)
     spy = await spy_on_pulls(ground)
     with pytest.raises(ConfigError):
@@ -71,7 +69,7 @@ async def test_options_that_make_no_sense_are_refused_before_anything_is_sent(
 
 
 @pytest.mark.conformance("CNS-03", "ALG-02")
-async def test_consume_by_bytes_pulls_the_bytes_that_are_missing(ground: Ground) -> None:
+async def test_consume_by_bytes_pulls_only_the_missing_bytes(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=10, size=400)
     spy = await spy_on_pulls(ground)
     async with consumer.consume(max_bytes=2000) as messages:
@@ -87,7 +85,7 @@ async def test_consume_by_bytes_pulls_the_bytes_that_are_missing(ground: Ground)
 
 @pytest.mark.conformance("CNS-04")
 @pytest.mark.parametrize("most", [1, 2])
-async def test_a_small_limit_never_sticks(ground: Ground, most: int) -> None:
+async def test_consume_with_a_small_limit_never_gets_stuck(ground: Ground, most: int) -> None:
     consumer = await consumer_of(ground, messages=100)
     async with consumer.consume(max_messages=most) as messages:
         assert payloads(await take(messages, 100)) == numbered(0, 100)
@@ -114,7 +112,7 @@ async def test_stop_drops_the_buffer_and_pulls_no_more(ground: Ground) -> None:
 
 @pytest.mark.conformance("CNS-05")
 @pytest.mark.blocking
-async def test_drain_hands_out_what_was_delivered_and_then_ends(ground: Ground) -> None:
+async def test_drain_delivers_buffered_messages_and_then_ends(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=20)
     spy = await spy_on_pulls(ground)
     messages = consumer.consume(max_messages=10)
@@ -133,7 +131,7 @@ async def test_drain_hands_out_what_was_delivered_and_then_ends(ground: Ground) 
 
 @pytest.mark.conformance("CNS-05")
 @pytest.mark.blocking
-async def test_a_callback_gets_what_was_delivered_before_a_drain_ends(ground: Ground) -> None:
+async def test_a_callback_gets_buffered_messages_before_a_drain_ends(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=10)
     seen: list[bytes] = []
     gate = asyncio.Event()
@@ -166,7 +164,7 @@ async def test_consumes_of_one_consumer_are_independent_and_buffer_no_more_than_
 
 @pytest.mark.conformance("CNS-06")
 @pytest.mark.blocking
-async def test_a_blocked_handler_gets_no_more_than_the_limit_into_its_buffer(ground: Ground) -> None:
+async def test_the_buffer_keeps_its_limit_while_a_handler_blocks(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=50)
     spy = await spy_on_pulls(ground)
     gate = asyncio.Event()
@@ -192,7 +190,7 @@ async def test_a_blocked_handler_gets_no_more_than_the_limit_into_its_buffer(gro
 
 @pytest.mark.conformance("ALG-01", "ALG-03")
 @pytest.mark.profiles
-async def test_one_inbox_serves_all_pulls_which_ask_for_what_is_missing(ground: Ground) -> None:
+async def test_all_pulls_share_one_inbox_and_ask_for_the_missing_messages(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=50)
     spy = await spy_on_pulls(ground)
     handed = 0
@@ -207,7 +205,7 @@ async def test_one_inbox_serves_all_pulls_which_ask_for_what_is_missing(ground: 
 
 
 @pytest.mark.conformance("ALG-02")
-async def test_what_waits_in_the_buffer_counts_as_pending_until_it_is_handed_out(ground: Ground) -> None:
+async def test_messages_in_the_buffer_count_as_pending_until_they_are_delivered(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=30)
     spy = await spy_on_pulls(ground)
     async with consumer.consume(max_messages=10) as messages:
@@ -220,7 +218,7 @@ async def test_what_waits_in_the_buffer_counts_as_pending_until_it_is_handed_out
 
 
 @pytest.mark.conformance("ALG-04", "STA-05")
-async def test_a_pull_that_brought_nothing_is_followed_by_one_of_full_size(ground: Ground) -> None:
+async def test_a_pull_of_full_size_follows_a_pull_without_messages(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     spy = await spy_on_pulls(ground)
     async with consumer.consume(max_messages=10, expires=1):
@@ -229,41 +227,41 @@ async def test_a_pull_that_brought_nothing_is_followed_by_one_of_full_size(groun
 
 
 @pytest.mark.conformance("ALG-05", "ALG-06")
-async def test_refused_pulls_are_paced_and_told(ground: Ground) -> None:
+async def test_refused_pulls_are_delayed_and_reported(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3, max_batch=10)
     spy = await spy_on_pulls(ground)
-    told = Warnings()
+    reported = Warnings()
     begin = time.monotonic()
-    async with consumer.consume(max_messages=20, on_error=told.tell):
-        await told.wait(PullLimitExceededError, 3)
+    async with consumer.consume(max_messages=20, on_error=reported.add):
+        await reported.wait(PullLimitExceededError, 3)
         seconds = time.monotonic() - begin
         assert 0.6 < seconds < 5.0
-        assert len(await spy.settled()) <= paced(begin)
-    assert "MaxRequestBatch of 10" in str(told.errors[0])
+        assert len(await spy.settled()) <= max_refused_pulls(begin)
+    assert "MaxRequestBatch of 10" in str(reported.errors[0])
     await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
 
 
 @pytest.mark.conformance("ALG-06", "STA-08")
-async def test_r23_a_message_larger_than_max_bytes_is_told_and_does_not_spin(ground: Ground) -> None:
+async def test_r23_a_message_larger_than_max_bytes_is_reported_without_a_busy_loop(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, size=1000)
     spy = await spy_on_pulls(ground)
-    told = Warnings()
+    reported = Warnings()
     begin = time.monotonic()
-    async with consumer.consume(max_bytes=100, on_error=told.tell) as messages:
-        await told.wait(MessageExceedsMaxBytesError, 2)
-        assert len(await spy.settled()) <= paced(begin)
+    async with consumer.consume(max_bytes=100, on_error=reported.add) as messages:
+        await reported.wait(MessageExceedsMaxBytesError, 2)
+        assert len(await spy.settled()) <= max_refused_pulls(begin)
         await messages.stop()
     assert len(await consumer.fetch(1)) == 1
 
 
 @pytest.mark.conformance("ALG-07")
-async def test_missed_heartbeats_are_told_each_time_until_the_pull_is_served(ground: Ground) -> None:
+async def test_missed_heartbeats_are_reported_each_time_until_the_pull_is_served(ground: Ground) -> None:
     consumer = await consumer_of(ground, max_waiting=1)
     other = asyncio.create_task(consumer.fetch(1, expires=30))
-    await waiting(ground, consumer, 1)
-    told = Warnings()
-    async with consumer.consume(expires=1, idle_heartbeat=0.5, on_error=told.tell) as messages:
-        await told.wait(MissedHeartbeatError, 2)
+    await wait_for_open_pulls(ground, consumer, 1)
+    reported = Warnings()
+    async with consumer.consume(expires=1, idle_heartbeat=0.5, on_error=reported.add) as messages:
+        await reported.wait(MissedHeartbeatError, 2)
         await ground.fill(f"{consumer.stream_name}.a", b"other's")
         assert payloads(await other) == [b"other's"]
         await ground.fill(f"{consumer.stream_name}.a", b"ours")
@@ -271,9 +269,9 @@ async def test_missed_heartbeats_are_told_each_time_until_the_pull_is_served(gro
 
 
 @pytest.mark.conformance("ALG-08")
-async def test_a_slow_handler_is_no_missed_heartbeat(ground: Ground) -> None:
-    consumer = await consumer_of(ground, messages=3, durable_name="d")  # else it would be gone after 5 s without a pull
-    told = Warnings()
+async def test_a_slow_handler_causes_no_missed_heartbeat(ground: Ground) -> None:
+    consumer = await consumer_of(ground, messages=3, durable_name="d")  # one without name lasts 5 s without a pull
+    reported = Warnings()
     seen: list[bytes] = []
 
     async def slow(message: Msg) -> None:
@@ -281,10 +279,10 @@ async def test_a_slow_handler_is_no_missed_heartbeat(ground: Ground) -> None:
             await asyncio.sleep(4.5)  # longer than two heartbeats
         seen.append(message.payload)
 
-    context = consumer.consume(slow, max_messages=2, expires=4, idle_heartbeat=2, on_error=told.tell)
+    context = consumer.consume(slow, max_messages=2, expires=4, idle_heartbeat=2, on_error=reported.add)
     await eventually(lambda: len(seen) == 3)
     await context.stop()
-    assert (seen, told.errors) == (numbered(0, 3), [])
+    assert (seen, reported.errors) == (numbered(0, 3), [])
 
 
 @pytest.mark.conformance("ALG-09", "STA-14")
@@ -326,23 +324,23 @@ async def test_a_bad_request_ends_consume(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("ALG-11", "STA-21")
-async def test_an_unknown_status_is_told_and_survived(ground: Ground) -> None:
+async def test_an_unknown_status_is_reported_and_ignored(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     spy = await spy_on_pulls(ground)
-    told = Warnings()
-    async with consumer.consume(on_error=told.tell) as messages:
+    reported = Warnings()
+    async with consumer.consume(on_error=reported.add) as messages:
         [pull] = await spy.wait(1)
         await ground.inject(pull.reply, b"NATS/1.0 499 Foo\r\n\r\n")
-        await told.wait(StatusError)
+        await reported.wait(StatusError)
         await ground.fill(f"{consumer.stream_name}.a", *numbered(0, 100))
         assert payloads(await take(messages, 100)) == numbered(0, 100)
-    assert "499 Foo" in str(told.errors[0])
+    assert "499 Foo" in str(reported.errors[0])
 
 
 @pytest.mark.blocking
-async def test_what_a_callback_raises_is_told_and_the_next_message_comes(ground: Ground) -> None:
+async def test_an_exception_of_a_callback_is_reported_and_the_next_message_is_delivered(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3)
-    told = Warnings()
+    reported = Warnings()
     seen: list[bytes] = []
 
     def handle(message: Msg) -> None:
@@ -350,9 +348,9 @@ async def test_what_a_callback_raises_is_told_and_the_next_message_comes(ground:
             raise LookupError("no such thing")
         seen.append(message.payload)
 
-    context = consumer.consume(handle, on_error=told.tell)
+    context = consumer.consume(handle, on_error=reported.add)
     await eventually(lambda: len(seen) == 2)
-    await told.wait(LookupError)
+    await reported.wait(LookupError)
     await context.stop()
     assert seen == [b"0", b"2"]
 
@@ -368,16 +366,16 @@ async def test_warnings_without_a_handler_go_to_the_connections_events(ground: G
 
 
 @pytest.mark.blocking
-async def test_a_handle_that_is_forgotten_stops(ground: Ground) -> None:
+async def test_consume_stops_when_its_handle_is_garbage_collected(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
     async for message in consumer.consume():
         assert message.payload == b"0"
         break
-    await waiting(ground, consumer, 0)
+    await wait_for_open_pulls(ground, consumer, 0)
 
 
-async def test_r26_little_is_buffered_where_little_is_asked_for(ground: Ground) -> None:
-    """What waits in the buffer was delivered: with a window of one, nothing waits longer than its handler (R26)."""
+async def test_r26_a_small_limit_keeps_the_buffer_small(ground: Ground) -> None:
+    """A buffered message counts as delivered. In a buffer of one, none waits longer than its handler (R26)."""
     consumer = await consumer_of(ground, messages=4, ack_wait=timedelta(seconds=4))
     delivered: list[int] = []
 
@@ -410,9 +408,9 @@ async def test_draining_the_connection_drains_its_consumes(ground: Ground) -> No
         return (await consumer.info()).num_ack_pending == 0
 
     context = other.consume(slow, max_messages=20)
-    await eventually(lambda: context.pending[0] == 19)  # all that it drains: one is with the handler
+    await eventually(lambda: context.pending[0] == 19)  # the whole rest: one message is with the handler
     gate.set()
     await connection.drain()
     assert context.closed
     assert seen == numbered(0, 20)
-    await eventually(acknowledged)  # the server takes them behind what another connection asks
+    await eventually(acknowledged)  # the server processes them after the requests of another connection

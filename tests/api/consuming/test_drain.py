@@ -1,4 +1,4 @@
-"""The end of a consume has a deadline: a drain that nobody confirms, a wait for what nobody takes."""
+"""The end of a consume has a timeout, for a drain without confirmation and for messages that nobody takes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from jetspark.errors import DrainTimeoutError
 from jetspark.server import NatsServer
 
 
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
 @pytest.mark.parametrize("ordered", [False, True])
-async def test_a_drain_that_the_server_does_not_confirm_ends_behind_what_came(
+async def test_a_drain_without_confirmation_of_the_server_ends_after_the_received_messages(
     front: FrontName, profile: Profile, ordered: bool
 ) -> None:
     with NatsServer() as server:
@@ -37,7 +37,9 @@ async def test_a_drain_that_the_server_does_not_confirm_ends_behind_what_came(
 
 
 @pytest.mark.parametrize("handled", [False, True])
-async def test_waiting_for_the_end_of_a_consume_has_a_deadline_and_ends_nothing(ground: Ground, handled: bool) -> None:
+async def test_wait_closed_of_a_consume_has_a_timeout_and_does_not_end_the_consume(
+    ground: Ground, handled: bool
+) -> None:
     consumer = await consumer_of(ground, messages=1)
     begun, gate = asyncio.Event(), asyncio.Event()
 
@@ -58,10 +60,10 @@ async def test_waiting_for_the_end_of_a_consume_has_a_deadline_and_ends_nothing(
     assert context.error is None
 
 
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a server that dies is the same on all of them
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # does not depend on the profile
 @pytest.mark.blocking
 async def test_a_drained_ordered_consume_ends_with_the_session(front: FrontName, profile: Profile) -> None:
-    """No consumer is made for it any more, and what came is handed out."""
+    """No new consumer is created, and received messages are delivered."""
     with NatsServer() as server:
         async with open_ground(front, profile, server, reconnect_wait=0.05) as ground:
             stream = await ground.stream(storage="file")

@@ -1,4 +1,4 @@
-"""fetch, fetch_bytes, fetch_no_wait and next on real servers, on both fronts."""
+"""Tests of fetch, fetch_bytes, fetch_no_wait and next on real servers, on both fronts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 
 import pytest
 from tests.api.consuming.support import (
-    arrived,
     consumer_of,
     numbered,
     payloads,
     pull_bodies,
     spy_on_pulls,
-    waiting,
+    wait_for_deliveries,
+    wait_for_open_pulls,
 )
 from tests.api.sieve import Sieve
 from tests.fronts import PROFILES, FrontName, Ground, Profile, connect, open_ground
@@ -52,17 +52,17 @@ async def test_a_fetch_without_a_limit_is_refused_before_anything_is_sent(ground
     assert await spy.settled() == []
 
 
-async def test_r16_a_fetch_of_nothing_is_an_empty_batch_each_time(ground: Ground) -> None:
+async def test_r16_a_fetch_without_messages_returns_an_empty_batch_each_time(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for _ in range(4):
         assert await consumer.fetch(10, expires=0.05) == []
 
 
-async def test_r17_a_fetch_waits_for_what_is_missing_until_its_time_is_up(ground: Ground) -> None:
+async def test_r17_a_fetch_waits_for_missing_messages_until_it_times_out(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=7)
 
     async def later() -> None:
-        await waiting(ground, consumer, 1)
+        await wait_for_open_pulls(ground, consumer, 1)
         await ground.fill(f"{consumer.stream_name}.a", *numbered(7, 10))
 
     filling = asyncio.create_task(later())
@@ -70,12 +70,12 @@ async def test_r17_a_fetch_waits_for_what_is_missing_until_its_time_is_up(ground
     await filling
     begin = time.monotonic()
     assert await consumer.fetch(10, expires=0.2) == []
-    assert time.monotonic() - begin < 15.0  # not the time of the one before
+    assert time.monotonic() - begin < 15.0  # not the timeout of the fetch before
 
 
 @pytest.mark.conformance("FET-02")
 @pytest.mark.blocking
-async def test_a_fetch_by_bytes_ends_where_the_server_says(ground: Ground) -> None:
+async def test_a_fetch_by_bytes_ends_when_the_server_ends_the_pull(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3, size=400)
     spy = await spy_on_pulls(ground)
     batch = await consumer.fetch_bytes(1000, expires=5)
@@ -92,7 +92,7 @@ async def test_a_fetch_may_be_limited_by_messages_and_bytes(ground: Ground) -> N
 
 
 @pytest.mark.conformance("FET-03")
-async def test_a_long_fetch_has_a_heartbeat_and_a_short_one_only_if_asked(ground: Ground) -> None:
+async def test_a_long_fetch_has_a_heartbeat_and_a_short_one_only_on_request(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=4)
     spy = await spy_on_pulls(ground)
     for expires, heartbeat in ((31, None), (30, None), (2, 1)):
@@ -106,7 +106,7 @@ async def test_a_long_fetch_has_a_heartbeat_and_a_short_one_only_if_asked(ground
 
 
 @pytest.mark.conformance("FET-04")
-async def test_a_fetch_from_a_silent_server_returns_what_it_has_soon_after_its_time(
+async def test_a_fetch_from_a_silent_server_returns_its_messages_soon_after_its_timeout(
     front: FrontName, profile: Profile
 ) -> None:
     with NatsServer(config=dict(profile.config)) as server:
@@ -114,7 +114,7 @@ async def test_a_fetch_from_a_silent_server_returns_what_it_has_soon_after_its_t
             consumer = await consumer_of(ground, messages=3)
             begin = time.monotonic()
             fetching = asyncio.create_task(consumer.fetch(10, expires=5))
-            await arrived(ground, consumer, 3)
+            await wait_for_deliveries(ground, consumer, 3)
             server.pause()
             try:
                 batch = await fetching
@@ -125,10 +125,10 @@ async def test_a_fetch_from_a_silent_server_returns_what_it_has_soon_after_its_t
 
 
 @pytest.mark.conformance("FET-06")
-async def test_a_pull_that_the_server_ignores_ends_by_missed_heartbeats(ground: Ground) -> None:
+async def test_missed_heartbeats_end_a_fetch_whose_pull_the_server_ignores(ground: Ground) -> None:
     consumer = await consumer_of(ground, max_waiting=1)
     other = asyncio.create_task(consumer.fetch(1, expires=30))
-    await waiting(ground, consumer, 1)
+    await wait_for_open_pulls(ground, consumer, 1)
     begin = time.monotonic()
     with pytest.raises(MissedHeartbeatError):
         await consumer.fetch(1, expires=20, idle_heartbeat=0.2)
@@ -138,7 +138,7 @@ async def test_a_pull_that_the_server_ignores_ends_by_missed_heartbeats(ground: 
 
 
 @pytest.mark.conformance("FET-07")
-async def test_the_end_of_a_fetch_leaves_nothing_open_and_takes_nothing_more(ground: Ground) -> None:
+async def test_a_finished_fetch_leaves_no_pull_open_and_takes_no_more_messages(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=10)
     before = await ground.listening()
     assert len(await consumer.fetch(4)) == 4
@@ -152,7 +152,7 @@ async def test_the_end_of_a_fetch_leaves_nothing_open_and_takes_nothing_more(gro
 
 
 @pytest.mark.conformance("FET-08")
-async def test_a_fetch_that_does_not_wait_takes_what_is_there(ground: Ground) -> None:
+async def test_a_fetch_without_wait_returns_available_messages(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5)
     spy = await spy_on_pulls(ground)
     assert payloads(await consumer.fetch_no_wait(3)) == numbered(0, 3)
@@ -163,7 +163,7 @@ async def test_a_fetch_that_does_not_wait_takes_what_is_there(ground: Ground) ->
 
 
 @pytest.mark.conformance("FET-09")
-async def test_next_pulls_one_message_when_it_is_called(ground: Ground) -> None:
+async def test_next_pulls_one_message_per_call(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=2)
     spy = await spy_on_pulls(ground)
     assert (await consumer.next()).payload == b"0"
@@ -176,16 +176,16 @@ async def test_next_pulls_one_message_when_it_is_called(ground: Ground) -> None:
         await consumer.next(0.05)
 
 
-async def test_r19_waiting_without_a_limit_works(ground: Ground) -> None:
+async def test_r19_next_without_a_timeout_waits_for_a_message(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5)
     fetching = asyncio.create_task(consumer.fetch(10, expires=None))
-    await waiting(ground, consumer, 1)
+    await wait_for_open_pulls(ground, consumer, 1)
     await ground.fill(f"{consumer.stream_name}.a", *numbered(5, 11))
     assert payloads(await fetching) == numbered(0, 10)
     assert (await consumer.next(None)).payload == b"10"
 
 
-async def test_r18_a_pull_that_timed_out_does_not_eat_the_next_message(ground: Ground) -> None:
+async def test_r18_a_pull_that_timed_out_does_not_take_the_next_message(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for number in range(10):
         assert await consumer.fetch(5, expires=0.02) == []
@@ -195,13 +195,11 @@ async def test_r18_a_pull_that_timed_out_does_not_eat_the_next_message(ground: G
         assert message.metadata.num_delivered == 1
 
 
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
 @pytest.mark.parametrize("silent", [False, True])
 @pytest.mark.profiles
 @pytest.mark.blocking
-async def test_r18_what_comes_after_all_to_a_fetch_that_is_over_is_in_the_next_one(
-    ground: Ground, silent: bool
-) -> None:
+async def test_r18_a_late_message_of_a_finished_fetch_goes_to_the_next_fetch(ground: Ground, silent: bool) -> None:
     consumer = await consumer_of(ground, messages=3)
     proxy = await ground.stack.enter_async_context(Sieve(ground.server.port))
     connection = await connect(ground.front, proxy.url, **ground.profile.options)
@@ -221,11 +219,9 @@ async def test_r18_what_comes_after_all_to_a_fetch_that_is_over_is_in_the_next_o
     assert payloads(await handle.fetch(1, expires=5)) == [b"3"]
 
 
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
 @pytest.mark.parametrize("closed", [False, True])
-async def test_what_may_come_to_a_fetch_that_is_over_is_not_waited_for_behind_the_session(
-    ground: Ground, closed: bool
-) -> None:
+async def test_a_fetch_after_a_lost_session_does_not_wait_for_late_messages(ground: Ground, closed: bool) -> None:
     consumer = await consumer_of(ground)
     proxy = await ground.stack.enter_async_context(Sieve(ground.server.port))
     connection = await connect(ground.front, proxy.url, reconnect_wait=0.05, **ground.profile.options)
@@ -247,10 +243,10 @@ async def test_what_may_come_to_a_fetch_that_is_over_is_not_waited_for_behind_th
 
 @pytest.mark.blocking
 async def test_r20_concurrent_fetches_do_not_mix(ground: Ground) -> None:
-    """WIR-07: each has its own subscription; a refusal reaches the pull that was refused, and no other (R20)."""
+    """WIR-07: each fetch has its own subscription. A refusal reaches only the pull that was refused (R20)."""
     consumer = await consumer_of(ground, max_waiting=2)
     fetches = [asyncio.create_task(consumer.fetch(1, expires=10)) for _ in range(2)]
-    await waiting(ground, consumer, 2)
+    await wait_for_open_pulls(ground, consumer, 2)
     for _ in range(3):
         with pytest.raises(PullLimitExceededError, match="MaxWaiting"):
             await consumer.fetch(1, expires=10)
@@ -259,10 +255,10 @@ async def test_r20_concurrent_fetches_do_not_mix(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("STA-14", "FET-05")
-async def test_r21_a_consumer_that_is_deleted_ends_a_fetch_at_once(ground: Ground) -> None:
+async def test_r21_a_fetch_ends_at_once_when_the_consumer_is_deleted(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=2)
     fetching = asyncio.create_task(consumer.fetch(5, expires=30))
-    await arrived(ground, consumer, 2)
+    await wait_for_deliveries(ground, consumer, 2)
     await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
     batch = await fetching
     assert len(batch) == 2
@@ -279,18 +275,18 @@ async def test_r21_a_consumer_that_is_deleted_ends_a_fetch_at_once(ground: Groun
 
 
 @pytest.mark.blocking
-async def test_r27_each_call_has_a_deadline_of_its_own(ground: Ground) -> None:
+async def test_r27_each_call_has_its_own_timeout(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for _ in range(3):
         begin = time.monotonic()
         assert await consumer.fetch(1, expires=0.2) == []
-        assert 0.15 < time.monotonic() - begin < 15.0  # not the 30 s of a fetch that says nothing
+        assert 0.15 < time.monotonic() - begin < 15.0  # not the 30 s of a fetch without an answer
 
 
-async def test_a_closed_connection_is_told(ground: Ground) -> None:
+async def test_a_closed_connection_is_reported(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     fetching = asyncio.create_task(consumer.fetch(1))
-    await waiting(ground, consumer, 1)
+    await wait_for_open_pulls(ground, consumer, 1)
     await ground.nc.close()
     with pytest.raises(ConnectionClosedError):
         await fetching
@@ -298,7 +294,7 @@ async def test_a_closed_connection_is_told(ground: Ground) -> None:
         await consumer.fetch(1)
 
 
-async def test_a_pull_that_may_not_be_published_is_told_at_once(front: FrontName) -> None:
+async def test_a_pull_without_publish_permission_is_reported_at_once(front: FrontName) -> None:
     bob = {"user": "bob", "password": "b", "permissions": {"publish": {"deny": "$JS.API.CONSUMER.MSG.NEXT.>"}}}
     admin = {"user": "admin", "password": "rabbit"}
     config = {"authorization": {"users": [bob, admin]}}

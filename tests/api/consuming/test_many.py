@@ -1,4 +1,4 @@
-"""Many messages: nothing is dropped, lost or stuck, and the counters are back at nothing."""
+"""Many messages: nothing is dropped, lost or stuck, and the counters return to zero."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from jetspark.aio.jetstream import AsyncPublishOptions, Consumer, Stream
 from jetspark.sync import jetstream as sync
 
 SOAK = int(os.environ.get("JETSPARK_SOAK", "10000"))
-"""Messages of the soak; `make soak` takes a million."""
+"""Number of messages of the soak test; `make soak` uses a million."""
 
 
 async def filled(ground: Ground, count: int) -> Stream:
-    """A stream with so many messages."""
+    """Return a stream with `count` messages."""
     stream = await ground.stream()
     js = ground.admin.jetstream(domain=ground.profile.domain, publishing=AsyncPublishOptions(stall_wait=60))
     acks = [await js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(count)]
@@ -30,7 +30,7 @@ async def filled(ground: Ground, count: int) -> Stream:
 
 
 async def nothing_left(ground: Ground, consumer: Consumer, count: int) -> None:
-    """Wait until all is acknowledged; then no message and no pull may be left over."""
+    """Wait until every message is acknowledged. Then no message and no pull may be left."""
     deadline = asyncio.get_running_loop().time() + 30
     info = await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)
     while info.num_ack_pending or info.num_waiting:
@@ -42,8 +42,8 @@ async def nothing_left(ground: Ground, consumer: Consumer, count: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-async def test_a_slow_and_a_fast_phase_lose_nothing(ground: Ground) -> None:
-    """Each message is acknowledged, none is lost or stuck, and pending is back at nothing."""
+async def test_a_slow_and_a_fast_reader_lose_nothing(ground: Ground) -> None:
+    """Acknowledge each message, and check that none is lost or stuck and that pending returns to zero."""
     stream = await filled(ground, SOAK)
     consumer = await stream.create_consumer(durable_name="d", max_ack_pending=5000)
     async with asyncio.timeout(60 + SOAK / 1000):
@@ -61,14 +61,14 @@ async def read(consumer: Consumer) -> None:
             assert message.payload == b"%d" % seen
             seen += 1
             if seen < SOAK // 10 and seen % 100 == 0:
-                await asyncio.sleep(0.01)  # slow at first
+                await asyncio.sleep(0.01)  # slow at the start
             await message.ack()
             if seen == SOAK:
                 break
 
 
 def read_blocking(carried: Any) -> None:
-    """As `read`, on the blocking front itself."""
+    """Do the same as `read`, directly on the blocking front."""
     consumer: sync.Consumer = carried.inner
     seen = 0
     with consumer.consume(max_messages=1000) as messages:
@@ -76,7 +76,7 @@ def read_blocking(carried: Any) -> None:
             assert message.payload == b"%d" % seen
             seen += 1
             if seen < SOAK // 10 and seen % 100 == 0:
-                time.sleep(0.01)  # slow at first
+                time.sleep(0.01)  # slow at the start
             message.ack()
             if seen == SOAK:
                 break
@@ -84,7 +84,7 @@ def read_blocking(carried: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-async def test_r44_a_drain_hands_out_everything_that_was_delivered(ground: Ground) -> None:
+async def test_r44_a_drain_delivers_all_received_messages(ground: Ground) -> None:
     count = 5_000
     stream = await filled(ground, count)
     consumer = await stream.create_consumer(durable_name="d", max_ack_pending=-1)
@@ -106,15 +106,15 @@ async def test_r44_a_drain_hands_out_everything_that_was_delivered(ground: Groun
     assert len(seen) >= arrived
     deadline = asyncio.get_running_loop().time() + 10
     info = await consumer.info()
-    while len(seen) + info.num_ack_pending != info.delivered.stream_seq:  # what is not seen never left the server
+    while len(seen) + info.num_ack_pending != info.delivered.stream_seq:  # the others never left the server
         assert asyncio.get_running_loop().time() < deadline, info
         await asyncio.sleep(0.01)
         info = await consumer.info()
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-async def test_r43_what_was_pulled_is_never_dropped(ground: Ground) -> None:
-    """However small the connection's limits of a subscription are, and however slow the reader (R43)."""
+async def test_r43_pulled_messages_are_never_dropped(ground: Ground) -> None:
+    """The limits of subscriptions and the speed of the reader do not matter (R43)."""
     consumer = await consumer_of(ground, messages=300)
     connection = await ground.connect(pending_msgs_limit=10, pending_bytes_limit=100)
     handle = await connection.jetstream().consumer(consumer.stream_name, consumer.name)

@@ -1,4 +1,4 @@
-"""Ordered consumers in the pull form on real servers, on both fronts."""
+"""Tests of ordered pull consumers on real servers, on both fronts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.api.consuming.support import (
     Warnings,
-    dropping,
+    dropping_context,
     numbered,
     payloads,
     pull_bodies,
@@ -35,13 +35,13 @@ from jetspark.server import NatsCluster, NatsServer
 
 
 async def filled(ground: Ground, count: int, **fields: Any) -> Stream:
-    """A stream with the messages `0`, `1`, ..."""
+    """Return a stream with the messages `0`, `1`, ..."""
     stream = await ground.stream(**fields)
     await ground.fill(f"{stream.name}.a", *numbered(0, count))
     return stream
 
 
-async def gone(ground: Ground, stream: str) -> None:
+async def wait_for_no_consumer(ground: Ground, stream: str) -> None:
     """Wait until the stream has no consumer."""
     deadline = asyncio.get_running_loop().time() + 10
     while names := await ground.admin_js.consumer_names(stream).all():
@@ -51,7 +51,7 @@ async def gone(ground: Ground, stream: str) -> None:
 
 @pytest.mark.conformance("ORD-10")
 @pytest.mark.profiles
-async def test_its_consumers_are_made_to_be_thrown_away(ground: Ground) -> None:
+async def test_ordered_consumers_are_created_as_ephemeral_consumers(ground: Ground) -> None:
     stream = await filled(ground, 3)
     ordered = stream.ordered_consumer(name_prefix="reader", deliver_policy="last_per_subject")
     async with ordered.consume() as messages:
@@ -63,14 +63,14 @@ async def test_its_consumers_are_made_to_be_thrown_away(ground: Ground) -> None:
         assert (config.ack_policy, config.num_replicas, config.mem_storage) == ("none", 1, True)
         assert (config.inactive_threshold, config.filter_subject) == (timedelta(minutes=5), ">")
         assert config.deliver_subject is None
-    await gone(ground, stream.name)
+    await wait_for_no_consumer(ground, stream.name)
     with pytest.raises(ConsumerResettingError):
         await ordered.info()
     with pytest.raises(ConfigError, match="durable_name"):
         stream.ordered_consumer(durable_name="d")  # type: ignore[call-arg]
 
 
-async def test_reading_ends_when_everything_was_read(ground: Ground) -> None:
+async def test_until_caught_up_ends_after_the_last_message(ground: Ground) -> None:
     stream = await filled(ground, 250)
     ordered = ground.js.ordered_consumer(stream.name)
     async with ordered.consume(until_caught_up=True, max_messages=20) as messages:
@@ -82,11 +82,11 @@ async def test_reading_ends_when_everything_was_read(ground: Ground) -> None:
     await ground.fill(f"{stream.name}.a", b"more")
     async with ordered.consume(until_caught_up=True) as messages:
         assert [message.payload async for message in messages] == [b"more"]
-    await gone(ground, stream.name)
+    await wait_for_no_consumer(ground, stream.name)
 
 
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
-async def test_reading_ends_when_what_was_pending_is_purged(ground: Ground) -> None:
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
+async def test_until_caught_up_ends_when_pending_messages_are_purged(ground: Ground) -> None:
     stream = await filled(ground, 100)
     ordered = stream.ordered_consumer()
     async with ordered.consume(until_caught_up=True, max_messages=2, expires=1) as messages:
@@ -100,46 +100,46 @@ async def test_reading_ends_when_what_was_pending_is_purged(ground: Ground) -> N
 @pytest.mark.profiles
 @pytest.mark.blocking
 async def test_every_message_comes_once_and_in_order_although_deliveries_are_lost(ground: Ground) -> None:
-    """Every tenth delivery is dropped on the way (K-drop), and what a former consumer still sends is left out."""
+    """Every tenth delivery is dropped on the way (K-drop). Late deliveries of an earlier consumer are ignored."""
     stream = await filled(ground, 200)
-    async with dropping(ground, lambda number: number % 10 == 0, of_each=True) as js:
-        told = Warnings()
-        async with js.ordered_consumer(stream.name).consume(until_caught_up=True, on_error=told.tell) as messages:
+    async with dropping_context(ground, lambda number: number % 10 == 0, of_each=True) as js:
+        reported = Warnings()
+        async with js.ordered_consumer(stream.name).consume(until_caught_up=True, on_error=reported.add) as messages:
             seen = [message.payload async for message in messages]
     assert seen == numbered(0, 200)
-    assert told.errors == []
-    await gone(ground, stream.name)
+    assert reported.errors == []
+    await wait_for_no_consumer(ground, stream.name)
 
 
 @pytest.mark.conformance("ORD-04")
-async def test_a_heartbeat_shows_that_the_last_delivery_was_lost(ground: Ground) -> None:
+async def test_a_heartbeat_reveals_that_the_last_delivery_was_lost(ground: Ground) -> None:
     stream = await filled(ground, 1)
-    async with dropping(ground, lambda number: number == 1) as js:
+    async with dropping_context(ground, lambda number: number == 1) as js:
         ordered = js.ordered_consumer(stream.name)
         async with ordered.consume(expires=1, idle_heartbeat=0.5) as messages:
             assert payloads(await take(messages, 1)) == [b"0"]
 
 
 @pytest.mark.conformance("ORD-11")
-async def test_r4_a_deleted_consumer_is_replaced_behind_the_last_message(ground: Ground) -> None:
-    """It goes on at the next sequence, without a loss or a repetition (R4)."""
+async def test_r4_a_deleted_consumer_is_replaced_after_the_last_message(ground: Ground) -> None:
+    """The new consumer starts at the next sequence, without a loss or a repetition (R4)."""
     stream = await filled(ground, 5)
-    told = Warnings()
+    reported = Warnings()
     ordered = stream.ordered_consumer()
-    async with ordered.consume(on_error=told.tell) as messages:
+    async with ordered.consume(on_error=reported.add) as messages:
         assert payloads(await take(messages, 5)) == numbered(0, 5)
         for number in range(5, 8):
             assert ordered.cached_info is not None
             await ground.admin_js.delete_consumer(stream.name, ordered.cached_info.name)
             await ground.fill(f"{stream.name}.a", b"%d" % number)
             assert payloads(await take(messages, 1)) == [b"%d" % number]
-    await eventually(lambda: len(told.errors) >= 3, what="a warning for each")  # the handler has a thread of its own
-    assert all(isinstance(error, ConsumerDeletedError | NoConsumerResponseError) for error in told.errors)
-    await gone(ground, stream.name)
+    await eventually(lambda: len(reported.errors) >= 3, what="a warning for each")  # the handler has its own thread
+    assert all(isinstance(error, ConsumerDeletedError | NoConsumerResponseError) for error in reported.errors)
+    await wait_for_no_consumer(ground, stream.name)
 
 
 @pytest.mark.blocking
-async def test_r7_a_replaced_consumer_keeps_all_but_the_start(ground: Ground) -> None:
+async def test_r7_a_replacement_keeps_the_configuration_except_the_start(ground: Ground) -> None:
     stream = await filled(ground, 10)
     start = (await stream.info()).state.first_ts
     ordered = stream.ordered_consumer(
@@ -147,7 +147,7 @@ async def test_r7_a_replaced_consumer_keeps_all_but_the_start(ground: Ground) ->
     )
     async with ordered.consume() as messages:
         assert payloads(await take(messages, 5)) == numbered(0, 5)
-        await eventually(lambda: messages.pending[0] == 5)  # the next one starts behind them
+        await eventually(lambda: messages.pending[0] == 5)  # the next consumer starts after these messages
         assert ordered.cached_info is not None
         await ground.admin_js.delete_consumer(stream.name, ordered.cached_info.name)
         assert payloads(await take(messages, 5)) == numbered(5, 10)
@@ -170,9 +170,9 @@ async def test_the_default_heartbeat_is_five_seconds_or_half_of_expires(ground: 
 
 @pytest.mark.conformance("ORD-06")
 @pytest.mark.parametrize(("policy", "expected"), [("last", b"2"), ("new", b"3")])
-async def test_before_the_first_message_the_start_stays(ground: Ground, policy: str, expected: bytes) -> None:
+async def test_the_start_policy_stays_until_the_first_message(ground: Ground, policy: str, expected: bytes) -> None:
     stream = await filled(ground, 3)
-    async with dropping(ground, lambda number: number == 1) as js:
+    async with dropping_context(ground, lambda number: number == 1) as js:
         ordered = js.ordered_consumer(stream.name, deliver_policy=policy)
         async with ordered.consume(expires=1, idle_heartbeat=0.5) as messages:
             await eventually(lambda: ordered.cached_info is not None)
@@ -182,17 +182,17 @@ async def test_before_the_first_message_the_start_stays(ground: Ground, policy: 
 
 
 @pytest.mark.conformance("ORD-05", "ORD-11")
-async def test_r8_a_cut_makes_a_new_consumer_under_a_new_name_after_the_reconnect(ground: Ground) -> None:
-    """Nothing is made while there is no session, and the predecessor is deleted (R8, R14)."""
+async def test_r8_a_cut_connection_leads_to_a_new_consumer_with_a_new_name(ground: Ground) -> None:
+    """No consumer is created without a session, and the earlier consumer is deleted (R8, R14)."""
     stream = await filled(ground, 100)
     recorder = Recorder()
     creations = await ground.spy(f"$JS.API.CONSUMER.CREATE.{stream.name}.>")
-    told = Warnings()
+    reported = Warnings()
     async with Proxy(ground.server.port) as proxy:
         options = {**ground.profile.options, "reconnect_wait": 0.05, "on_event": recorder}
         connection = await connect(ground.front, proxy.url, **options)
         ordered = connection.jetstream(domain=ground.profile.domain).ordered_consumer(stream.name)
-        async with ordered.consume(max_messages=10, on_error=told.tell) as messages:
+        async with ordered.consume(max_messages=10, on_error=reported.add) as messages:
             seen = payloads(await take(messages, 20))
             for number in (2, 3, 4):
                 proxy.cut()
@@ -201,19 +201,19 @@ async def test_r8_a_cut_makes_a_new_consumer_under_a_new_name_after_the_reconnec
             failures = len(recorder.of(ErrorOccurred))
             proxy.open = False
             proxy.cut()
-            await recorder.wait(ErrorOccurred, failures + 2)  # tries to connect
+            await recorder.wait(ErrorOccurred, failures + 2)  # the client tries to connect
             proxy.open = True
             seen += payloads(await take(messages, 20))
         await connection.close()
     assert seen == numbered(0, 100)
-    assert told.errors == []
-    # What was asked for without a session would have been sent with the next one.
+    assert reported.errors == []
+    # Requests made without a session would be sent in the next one.
     assert len(creations.messages) == len(set(creations.subjects)) == 5
-    await eventually_few(ground, stream.name)
+    await wait_for_last_consumer(ground, stream.name)
 
 
-async def eventually_few(ground: Ground, stream: str) -> None:
-    """Wait until not more than the last consumer is left. They are deleted behind the making of the next one."""
+async def wait_for_last_consumer(ground: Ground, stream: str) -> None:
+    """Wait until only the last consumer is left. The others are deleted after the creation of the next one."""
 
     async def few() -> bool:
         return len(await ground.admin_js.consumer_names(stream).all()) <= 1
@@ -222,14 +222,14 @@ async def eventually_few(ground: Ground, stream: str) -> None:
 
 
 @pytest.mark.conformance("ORD-05", "ORD-11")
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
-async def test_silence_makes_a_new_consumer(ground: Ground) -> None:
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
+async def test_missed_heartbeats_lead_to_a_new_consumer(ground: Ground) -> None:
     stream = await filled(ground, 1)
-    told = Warnings()
-    async with dropping(ground, lambda number: False) as js:
+    reported = Warnings()
+    async with dropping_context(ground, lambda number: False) as js:
         ordered = js.ordered_consumer(stream.name)
-        spy = await ground.spy("$JS.API.CONSUMER.MSG.NEXT.>")  # so that nobody says 503
-        async with ordered.consume(expires=2, idle_heartbeat=1, max_messages=2, on_error=told.tell) as messages:
+        spy = await ground.spy("$JS.API.CONSUMER.MSG.NEXT.>")  # so that the server sends no 503
+        async with ordered.consume(expires=2, idle_heartbeat=1, max_messages=2, on_error=reported.add) as messages:
             assert payloads(await take(messages, 1)) == [b"0"]
             await spy.wait(2)
             assert ordered.cached_info is not None
@@ -238,12 +238,12 @@ async def test_silence_makes_a_new_consumer(ground: Ground) -> None:
             await eventually(lambda: ordered.cached_info is not None and ordered.cached_info.name != first)
             await ground.fill(f"{stream.name}.a", b"1")
             assert payloads(await take(messages, 1)) == [b"1"]
-    assert all(isinstance(error, MissedHeartbeatError | ConsumerDeletedError) for error in told.errors)
+    assert all(isinstance(error, MissedHeartbeatError | ConsumerDeletedError) for error in reported.errors)
 
 
 @pytest.mark.conformance("ORD-05")
-async def test_r9_a_restart_is_survived_without_anybody_reading(front: FrontName) -> None:
-    """The memory consumer is gone; the engine makes the next one, not the reader (R9)."""
+async def test_r9_recovery_after_a_restart_needs_no_reader(front: FrontName) -> None:
+    """The memory consumer is gone. The engine creates the next one without a reader (R9)."""
     with NatsServer() as server:
         async with open_ground(front, PROFILES["default"], server, reconnect_wait=0.05) as ground:
             stream = await filled(ground, 3, storage="file")
@@ -259,7 +259,7 @@ async def test_r9_a_restart_is_survived_without_anybody_reading(front: FrontName
                 assert payloads(await take(messages, 1)) == [b"3"]
 
 
-async def test_r14_many_restarts_leave_no_consumers_behind(ground: Ground) -> None:
+async def test_r14_many_restarts_leave_no_consumers(ground: Ground) -> None:
     stream = await filled(ground, 10)
     recorder = Recorder()
     async with Proxy(ground.server.port) as proxy:
@@ -273,12 +273,12 @@ async def test_r14_many_restarts_leave_no_consumers_behind(ground: Ground) -> No
                 await recorder.wait(Reconnected, number)
             await ground.fill(f"{stream.name}.a", b"10")
             assert payloads(await take(messages, 1)) == [b"10"]
-            await eventually_few(ground, stream.name)
+            await wait_for_last_consumer(ground, stream.name)
         await connection.close()
 
 
 @pytest.mark.conformance("ORD-07")
-async def test_a_deleted_stream_ends_it_with_its_error(ground: Ground) -> None:
+async def test_a_deleted_stream_ends_the_consume_with_its_error(ground: Ground) -> None:
     stream = await filled(ground, 1)
     ordered = stream.ordered_consumer()
     async with ordered.consume() as messages:
@@ -291,17 +291,17 @@ async def test_a_deleted_stream_ends_it_with_its_error(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("ORD-07", "ORD-08")
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock is the same on all of them
-async def test_a_creation_that_fails_for_now_is_tried_again_and_a_stop_ends_the_wait(ground: Ground) -> None:
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
+async def test_a_creation_that_fails_temporarily_is_retried_and_stop_ends_the_wait(ground: Ground) -> None:
     stream = await filled(ground, 1)
-    # Without a responder, as where JetStream does not answer.
+    # Without a responder, as if JetStream did not answer.
     js = ground.nc.jetstream(prefix="nobody.there")
-    told = Warnings()
+    reported = Warnings()
     begin = time.monotonic()
-    async with js.ordered_consumer(stream.name).consume(on_error=told.tell) as messages:
-        await eventually(lambda: len(told.errors) >= 2)
-        assert 0.7 < time.monotonic() - begin < 5.0  # a second, or a little less by chance
-        await eventually(lambda: len(told.errors) >= 4)  # the next one is 6 s away, or more
+    async with js.ordered_consumer(stream.name).consume(on_error=reported.add) as messages:
+        await eventually(lambda: len(reported.errors) >= 2)
+        assert 0.7 < time.monotonic() - begin < 5.0  # a second, or a little less because of jitter
+        await eventually(lambda: len(reported.errors) >= 4)  # the next attempt is at least 6 s away
         begin = time.monotonic()
         await messages.stop()
     assert time.monotonic() - begin < 5.0
@@ -312,7 +312,7 @@ async def test_a_creation_that_fails_for_now_is_tried_again_and_a_stop_ends_the_
 
 
 @pytest.mark.conformance("ORD-12")
-async def test_fetches_go_on_where_the_last_one_ended_each_with_a_consumer_of_its_own(ground: Ground) -> None:
+async def test_fetches_continue_after_the_last_message_each_with_its_own_consumer(ground: Ground) -> None:
     stream = await filled(ground, 10)
     creations = await ground.spy(f"$JS.API.CONSUMER.CREATE.{stream.name}.>")
     ordered = stream.ordered_consumer(name_prefix="o")
@@ -326,12 +326,12 @@ async def test_fetches_go_on_where_the_last_one_ended_each_with_a_consumer_of_it
     await ground.fill(f"{stream.name}.a", b"10")
     async with ordered.consume() as messages:
         assert payloads(await take(messages, 1)) == [b"10"]
-    await gone(ground, stream.name)
+    await wait_for_no_consumer(ground, stream.name)
 
 
 @pytest.mark.conformance("ORD-12")
 @pytest.mark.blocking
-async def test_two_calls_at_a_time_exclude_each_other(ground: Ground) -> None:
+async def test_a_second_call_at_the_same_time_is_refused(ground: Ground) -> None:
     stream = await filled(ground, 1)
     creations = await ground.spy(f"$JS.API.CONSUMER.CREATE.{stream.name}.>")
     ordered = stream.ordered_consumer()
@@ -351,7 +351,7 @@ async def test_two_calls_at_a_time_exclude_each_other(ground: Ground) -> None:
 
 
 @pytest.mark.blocking
-async def test_what_was_not_taken_comes_again(ground: Ground) -> None:
+async def test_messages_that_were_not_taken_are_delivered_again(ground: Ground) -> None:
     stream = await filled(ground, 20)
     ordered = stream.ordered_consumer()
     async with ordered.consume(max_messages=10) as messages:
@@ -366,12 +366,12 @@ async def test_r24_a_cancelled_fetch_loses_nothing(ground: Ground) -> None:
     stream = await filled(ground, 5)
     ordered = stream.ordered_consumer()
     fetching = asyncio.create_task(ordered.fetch(10))
-    await eventually(lambda: ordered.last_sequence == 5)  # they are here
+    await eventually(lambda: ordered.last_sequence == 5)  # the messages have arrived
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await fetching
     assert payloads(await ordered.fetch(5)) == numbered(0, 5)
-    await gone(ground, stream.name)
+    await wait_for_no_consumer(ground, stream.name)
 
 
 @pytest.mark.blocking
@@ -387,13 +387,13 @@ async def test_a_callback_gets_the_messages_in_order(ground: Ground) -> None:
     assert seen == numbered(0, 50)
 
 
-async def test_by_bytes_everything_comes_as_well(ground: Ground) -> None:
+async def test_consume_by_bytes_delivers_everything(ground: Ground) -> None:
     stream = await filled(ground, 100)
     async with stream.ordered_consumer().consume(until_caught_up=True, max_bytes=1000) as messages:
         assert [message.payload async for message in messages] == numbered(0, 100)
 
 
-async def test_a_drained_one_ends_behind_what_was_delivered(ground: Ground) -> None:
+async def test_a_drained_consume_ends_after_the_received_messages(ground: Ground) -> None:
     stream = await filled(ground, 30)
     ordered = stream.ordered_consumer()
     messages = ordered.consume(max_messages=10)
@@ -405,7 +405,7 @@ async def test_a_drained_one_ends_behind_what_was_delivered(ground: Ground) -> N
 
 @pytest.mark.slow
 @pytest.mark.matrix
-async def test_a_change_of_the_leader_is_survived(front: FrontName) -> None:
+async def test_consume_continues_after_a_change_of_the_leader(front: FrontName) -> None:
     with NatsCluster(3) as cluster:
         async with open_ground(front, PROFILES["default"], cluster[0], reconnect_wait=0.05) as ground:
             stream = await filled(ground, 200, num_replicas=3, storage="file")

@@ -1,4 +1,4 @@
-"""Ordered consumers leave nothing behind on the server, also where its answers are lost, and nag nobody about it."""
+"""Ordered consumers leave no consumer on the server, even if answers are lost, and report each problem once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from jetspark.events import ErrorOccurred
 from jetspark.server import NatsServer
 
 
-async def left(ground: Ground, stream: str, count: int) -> None:
-    """Wait until the stream has so many consumers."""
+async def wait_for_consumers(ground: Ground, stream: str, count: int) -> None:
+    """Wait until the stream has `count` consumers."""
 
     async def so_many() -> bool:
         return len(await ground.admin_js.consumer_names(stream).all()) == count
@@ -29,8 +29,10 @@ async def left(ground: Ground, stream: str, count: int) -> None:
 
 
 @asynccontextmanager
-async def losing(ground: Ground, stream: str, told: Warnings, answer: bytes) -> AsyncIterator[ConsumeContext]:
-    """An ordered consume that does not get the first answer of a kind."""
+async def consume_without_answer(
+    ground: Ground, stream: str, reported: Warnings, answer: bytes
+) -> AsyncIterator[ConsumeContext]:
+    """Start an ordered consume that does not get the first answer to a kind of request."""
     lost = False
 
     def loses(_line: object, content: bytes) -> bool:
@@ -44,9 +46,9 @@ async def losing(ground: Ground, stream: str, told: Warnings, answer: bytes) -> 
         try:
             js = connection.jetstream(domain=ground.profile.domain)
             ordered = js.ordered_consumer(stream, inactive_threshold=timedelta(hours=1))
-            async with ordered.consume(on_error=told.tell) as messages:
+            async with ordered.consume(on_error=reported.add) as messages:
                 yield messages
-            await left(ground, stream, 0)
+            await wait_for_consumers(ground, stream, 0)
             assert proxy.lost == 1
         finally:
             await connection.close()
@@ -54,32 +56,32 @@ async def losing(ground: Ground, stream: str, told: Warnings, answer: bytes) -> 
 
 @pytest.mark.conformance("ORD-07")
 @pytest.mark.parametrize("read", [False, True])
-async def test_r14_a_consumer_whose_making_was_not_answered_is_deleted(
+async def test_r14_a_consumer_whose_creation_was_not_answered_is_deleted(
     ground: Ground, read: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ordered_pull, "CREATE_TIMEOUT", 1.0)
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *numbered(0, 3))
-    told = Warnings()
-    async with losing(ground, stream.name, told, b"consumer_create_response") as messages:
-        await told.wait(RequestTimeoutError)
+    reported = Warnings()
+    async with consume_without_answer(ground, stream.name, reported, b"consumer_create_response") as messages:
+        await reported.wait(RequestTimeoutError)
         if read:
             assert payloads(await take(messages, 3)) == numbered(0, 3)
-            await left(ground, stream.name, 1)
+            await wait_for_consumers(ground, stream.name, 1)
 
 
-async def test_r14_a_consumer_whose_making_is_not_answered_before_the_end_is_deleted(
+async def test_r14_a_consumer_whose_creation_is_not_answered_before_the_end_is_deleted(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ordered_pull, "CREATE_TIMEOUT", 1.0)
     stream = await ground.stream()
-    async with losing(ground, stream.name, Warnings(), b"consumer_create_response"):
-        await left(ground, stream.name, 1)
+    async with consume_without_answer(ground, stream.name, Warnings(), b"consumer_create_response"):
+        await wait_for_consumers(ground, stream.name, 1)
 
 
-@pytest.mark.parametrize("profile", ["default"], indirect=True)  # it has users of its own
+@pytest.mark.parametrize("profile", ["default"], indirect=True)  # this server has its own users
 @pytest.mark.blocking
-async def test_who_may_not_delete_consumers_is_told_so_once_for_each(front: FrontName, profile: Profile) -> None:
+async def test_a_forbidden_deletion_is_reported_once_for_each_consumer(front: FrontName, profile: Profile) -> None:
     bob = {
         "user": "bob",
         "password": "b",
@@ -96,8 +98,8 @@ async def test_who_may_not_delete_consumers_is_told_so_once_for_each(front: Fron
             )
 
             def refusals() -> int:
-                told = [event.error for event in recorder.of(ErrorOccurred)]
-                return sum(isinstance(error, PermissionsViolationError) for error in told)
+                reported = [event.error for event in recorder.of(ErrorOccurred)]
+                return sum(isinstance(error, PermissionsViolationError) for error in reported)
 
             async with connection.jetstream().ordered_consumer(stream.name).consume() as messages:
                 for number in range(5):

@@ -1,4 +1,4 @@
-"""The page about consuming: its examples run as they stand, and its table is the one that the code uses."""
+"""The examples of docs/consuming.md run unchanged, and its table of statuses matches the code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["asyncio", "blocking"])
-def test_a_whole_example_runs(number: int) -> None:
+def test_a_complete_example_runs(number: int) -> None:
     with NatsServer() as server:
         shown = run_at(server.url, EXAMPLES[number])
     assert "1 order 0" in shown
@@ -45,7 +45,7 @@ asyncio.run(main({url!r}))
 """)
 
 
-def test_the_table_of_statuses_is_the_one_that_the_code_uses() -> None:
+def test_the_table_of_statuses_matches_the_code() -> None:
     assert written(TEXT) == TEXT
     assert TEXT.count(table()) == 1
     assert table().count("\n") == len(STATUS_RULES) + 2

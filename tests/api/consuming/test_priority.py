@@ -1,4 +1,4 @@
-"""Priority groups on real servers, on both fronts (ADR-42)."""
+"""Tests of priority groups on real servers, on both fronts (ADR-42)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.api.consuming.support import (
     pull_bodies,
     spy_on_pulls,
     take,
-    waiting,
+    wait_for_open_pulls,
 )
 from tests.fronts import Ground
 
@@ -72,7 +72,7 @@ async def test_each_pull_names_its_group(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("PRI-02")
-async def test_the_servers_refusal_is_told_where_the_groups_are_not_known(ground: Ground) -> None:
+async def test_a_refusal_of_the_server_is_raised_if_the_groups_are_not_known(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, **OVERFLOW)
     consumer.cached_info.config.priority_groups = None
     with pytest.raises(BadPullRequestError, match="Priority Group missing"):
@@ -80,7 +80,7 @@ async def test_the_servers_refusal_is_told_where_the_groups_are_not_known(ground
 
 
 @pytest.mark.conformance("PRI-03")
-async def test_overflow_serves_when_one_of_its_conditions_holds(ground: Ground) -> None:
+async def test_overflow_delivers_when_one_of_its_conditions_holds(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=4, **OVERFLOW)
     assert await consumer.fetch(1, group="g", min_pending=10, expires=0.1) == []
     assert await consumer.fetch(1, group="g", min_pending=10, min_ack_pending=1, expires=0.1) == []
@@ -92,13 +92,13 @@ async def test_overflow_serves_when_one_of_its_conditions_holds(ground: Ground) 
 
 
 @pytest.mark.conformance("PRI-04")
-async def test_the_lower_number_is_served_first(ground: Ground) -> None:
+async def test_the_client_with_the_lower_priority_number_is_served_first(ground: Ground) -> None:
     consumer = await consumer_of(ground, **PRIORITIZED)
     later = asyncio.create_task(consumer.fetch(1, group="g", priority=9, expires=10))
-    await waiting(ground, consumer, 1)
+    await wait_for_open_pulls(ground, consumer, 1)
     spy = await spy_on_pulls(ground)
     sooner = asyncio.create_task(consumer.fetch(1, group="g", priority=0, expires=10))
-    await waiting(ground, consumer, 2)
+    await wait_for_open_pulls(ground, consumer, 2)
     await ground.fill(f"{consumer.stream_name}.a", b"0")
     assert payloads(await sooner) == [b"0"]
     await ground.fill(f"{consumer.stream_name}.a", b"1")
@@ -129,12 +129,12 @@ async def test_the_id_of_a_pinned_client_is_kept_by_its_handle(ground: Ground) -
 
 @pytest.mark.conformance("PRI-06")
 @pytest.mark.profiles
-async def test_r12_an_unpinned_client_gives_up_its_id_and_pulls_on_at_once(ground: Ground) -> None:
-    """Both pull again at once after the 423, without an id, and nothing is lost (R12)."""
+async def test_r12_an_unpinned_client_drops_its_id_and_pulls_again_at_once(ground: Ground) -> None:
+    """Both clients pull again at once after the 423, without an id, and lose nothing (R12)."""
     first = await consumer_of(ground, **PINNED)
     second = await ground.js.consumer(first.stream_name, first.name)
     subject = f"{first.stream_name}.a"
-    told = Warnings()
+    reported = Warnings()
     seen: list[bytes] = []
 
     async def read(context: Any) -> None:
@@ -142,8 +142,8 @@ async def test_r12_an_unpinned_client_gives_up_its_id_and_pulls_on_at_once(groun
             seen.append(message.payload)  # noqa: PERF401 - others look at it meanwhile
 
     async with (
-        first.consume(group="g", max_messages=2, on_error=told.tell) as one,
-        second.consume(group="g", max_messages=2, on_error=told.tell) as two,
+        first.consume(group="g", max_messages=2, on_error=reported.add) as one,
+        second.consume(group="g", max_messages=2, on_error=reported.add) as two,
     ):
         readers = [asyncio.create_task(read(context)) for context in (one, two)]
         for number in range(6):
@@ -156,17 +156,17 @@ async def test_r12_an_unpinned_client_gives_up_its_id_and_pulls_on_at_once(groun
     for reader in readers:
         await reader
     assert seen == numbered(0, 6)
-    assert told.errors == []
+    assert reported.errors == []
 
 
 @pytest.mark.conformance("PRI-06")
-async def test_a_client_that_waits_takes_over_when_the_pinned_one_is_gone(ground: Ground) -> None:
+async def test_a_waiting_client_takes_over_when_the_pinned_one_is_gone(ground: Ground) -> None:
     first = await consumer_of(ground, messages=1, priority_timeout=timedelta(seconds=4), **PINNED)
     second = await ground.js.consumer(first.stream_name, first.name)
-    told = Warnings()
+    reported = Warnings()
     async with first.consume(group="g") as pinned:
         assert payloads(await take(pinned, 1)) == [b"0"]
-        async with second.consume(group="g", on_error=told.tell) as other:
+        async with second.consume(group="g", on_error=reported.add) as other:
             taken = asyncio.create_task(take(other, 1))
             await ground.nc.flush()
             await ground.fill(f"{first.stream_name}.a", b"1")
@@ -176,7 +176,7 @@ async def test_a_client_that_waits_takes_over_when_the_pinned_one_is_gone(ground
             await ground.nc.flush()
             await ground.fill(f"{first.stream_name}.a", b"2")
             assert payloads(await taken) == [b"2"]
-    assert told.errors == []
+    assert reported.errors == []
 
 
 @pytest.mark.conformance("PRI-07")

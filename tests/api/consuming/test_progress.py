@@ -1,4 +1,4 @@
-"""Messages that wait in the buffer, or are worked on, for longer than the consumer's `ack_wait` (R26)."""
+"""Messages that are buffered or in a handler for longer than the consumer's `ack_wait` (R26)."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from jetspark.engine.pull import InProgressTracker
 from jetspark.server import NatsServer
 
 OFTEN = timedelta(seconds=0.3)
-"""For tests that look at the reports alone, and do not mind when the machine stands still for that long."""
+"""For tests that only count the reports. A pause of the machine of that length does not matter."""
 BEYOND = 4
-"""So many reports take longer than `ack_wait`, of which there are three within it."""
+"""A wait for this many reports takes longer than `ack_wait`, because three reports fit into it."""
 
 once = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 
 async def reports(ground: Ground) -> Spy:
-    """See what is said of deliveries."""
+    """Observe the acknowledgements."""
     return await ground.spy("$JS.ACK.>")
 
 
 def reported(spy: Spy, message: Msg) -> int:
-    """How often it was reported that the message is in progress."""
+    """Return how often the message was reported as in progress."""
     return sum(each.subject == message.reply and each.payload == b"+WPI" for each in spy.messages)
 
 
-async def goes_on(spy: Spy, message: Msg) -> None:
-    """Wait for reports that were not on their way already."""
+async def reports_continue(spy: Spy, message: Msg) -> None:
+    """Wait for reports that are sent after this call."""
     before = reported(spy, message)
     await eventually(lambda: reported(spy, message) >= before + 2, what=f"two more reports of {message!r}")
 
 
-async def held_back(spy: Spy, message: Msg, busy: Msg) -> None:
-    """Check that there are no more reports of a message while those of another go on."""
+async def reports_ended(spy: Spy, message: Msg, busy: Msg) -> None:
+    """Check that reports of a message have ended while those of another message continue."""
     await spy.settled()
     before = reported(spy, message)
-    await goes_on(spy, busy)
+    await reports_continue(spy, busy)
     assert reported(spy, message) == before
 
 
 @once
-async def test_r26_a_handler_that_takes_longer_than_the_ack_wait_keeps_its_message_and_a_full_buffer(
+async def test_r26_a_handler_slower_than_the_ack_wait_keeps_its_message_and_a_full_buffer(
     ground: Ground,
 ) -> None:
     consumer = await consumer_of(ground, messages=5, ack_wait=timedelta(seconds=3))
@@ -83,7 +83,7 @@ async def test_r26_a_handler_that_takes_longer_than_the_ack_wait_keeps_its_messa
 
 
 @once
-async def test_r26_a_full_buffer_behind_a_slow_handler_is_delivered_again_unless_it_is_asked_for(
+async def test_r26_without_progress_a_full_buffer_after_a_slow_handler_is_delivered_again(
     ground: Ground,
 ) -> None:
     consumer = await consumer_of(ground, messages=5, ack_wait=timedelta(seconds=1))
@@ -99,14 +99,14 @@ async def test_r26_a_full_buffer_behind_a_slow_handler_is_delivered_again_unless
         return (await consumer.info()).num_redelivered == 5
 
     context = consumer.consume(slow, max_messages=500)
-    await eventually(redelivered)  # what waited, too: the buffer counts as delivered
+    await eventually(redelivered)  # buffered messages too: they count as delivered
     go_on.set()
     await eventually(lambda: 2 in deliveries)
     await context.stop()
 
 
 @once
-async def test_r26_a_message_that_its_handler_has_left_without_an_acknowledgement_is_delivered_again(
+async def test_r26_a_message_that_its_handler_left_unacknowledged_is_delivered_again(
     ground: Ground,
 ) -> None:
     consumer = await consumer_of(ground, messages=2, ack_wait=timedelta(seconds=3))
@@ -147,7 +147,7 @@ async def by_a_loop(messages: ConsumeContext) -> Msg:
 
 
 async def by_a_thread(messages: Any) -> Msg:
-    with ThreadPoolExecutor(1) as pool:  # it has ended when the message is here
+    with ThreadPoolExecutor(1) as pool:  # it has ended when the message arrives
         taken = await asyncio.wrap_future(pool.submit(next, messages.inner))
     return cast("Msg", carry(taken))
 
@@ -155,33 +155,31 @@ async def by_a_thread(messages: Any) -> Msg:
 Way = Callable[[ConsumeContext], Awaitable[Msg]]
 
 
-async def keeps_until_the_next_is_asked_for(ground: Ground, way: Way) -> None:
+async def check_kept_until_next(ground: Ground, way: Way) -> None:
     consumer = await consumer_of(ground, messages=2, ack_wait=OFTEN)
     spy = await reports(ground)
     async with consumer.consume(auto_in_progress=True) as messages:
         first = await way(messages)
-        await goes_on(spy, first)
+        await reports_continue(spy, first)
         second = await way(messages)
-        await held_back(spy, first, busy=second)
+        await reports_ended(spy, first, busy=second)
         await second.ack()
         while (again := await way(messages)).payload != b"0":
-            await again.ack()  # again after all, when the machine stood still
+            await again.ack()  # delivered again if the machine was paused
     assert payloads([first, second]) == [b"0", b"1"]
     assert again.metadata.num_delivered > 1
 
 
 @once
 @pytest.mark.parametrize("way", [by_anext, by_wait_for, by_a_task, by_a_loop])
-async def test_r26_who_takes_a_message_keeps_it_until_the_next_is_asked_for_whatever_the_way(
-    ground: Ground, way: Way
-) -> None:
-    await keeps_until_the_next_is_asked_for(ground, way)
+async def test_r26_a_reader_keeps_its_message_until_it_asks_for_the_next(ground: Ground, way: Way) -> None:
+    await check_kept_until_next(ground, way)
 
 
 @once
 @pytest.mark.parametrize("front", ["sync"], indirect=True)
-async def test_r26_so_does_who_takes_each_message_in_a_thread_of_its_own(ground: Ground) -> None:
-    await keeps_until_the_next_is_asked_for(ground, by_a_thread)
+async def test_r26_readers_in_several_threads_keep_their_messages(ground: Ground) -> None:
+    await check_kept_until_next(ground, by_a_thread)
 
 
 @once
@@ -191,22 +189,22 @@ async def test_r26_each_of_several_loops_keeps_its_message(ground: Ground) -> No
     async with consumer.consume(auto_in_progress=True) as messages:
         one, other = aiter(messages), aiter(messages)
         first, second = await anext(one), await anext(other)
-        await asyncio.gather(goes_on(spy, first), goes_on(spy, second))
+        await asyncio.gather(reports_continue(spy, first), reports_continue(spy, second))
         third = await anext(one)
-        await asyncio.gather(held_back(spy, first, busy=second), goes_on(spy, third))
+        await asyncio.gather(reports_ended(spy, first, busy=second), reports_continue(spy, third))
     assert payloads([first, second, third]) == numbered(0, 3)
 
 
 @once
-async def test_r26_there_are_no_reports_of_what_was_acknowledged(ground: Ground) -> None:
+async def test_r26_acknowledged_messages_are_not_reported(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=2, ack_wait=OFTEN)
     spy = await reports(ground)
     async with consumer.consume(auto_in_progress=True) as messages:
         one, other = aiter(messages), aiter(messages)
         first, second = await anext(one), await anext(other)
-        await goes_on(spy, first)
+        await reports_continue(spy, first)
         await first.ack()
-        await held_back(spy, first, busy=second)
+        await reports_ended(spy, first, busy=second)
 
 
 async def test_r26_reports_end_with_the_consume(ground: Ground) -> None:
@@ -214,23 +212,23 @@ async def test_r26_reports_end_with_the_consume(ground: Ground) -> None:
     spy = await reports(ground)
     async with consumer.consume(auto_in_progress=True) as messages:
         [first] = await take(messages, 1)
-        await eventually(lambda: len({*spy.subjects}) >= 3)  # it, and the two that wait
-        await goes_on(spy, first)
+        await eventually(lambda: len({*spy.subjects}) >= 3)  # this message and the two buffered ones
+        await reports_continue(spy, first)
     assert {message.payload for message in await spy.settled()} == {b"+WPI"}
     count = len(spy.messages)
     again: set[bytes] = set()
     async with asyncio.timeout(10):
-        while len(again) < 3:  # delivered again, as each is due
+        while len(again) < 3:  # delivered again when each is due
             again.update(payloads(await consumer.fetch(3, expires=1)))
     assert sorted(again) == numbered(0, 3)
     assert len(await spy.settled()) == count
 
 
 @pytest.mark.parametrize("kind", ["default"])
-async def test_r26_reports_do_not_pile_up_while_the_server_reads_nothing_and_leave_out_none_afterwards(
+async def test_r26_reports_do_not_pile_up_while_the_server_reads_nothing_and_all_continue_afterwards(
     front: FrontName, kind: str
 ) -> None:
-    """One round of them is several times what a connection keeps before its senders have to wait."""
+    """One round of reports is several times as large as the write buffer of a connection."""
     count = 5000
     with NatsServer() as server:
         async with open_ground(front, PROFILES[kind], server, ping_interval=600) as ground:
@@ -255,9 +253,7 @@ async def test_r26_reports_do_not_pile_up_while_the_server_reads_nothing_and_lea
 
 
 @once
-async def test_r26_nothing_goes_on_for_a_consume_whose_connection_is_closed(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_r26_reports_end_when_the_connection_is_closed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     consumer = await consumer_of(ground, messages=3, ack_wait=OFTEN)
     spy = await reports(ground)
     connection = await ground.connect()
@@ -279,11 +275,11 @@ async def test_r26_nothing_goes_on_for_a_consume_whose_connection_is_closed(
     before = rounds
     await asyncio.sleep(5 * OFTEN.total_seconds())
     assert rounds == before
-    assert messages.pending[0] >= 2  # the handle is kept, and not at its end
+    assert messages.pending[0] >= 2  # the handle is kept and not closed
 
 
 @once
-async def test_r26_reports_keep_to_an_ack_wait_that_was_changed_as_soon_as_the_handle_has_heard_of_it(
+async def test_r26_reports_follow_a_changed_ack_wait_once_the_handle_knows_it(
     ground: Ground,
 ) -> None:
     consumer = await consumer_of(ground, messages=1, durable_name="d", ack_wait=timedelta(seconds=6))
@@ -293,4 +289,4 @@ async def test_r26_reports_keep_to_an_ack_wait_that_was_changed_as_soon_as_the_h
         await ground.admin_js.update_consumer(consumer.stream_name, durable_name="d", ack_wait=OFTEN)
         assert (await consumer.info()).config.ack_wait == OFTEN
         await eventually(lambda: reported(spy, message) >= 1)
-        await eventually(lambda: reported(spy, message) >= 20)  # which are 2 s, and were 38
+        await eventually(lambda: reported(spy, message) >= 20)  # the new interval is 2 s; the old one was 38 s

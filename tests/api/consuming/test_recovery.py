@@ -1,4 +1,4 @@
-"""What becomes of fetch and consume when sessions, servers and consumers go away and come back."""
+"""Tests of fetch and consume when sessions, servers and consumers disappear and return."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from tests.api.consuming.support import (
     Warnings,
-    arrived,
     consumer_of,
     cut_off,
     numbered,
     payloads,
     spy_on_pulls,
     take,
-    waiting,
+    wait_for_deliveries,
+    wait_for_open_pulls,
 )
 from tests.connection.support import Proxy
 from tests.fronts import PROFILES, FrontName, Ground, Profile, Recorder, connect, eventually, open_ground
@@ -39,8 +39,8 @@ QUICK: dict[str, Any] = {"reconnect_wait": 0.05}
 
 
 @asynccontextmanager
-async def behind_proxy(ground: Ground, **options: Any) -> AsyncIterator[tuple[Proxy, JetStream, Recorder]]:
-    """A context of the front under test behind a proxy that can cut it off."""
+async def through_proxy(ground: Ground, **options: Any) -> AsyncIterator[tuple[Proxy, JetStream, Recorder]]:
+    """Open a context of the front under test through a proxy that can cut it off."""
     recorder = Recorder()
     async with Proxy(ground.server.port) as proxy:
         connection = await connect(
@@ -54,7 +54,7 @@ async def behind_proxy(ground: Ground, **options: Any) -> AsyncIterator[tuple[Pr
 
 @asynccontextmanager
 async def own_server(front: FrontName, profile: Profile) -> AsyncIterator[tuple[NatsServer, Ground]]:
-    """A server to kill."""
+    """A server that a test can kill."""
     config = dict(profile.config)
     with NatsServer(config=config) as server:
         async with open_ground(front, profile, server, **QUICK) as ground:
@@ -67,24 +67,24 @@ async def handle_of(js: JetStream, consumer: Consumer) -> Consumer:
 
 @pytest.mark.conformance("REC-03", "REC-04", "REC-05")
 async def test_consume_waits_for_the_session_and_then_pulls_once(ground: Ground) -> None:
-    consumer = await consumer_of(ground, durable_name="d")  # else it would be gone after 5 s without a pull
+    consumer = await consumer_of(ground, durable_name="d")  # one without name lasts 5 s without a pull
     requests = await ground.spy("$JS.API.>")
-    told = Warnings()
-    async with behind_proxy(ground) as (proxy, js, recorder):
+    reported = Warnings()
+    async with through_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
-        async with handle.consume(expires=30, idle_heartbeat=2, max_messages=10, on_error=told.tell) as messages:
-            await waiting(ground, consumer, 1)
+        async with handle.consume(expires=30, idle_heartbeat=2, max_messages=10, on_error=reported.add) as messages:
+            await wait_for_open_pulls(ground, consumer, 1)
             before = len(await requests.settled())
             proxy.open = False
             proxy.cut()
             await asyncio.sleep(4.5)  # longer than two heartbeats
-            assert told.errors == []
+            assert reported.errors == []
             proxy.open = True
             await recorder.wait(Reconnected)
             await ground.fill(f"{consumer.stream_name}.a", b"0")
             assert payloads(await take(messages, 1)) == [b"0"]
             await requests.settled()
-    assert told.errors == []
+    assert reported.errors == []
     after = requests.messages[before:]
     pulls = [message for message in after if ".MSG.NEXT." in message.subject]
     assert len(pulls) == 1
@@ -93,10 +93,10 @@ async def test_consume_waits_for_the_session_and_then_pulls_once(ground: Ground)
 
 
 @pytest.mark.conformance("REC-05")
-async def test_the_consumer_is_looked_up_after_a_reconnect_only_if_so_asked(ground: Ground) -> None:
+async def test_the_consumer_is_looked_up_after_a_reconnect_only_on_request(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for verify in (False, True):
-        async with behind_proxy(ground) as (proxy, js, recorder):
+        async with through_proxy(ground) as (proxy, js, recorder):
             handle = await handle_of(js, consumer)
             async with handle.consume(verify_on_reconnect=verify) as messages:
                 await ground.fill(f"{consumer.stream_name}.a", b"0")
@@ -107,16 +107,17 @@ async def test_the_consumer_is_looked_up_after_a_reconnect_only_if_so_asked(grou
                 await ground.fill(f"{consumer.stream_name}.a", b"1")
                 assert payloads(await take(messages, 1)) == [b"1"]
                 assert (proxy.said.count(b".CONSUMER.INFO.") > before) is verify
-        await waiting(ground, consumer, 0)  # else the server may send the next message there
+        # Otherwise the server may send the next message to the old session.
+        await wait_for_open_pulls(ground, consumer, 0)
 
 
 @pytest.mark.conformance("REC-05")
-async def test_revision_1_ends_consume_when_the_consumer_is_gone(ground: Ground) -> None:
+async def test_verify_on_reconnect_ends_consume_when_the_consumer_is_gone(ground: Ground) -> None:
     consumer = await consumer_of(ground)
-    async with behind_proxy(ground) as (proxy, js, _):
+    async with through_proxy(ground) as (proxy, js, _):
         handle = await handle_of(js, consumer)
         async with handle.consume(verify_on_reconnect=True) as messages:
-            await waiting(ground, consumer, 1)
+            await wait_for_open_pulls(ground, consumer, 1)
             proxy.open = False
             proxy.cut()
             await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
@@ -126,31 +127,31 @@ async def test_revision_1_ends_consume_when_the_consumer_is_gone(ground: Ground)
 
 
 @pytest.mark.conformance("REC-06")
-async def test_r3_a_consumer_that_vanished_is_told_and_picked_up_when_it_is_made_again(
+async def test_r3_a_missing_consumer_is_reported_and_read_again_once_it_is_recreated(
     front: FrontName, profile: Profile
 ) -> None:
-    """A memory consumer is gone after a restart; consume stays, and reads on when it is there again (R3)."""
+    """A memory consumer is gone after a restart. Consume stays open and reads again when the consumer exists (R3)."""
     async with own_server(front, profile) as (server, ground):
         stream = await ground.stream(storage="file")
         fields: dict[str, Any] = {"durable_name": "d", "mem_storage": True}
         consumer = await stream.create_consumer(**fields)
-        told = Warnings()
-        async with consumer.consume(on_error=told.tell) as messages:
+        reported = Warnings()
+        async with consumer.consume(on_error=reported.add) as messages:
             await ground.fill(f"{stream.name}.a", b"0")
             await (await take(messages, 1))[0].ack_sync()
             server.kill()
             server.start()
-            await told.wait(NoConsumerResponseError, 2)
+            await reported.wait(NoConsumerResponseError, 2)
             await ground.admin_js.create_consumer(stream.name, deliver_policy="new", **fields)
             await ground.fill(f"{stream.name}.a", b"1")
             assert payloads(await take(messages, 1)) == [b"1"]
 
 
 @pytest.mark.conformance("REC-07")
-async def test_counters_survive_cuts_while_the_server_stays_up(ground: Ground) -> None:
+async def test_counters_survive_cuts_while_the_server_keeps_running(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1000, ack_wait=timedelta(seconds=2))
     seen: set[bytes] = set()
-    async with behind_proxy(ground) as (proxy, js, recorder):
+    async with through_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
         async with handle.consume(max_messages=20, expires=2) as messages:
             for _ in range(3):
@@ -194,16 +195,16 @@ async def test_counters_survive_a_restart_of_the_server(front: FrontName) -> Non
 
 
 @pytest.mark.conformance("REC-08")
-async def test_r1_a_cut_ends_a_fetch_at_once_with_what_it_has(ground: Ground) -> None:
-    """The batch ends with an error behind its messages, and no pull is left over (R1)."""
+async def test_r1_a_cut_ends_a_fetch_at_once_with_its_messages(ground: Ground) -> None:
+    """The batch ends with an error after its messages, and no pull is left (R1)."""
     consumer = await consumer_of(ground, messages=3)
     spy = await spy_on_pulls(ground, consumer)
-    async with behind_proxy(ground) as (proxy, js, recorder):
+    async with through_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
         fetching = asyncio.create_task(handle.fetch(10, expires=20))
-        await arrived(ground, consumer, 3, js)
+        await wait_for_deliveries(ground, consumer, 3, js)
         empty = asyncio.create_task(handle.next(20))
-        await waiting(ground, consumer, 2)
+        await wait_for_open_pulls(ground, consumer, 2)
         begin = time.monotonic()
         proxy.cut()
         batch = await fetching
@@ -214,7 +215,7 @@ async def test_r1_a_cut_ends_a_fetch_at_once_with_what_it_has(ground: Ground) ->
         assert isinstance(batch.error, DisconnectedError)
         await recorder.wait(Reconnected)
         assert len(await spy.settled()) == 2
-        await waiting(ground, consumer, 0)
+        await wait_for_open_pulls(ground, consumer, 0)
         await ground.fill(f"{consumer.stream_name}.a", b"3")
         assert payloads(await handle.fetch(1, expires=5)) == [b"3"]
 
@@ -222,7 +223,7 @@ async def test_r1_a_cut_ends_a_fetch_at_once_with_what_it_has(ground: Ground) ->
 @pytest.mark.conformance("REC-08")
 async def test_a_fetch_without_a_session_waits_for_one(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
-    async with behind_proxy(ground) as (proxy, js, recorder):
+    async with through_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
         proxy.open = False
         proxy.cut()
@@ -239,25 +240,25 @@ async def test_pulls_that_could_not_be_sent_are_not_sent_after_a_reconnect(front
     async with own_server(front, PROFILES["default"]) as (server, ground):
         stream = await ground.stream(storage="file")
         consumer = await stream.create_consumer(durable_name="d")
-        told = Warnings()
+        reported = Warnings()
         recorder = Recorder()
         connection = await ground.connect(on_event=recorder, **QUICK)
         handle = await connection.jetstream().consumer(stream.name, "d")
-        async with handle.consume(on_error=told.tell) as messages:
+        async with handle.consume(on_error=reported.add) as messages:
             server.kill()
             await eventually(lambda: "Disconnected" in recorder.names)
             server.start()
             await recorder.wait(Reconnected)
             await ground.fill(f"{stream.name}.a", b"0")
             assert payloads(await take(messages, 1)) == [b"0"]
-            await waiting(ground, consumer, 1)
-        assert told.of(MissedHeartbeatError) == []
+            await wait_for_open_pulls(ground, consumer, 1)
+        assert reported.of(MissedHeartbeatError) == []
 
 
 @pytest.mark.conformance("REC-02")
 async def test_the_subscription_of_consume_is_restored_before_its_pull(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
-    async with behind_proxy(ground) as (proxy, js, recorder):
+    async with through_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
         async with handle.consume() as messages:
             await take(messages, 1)
@@ -270,7 +271,7 @@ async def test_the_subscription_of_consume_is_restored_before_its_pull(ground: G
     assert 0 < talk.index(b"\r\nSUB ") < talk.index(b"\r\nPUB ")
 
 
-async def test_a_consume_that_cannot_be_subscribed_ends_with_the_refusal(front: FrontName) -> None:
+async def test_a_consume_whose_subscription_is_refused_ends_with_the_error(front: FrontName) -> None:
     bob = {
         "user": "bob",
         "password": "b",
@@ -293,18 +294,18 @@ async def test_a_consume_that_cannot_be_subscribed_ends_with_the_refusal(front: 
 
 
 def inner_client(ground: Ground) -> Any:
-    """The state machine of the connection under test."""
+    """Return the state machine of the connection under test."""
     connection: Any = ground.nc
     return connection._core.client if ground.front == "aio" else connection.inner._core.inner.client
 
 
 @pytest.mark.blocking
-async def test_the_end_of_the_connection_ends_consume(ground: Ground) -> None:
+async def test_consume_ends_when_the_connection_is_closed(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     connection = await ground.connect()
     handle = await handle_of(connection.jetstream(domain=ground.profile.domain), consumer)
     messages = handle.consume()
-    await waiting(ground, consumer, 1)
+    await wait_for_open_pulls(ground, consumer, 1)
     await connection.close()
     with pytest.raises(StopAsyncIteration):
         await take(messages, 1)

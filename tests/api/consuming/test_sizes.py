@@ -1,4 +1,4 @@
-"""What a message counts against max_bytes, compared with the server's own numbers (SIZ-01 to SIZ-03)."""
+"""The size of a message for `max_bytes`, compared with the numbers of the server (SIZ-01 to SIZ-03)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jetspark.jetstream.header_names import PENDING_BYTES
 
 
 async def pending_bytes(ground: Ground, stream: str, consumer: str, max_bytes: int) -> tuple[list[aio.Msg], int]:
-    """What a pull of `max_bytes` brings, and what the server says was left of it."""
+    """Return the messages of a pull of `max_bytes`, and the bytes that the server reports as left."""
     inbox = ground.admin.new_inbox()
     subscription = await ground.admin.subscribe(inbox)
     subject = f"{ground.admin_js.prefix}CONSUMER.MSG.NEXT.{stream}.{consumer}"
@@ -28,7 +28,7 @@ async def pending_bytes(ground: Ground, stream: str, consumer: str, max_bytes: i
 
 
 @pytest.mark.conformance("SIZ-01")
-async def test_subject_ack_subject_and_payload_count(ground: Ground) -> None:
+async def test_subject_ack_subject_and_payload_count_toward_the_size(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     subject = f"{consumer.stream_name}.a"
     await ground.fill(subject, bytes(500), bytes(100))
@@ -42,7 +42,7 @@ async def test_subject_ack_subject_and_payload_count(ground: Ground) -> None:
 
 @pytest.mark.conformance("SIZ-02")
 @pytest.mark.parametrize("fields", [{}, {"headers_only": True}])
-async def test_headers_count_as_they_are_sent(ground: Ground, fields: dict[str, Any]) -> None:
+async def test_headers_count_with_their_size_on_the_wire(ground: Ground, fields: dict[str, Any]) -> None:
     consumer = await consumer_of(ground, **fields)
     headers = [("A", "1"), ("B", "  2 "), ("B", "3"), ("Long-Name", "x" * 50), ("E", "ü")]
     await ground.admin.request(f"{consumer.stream_name}.a", b"payload", headers=headers)
@@ -52,8 +52,8 @@ async def test_headers_count_as_they_are_sent(ground: Ground, fields: dict[str, 
 
 
 @pytest.mark.conformance("SIZ-03")
-async def test_the_header_of_a_pinned_client_makes_no_pull_too_small(ground: Ground) -> None:
-    """Its bytes are in our count and not in the server's: the counters stay above nothing, and everything comes."""
+async def test_the_header_of_a_pinned_client_does_not_exceed_the_pull(ground: Ground) -> None:
+    """Only our count includes the bytes of the header. The counters stay positive, and every message arrives."""
     consumer = await consumer_of(ground, priority_groups=["g"], priority_policy="pinned_client")
     await ground.fill(f"{consumer.stream_name}.a", *(bytes(300) for _ in range(30)))
     spy = await spy_on_pulls(ground)

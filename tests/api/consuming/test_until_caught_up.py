@@ -1,4 +1,4 @@
-"""Reading until drained ends where the stream's leader has nothing more, not where a consumer says so."""
+"""`until_caught_up` ends where the leader of the stream has no more messages, not where a consumer says so."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_the_leader_is_asked_once_for_the_last_message_of_each_subject(gro
     assert asked == filters
 
 
-async def test_what_is_written_meanwhile_does_not_keep_it_from_ending(ground: Ground) -> None:
+async def test_messages_written_meanwhile_do_not_delay_the_end(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"0")
     seen = 0
@@ -36,7 +36,7 @@ async def test_what_is_written_meanwhile_does_not_keep_it_from_ending(ground: Gr
 
 
 @pytest.mark.parametrize("start", [{"deliver_policy": "new"}, {"deliver_policy": "by_start_sequence"}])
-async def test_a_start_behind_all_there_is_ends_at_once(ground: Ground, start: dict[str, str]) -> None:
+async def test_a_start_after_the_last_message_ends_at_once(ground: Ground, start: dict[str, str]) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *numbered(0, 3))
     place = {"opt_start_seq": 9} if start["deliver_policy"] != "new" else {}
@@ -44,15 +44,15 @@ async def test_a_start_behind_all_there_is_ends_at_once(ground: Ground, start: d
         assert [message async for message in messages] == []
 
 
-async def test_a_consumer_is_believed_where_the_leader_may_not_be_asked(front: FrontName) -> None:
+async def test_the_consumer_decides_if_the_leader_may_not_be_asked(front: FrontName) -> None:
     bob = {"user": "bob", "password": "b", "permissions": {"publish": {"deny": "$JS.API.STREAM.MSG.GET.>"}}}
     admin = {"user": "admin", "password": "rabbit"}
     with NatsServer(config={"authorization": {"users": [bob, admin]}}) as server:
         async with open_ground(front, PROFILES["default"], server, admin, user="bob", password="b") as ground:
             stream = await ground.stream()
             await ground.fill(f"{stream.name}.a", *numbered(0, 3))
-            told = Warnings()
-            async with stream.ordered_consumer().consume(until_caught_up=True, on_error=told.tell) as messages:
+            reported = Warnings()
+            async with stream.ordered_consumer().consume(until_caught_up=True, on_error=reported.add) as messages:
                 assert [message.payload async for message in messages] == numbered(0, 3)
-            await told.wait(PermissionsViolationError)
-            assert len(told.errors) == 1
+            await reported.wait(PermissionsViolationError)
+            assert len(reported.errors) == 1

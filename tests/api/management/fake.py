@@ -1,4 +1,4 @@
-"""An API that answers what a test says: for what a real server never does, or not anymore."""
+"""A scripted API, for answers that a real server never sends, or no longer sends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jetspark.wire.messages import Message
 __all__ = ["fake_api"]
 
 Answer = bytes | tuple[bytes, bytes]
-"""Payload, or raw header block and payload."""
+"""A payload, or a raw header block and a payload."""
 
 
 async def fake_api(
@@ -20,7 +20,7 @@ async def fake_api(
     answers: Callable[[str, bytes], Iterable[Answer]],
     timeout: float = 5.0,  # noqa: ASYNC109 (of the context)
 ) -> JetStream:
-    """A context whose API is answered by a function of the request's endpoint and payload."""
+    """Return a context whose API is answered by a function of the request's endpoint and payload."""
     prefix = f"{ground.name('FAKE')}.API"
 
     async def answer(message: Message) -> None:

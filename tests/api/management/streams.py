@@ -1,4 +1,4 @@
-"""Streams that several tests need."""
+"""Streams that several tests use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["direct_stream"]
 
 
 async def direct_stream(ground: Ground, messages: int = 0, subjects: int = 3, **fields: object) -> Stream:
-    """A stream that allows direct get; message n is on subject n modulo `subjects`."""
+    """Return a stream that allows direct get. Message n is on subject n modulo `subjects`."""
     stream = await ground.stream(allow_direct=True, **fields)
     for number in range(1, messages + 1):
         subject = f"{stream.name}.{number % subjects}"

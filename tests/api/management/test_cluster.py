@@ -1,4 +1,4 @@
-"""Three servers: elections, a lost quorum, and reads that go on."""
+"""Tests with three servers: elections, a lost quorum, and reads that continue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_streams_are_managed_on_three_servers(cluster: NatsCluster, front:
         info = await stream.info()
         assert info.cluster is not None
         assert len(info.cluster.replicas or []) == 2
-        made = await stream.create_consumer(durable_name="C")  # so the server that lists them knows the stream, too
+        made = await stream.create_consumer(durable_name="C")  # so the server that lists the streams knows it too
         assert (await made.info()).cluster is not None
         listing = ground.js.streams()
         assert name in {info.config.name for info in await listing.all()}
@@ -38,7 +38,7 @@ async def test_streams_are_managed_on_three_servers(cluster: NatsCluster, front:
         assert [each.name for each in await stream.consumers().all()] == ["C"]
 
 
-async def test_questions_are_answered_while_leaders_change(cluster: NatsCluster, front: FrontName) -> None:
+async def test_requests_are_answered_while_leaders_change(cluster: NatsCluster, front: FrontName) -> None:
     async with open_ground(front, PROFILES["default"], cluster[0]) as ground:
         name = await replicated(ground, cluster)
         stream = await ground.js.stream(name)
@@ -54,10 +54,10 @@ async def test_questions_are_answered_while_leaders_change(cluster: NatsCluster,
 
 @pytest.mark.conformance("DIR-05", "DIR-09")
 @pytest.mark.blocking
-async def test_a_direct_read_goes_on_with_another_server(cluster: NatsCluster, front: FrontName) -> None:
+async def test_a_direct_read_continues_on_another_server(cluster: NatsCluster, front: FrontName) -> None:
     async with open_ground(front, PROFILES["default"], cluster[0], servers=tuple(cluster.urls)) as ground:
         name = await replicated(ground, cluster, allow_direct=True)
-        await ground.admin_js.publish(f"{name}.0", b"0")  # the servers know now whose subject it is
+        await ground.admin_js.publish(f"{name}.0", b"0")  # the servers now know the subject of the stream
         for number in range(1, 3000):
             await ground.admin.publish(f"{name}.{number % 500}", b"%d" % number)
         await ground.admin_js.publish(f"{name}.last", b"last", timeout=30)
@@ -77,7 +77,7 @@ async def test_a_direct_read_goes_on_with_another_server(cluster: NatsCluster, f
 
 
 @pytest.mark.conformance("MGT-02")
-async def test_without_a_quorum_calls_end_by_error_or_time_out(front: FrontName) -> None:
+async def test_without_a_quorum_calls_end_by_error_or_timeout(front: FrontName) -> None:
     with NatsCluster() as cluster:
         async with asyncio.timeout(30):
             while (leader := await asyncio.to_thread(cluster.meta_leader)) is None:  # noqa: ASYNC110 - a server was too busy

@@ -1,4 +1,4 @@
-"""Consumers: made, changed, found, listed, paused, deleted; from the context and from the stream."""
+"""Consumers are created, changed, found, listed, paused and deleted, from the context and from the stream."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 
 class Side:
-    """The consumer operations of the context, or those of the stream (STM-01), under the same names."""
+    """The consumer operations of the context or of the stream (STM-01), under the same names."""
 
     def __init__(self, js: JetStream, stream: Stream, side: str) -> None:
         self.stream = stream
@@ -54,7 +54,7 @@ async def side(ground: Ground, request: pytest.FixtureRequest) -> Side:
 
 @pytest.mark.conformance("MGT-07", "STM-01")
 @pytest.mark.profiles
-async def test_a_consumer_is_made_from_a_configuration_or_its_fields(side: Side) -> None:
+async def test_a_consumer_is_created_from_a_configuration_or_its_fields(side: Side) -> None:
     config = ConsumerConfig(durable_name="one", filter_subject=f"{side.stream.name}.a", ack_wait=timedelta(seconds=3))
     one = await side.create_consumer(config)
     assert isinstance(one, aio.jetstream.Consumer)
@@ -71,7 +71,7 @@ async def test_a_consumer_is_made_from_a_configuration_or_its_fields(side: Side)
 
 
 @pytest.mark.conformance("MGT-07", "STM-01")
-async def test_the_same_consumer_again_is_no_error_and_another_one_is(side: Side) -> None:
+async def test_creating_the_same_consumer_again_succeeds_and_a_different_one_fails(side: Side) -> None:
     made = await side.create_consumer(durable_name="C")
     again = await side.create_consumer(durable_name="C")
     assert again.cached_info.created == made.cached_info.created
@@ -83,7 +83,7 @@ async def test_the_same_consumer_again_is_no_error_and_another_one_is(side: Side
 
 @pytest.mark.conformance("MGT-08", "STM-01")
 @pytest.mark.blocking
-async def test_an_update_changes_the_consumer_or_says_why_not(side: Side) -> None:
+async def test_an_update_changes_the_consumer_or_names_the_error(side: Side) -> None:
     with pytest.raises(ConsumerDoesNotExistError) as missing:
         await side.update_consumer(durable_name="C")
     assert missing.value.err_code == 10149
@@ -113,7 +113,7 @@ async def test_a_bound_push_consumer_keeps_its_deliver_subject(ground: Ground, j
 
 @pytest.mark.conformance("MGT-09", "STM-01")
 @pytest.mark.blocking
-async def test_create_or_update_does_what_is_needed(ground: Ground, side: Side) -> None:
+async def test_create_or_update_creates_or_updates(ground: Ground, side: Side) -> None:
     spy = await ground.spy(f"$JS.API.CONSUMER.CREATE.{side.stream.name}.>")
     made = await side.create_or_update_consumer(durable_name="C")
     changed = await side.create_or_update_consumer(durable_name="C", max_deliver=3)
@@ -123,7 +123,7 @@ async def test_create_or_update_does_what_is_needed(ground: Ground, side: Side) 
 
 
 @pytest.mark.conformance("MGT-09", "STM-01")
-async def test_a_consumer_without_name_gets_one(side: Side) -> None:
+async def test_a_consumer_without_name_gets_a_generated_one(side: Side) -> None:
     calls: list[Callable[[], Coroutine[object, object, Consumer]]] = [
         side.create_consumer,
         side.create_or_update_consumer,
@@ -144,7 +144,7 @@ async def test_a_consumer_without_name_gets_one(side: Side) -> None:
         ({"filter_subjects": ["{}.a", ""]}, 10139),
     ],
 )
-async def test_filters_that_make_no_sense_are_refused(side: Side, fields: dict[str, Any], err_code: int) -> None:
+async def test_invalid_filters_are_refused(side: Side, fields: dict[str, Any], err_code: int) -> None:
     name = side.stream.name
     given = {
         key: [each.format(name) for each in value] if isinstance(value, list) else value.format(name)
@@ -159,7 +159,7 @@ async def test_filters_that_make_no_sense_are_refused(side: Side, fields: dict[s
 @pytest.mark.conformance("MGT-07", "MGT-08", "MGT-09", "STM-01")
 @pytest.mark.parametrize("pattern", ["{}.>", "{}.*.a", "*.a"])
 async def test_a_filter_may_have_wildcards(ground: Ground, side: Side, pattern: str) -> None:
-    """The filter ends the subject of the request (CRE-03), which no message may have."""
+    """The filter ends the subject of the request (CRE-03). A message cannot have such a subject."""
     wanted = pattern.format(side.stream.name)
     spy = await ground.spy(f"$JS.API.CONSUMER.CREATE.{side.stream.name}.>")
     made = await side.create_consumer(durable_name="C", filter_subject=wanted)
@@ -173,7 +173,7 @@ async def test_a_filter_may_have_wildcards(ground: Ground, side: Side, pattern: 
 
 
 @pytest.mark.conformance("MGT-10")
-async def test_a_stream_takes_no_more_consumers_than_it_may_have(ground: Ground, js: JetStream) -> None:
+async def test_a_stream_refuses_consumers_above_its_limit(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream(max_consumers=1)
     await stream.create_consumer(durable_name="one")
     with pytest.raises(MaximumConsumersError) as caught:
@@ -182,7 +182,7 @@ async def test_a_stream_takes_no_more_consumers_than_it_may_have(ground: Ground,
 
 
 async def _pending(handle: Consumer, count: int) -> bool:
-    """To be asked again: a stream acknowledges a message before its consumers know of it."""
+    """Return the number of pending messages. Consumers count a message after its stream has acknowledged it."""
     return (await handle.info()).num_pending == count
 
 
@@ -199,7 +199,7 @@ async def test_a_consumer_is_found_by_its_name(ground: Ground, side: Side) -> No
 
 @pytest.mark.conformance("MGT-11", "STM-01")
 @pytest.mark.blocking
-async def test_a_consumer_that_is_not_there_is_not_found(side: Side) -> None:
+async def test_a_missing_consumer_is_not_found(side: Side) -> None:
     made = await side.create_consumer(durable_name="C")
     await made.delete()
     later = datetime.now(UTC) + timedelta(hours=1)
@@ -228,7 +228,7 @@ async def test_a_consumer_that_is_not_there_is_not_found(side: Side) -> None:
 
 
 @pytest.mark.conformance("MGT-11", "STM-01")
-async def test_a_push_consumer_has_no_handle_to_pull_by(side: Side) -> None:
+async def test_a_push_consumer_has_no_pull_handle(side: Side) -> None:
     await side.create_consumer(durable_name="C", deliver_subject="somewhere")
     with pytest.raises(NotPullConsumerError) as caught:
         await side.consumer("C")
@@ -239,7 +239,7 @@ async def test_a_push_consumer_has_no_handle_to_pull_by(side: Side) -> None:
 
 @pytest.mark.conformance("MGT-11", "STM-01")
 @pytest.mark.blocking
-async def test_a_consumer_pauses_and_goes_on(ground: Ground, side: Side) -> None:
+async def test_a_consumer_pauses_and_resumes(ground: Ground, side: Side) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     handle = await side.create_consumer(durable_name="C")
     paused = await side.pause_consumer("C", until)
@@ -263,7 +263,7 @@ async def test_a_consumer_pauses_and_goes_on(ground: Ground, side: Side) -> None
 
 @pytest.mark.conformance("STM-01")
 @pytest.mark.blocking
-async def test_a_consumer_goes_back_to_a_sequence(ground: Ground, side: Side) -> None:
+async def test_a_consumer_is_reset_to_a_sequence(ground: Ground, side: Side) -> None:
     handle = await side.create_consumer(durable_name="C", ack_policy="none")
     await ground.fill(f"{side.stream.name}.a", *(b"%d" % number for number in range(6)))
     inbox = ground.admin.new_inbox()
@@ -299,7 +299,7 @@ async def test_a_pinned_client_is_released(ground: Ground, side: Side) -> None:
 
 @pytest.mark.conformance("MGT-06", "STM-01")
 @pytest.mark.blocking
-async def test_consumers_are_listed_as_iterators_and_at_once(side: Side) -> None:
+async def test_consumers_are_listed_by_an_iterator_or_in_one_call(side: Side) -> None:
     names = ["A", "B", "C"]
     for name in names:
         await side.create_consumer(durable_name=name)
@@ -309,8 +309,8 @@ async def test_consumers_are_listed_as_iterators_and_at_once(side: Side) -> None
     assert sorted(info.name for info in await side.consumers().all()) == names
 
 
-async def test_r37_a_user_who_may_make_only_one_kind_of_consumer_makes_it(front: FrontName) -> None:
-    """R37: the filter is part of the subject of CREATE, so that permissions can tell who may read what."""
+async def test_r37_a_user_with_permission_for_one_kind_of_consumer_can_create_it(front: FrontName) -> None:
+    """R37: the filter is part of the subject of CREATE, so that permissions can control who may read it."""
     allowed = ["$JS.API.CONSUMER.CREATE.S.*.s.a", "$JS.API.STREAM.INFO.S"]
     alice = {"user": "alice", "password": "wonder", "permissions": {"publish": allowed, "subscribe": "_INBOX.>"}}
     admin = {"user": "admin", "password": "rabbit"}
@@ -328,7 +328,7 @@ async def test_r37_a_user_who_may_make_only_one_kind_of_consumer_makes_it(front:
 
 @_ONE_SERVER
 @pytest.mark.blocking
-async def test_a_call_takes_a_time_out_of_its_own(ground: Ground) -> None:
+async def test_a_call_accepts_its_own_timeout(ground: Ground) -> None:
     await ground.spy("NOBODY.>")
     js = ground.nc.jetstream(prefix="NOBODY", timeout=30)
     calls: list[Coroutine[object, object, object]] = [
@@ -346,7 +346,7 @@ async def test_a_call_takes_a_time_out_of_its_own(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("WIR-08", "CFG-06")
-async def test_values_go_out_exactly_and_what_is_unset_does_not(ground: Ground) -> None:
+async def test_values_are_sent_exactly_and_unset_fields_are_not_sent(ground: Ground) -> None:
     stream = await ground.stream()
     spy = await ground.spy(f"$JS.API.CONSUMER.CREATE.{stream.name}.>")
     moment = Timestamp.from_ns(1_700_000_000_123_456_789)

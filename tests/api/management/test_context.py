@@ -1,4 +1,4 @@
-"""The context itself: where requests go, and what comes back when nobody, or an error, answers."""
+"""The context itself: the subjects of requests, and the results of errors and of missing answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import pytest
 from tests.api.management.fake import fake_api
-from tests.api.publishing.support import under_way
+from tests.api.publishing.support import requests_in_flight
 from tests.fronts import PROFILES, FrontName, Ground, eventually, open_ground
 
 from jetspark.aio.jetstream import JetStream
@@ -32,7 +32,7 @@ _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 @pytest.mark.conformance("MGT-02")
 @pytest.mark.profiles
-async def test_the_account_tells_what_it_uses(ground: Ground, js: JetStream) -> None:
+async def test_account_info_reports_the_usage(ground: Ground, js: JetStream) -> None:
     before = await js.account_info()
     await ground.stream()
     info = await js.account_info()
@@ -46,7 +46,7 @@ async def test_the_account_tells_what_it_uses(ground: Ground, js: JetStream) -> 
 @_ONE_SERVER
 @pytest.mark.profiles
 @pytest.mark.blocking
-async def test_requests_go_where_domain_and_prefix_say(ground: Ground) -> None:
+async def test_requests_use_the_domain_or_prefix(ground: Ground) -> None:
     assert ground.nc.jetstream().prefix == "$JS.API."
     assert ground.nc.jetstream().timeout == 5.0
     assert ground.nc.jetstream(domain="hub").prefix == "$JS.hub.API."
@@ -62,14 +62,14 @@ async def test_requests_go_where_domain_and_prefix_say(ground: Ground) -> None:
 
 
 @_ONE_SERVER
-async def test_a_domain_that_no_subject_can_hold_is_refused(ground: Ground) -> None:
+async def test_an_invalid_domain_is_refused(ground: Ground) -> None:
     for domain, prefix in (("a.b", None), ("", None), (None, "a b"), ("a", "b")):
         with pytest.raises(BadSubjectError):
             ground.nc.jetstream(domain=domain, prefix=prefix)
 
 
 @pytest.mark.conformance("MGT-01", "WIR-11")
-async def test_another_domain_is_told_at_once(ground: Ground) -> None:
+async def test_an_unknown_domain_is_reported_at_once(ground: Ground) -> None:
     context = ground.nc.jetstream(domain="elsewhere")
     before = time.monotonic()
     with pytest.raises(JetStreamNotEnabledError) as caught:
@@ -81,7 +81,7 @@ async def test_another_domain_is_told_at_once(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("MGT-02", "WIR-11")
-async def test_a_server_without_jetstream_is_told_at_once(front: FrontName) -> None:
+async def test_a_server_without_jetstream_is_reported_at_once(front: FrontName) -> None:
     with NatsServer(jetstream=False) as server:
         async with open_ground(front, PROFILES["default"], server) as ground:
             with pytest.raises(JetStreamNotEnabledError):
@@ -91,7 +91,7 @@ async def test_a_server_without_jetstream_is_told_at_once(front: FrontName) -> N
 
 
 @pytest.mark.conformance("MGT-02")
-async def test_an_account_without_jetstream_is_told(front: FrontName) -> None:
+async def test_an_account_without_jetstream_is_reported(front: FrontName) -> None:
     users = [{"user": "poor", "password": "poor"}]
     config = {"accounts": {"POOR": {"users": users}, "RICH": {"jetstream": "enabled"}}}
     with NatsServer(config=config) as server:
@@ -123,7 +123,7 @@ async def test_an_error_has_its_codes_and_its_text(ground: Ground, js: JetStream
         (b"-ERR 'Something'", 500, 0),
     ],
 )
-async def test_the_error_of_a_reply_counts_whatever_else_it_holds(
+async def test_an_error_in_a_reply_takes_precedence_over_its_other_fields(
     ground: Ground, answer: bytes, code: int, err_code: int
 ) -> None:
     js = await fake_api(ground, lambda endpoint, payload: [answer])
@@ -133,7 +133,7 @@ async def test_the_error_of_a_reply_counts_whatever_else_it_holds(
 
 
 @_ONE_SERVER
-async def test_a_reply_that_is_none_is_told(ground: Ground) -> None:
+async def test_an_invalid_reply_is_reported(ground: Ground) -> None:
     js = await fake_api(ground, lambda endpoint, payload: [b"{nonsense"])
     with pytest.raises(InvalidReplyError, match=r"STREAM\.INFO\.S"):
         await js.stream("S")
@@ -141,7 +141,7 @@ async def test_a_reply_that_is_none_is_told(ground: Ground) -> None:
 
 @pytest.mark.conformance("WIR-11")
 @_ONE_SERVER
-async def test_no_answer_is_a_time_out_that_names_the_request(ground: Ground) -> None:
+async def test_a_missing_answer_is_a_timeout_that_names_the_request(ground: Ground) -> None:
     js = await fake_api(ground, lambda endpoint, payload: [], timeout=0.2)
     for call in (js.delete_stream("S"), js.stream("S"), js.stream("S", timeout=0.1)):
         before = time.monotonic()
@@ -153,7 +153,7 @@ async def test_no_answer_is_a_time_out_that_names_the_request(ground: Ground) ->
 
 @_ONE_SERVER
 @pytest.mark.blocking
-async def test_what_only_reads_is_asked_again_while_nobody_answers(ground: Ground) -> None:
+async def test_read_requests_are_repeated_while_nobody_answers(ground: Ground) -> None:
     asked: list[str] = []
 
     def answers(endpoint: str, payload: bytes) -> list[bytes]:
@@ -171,7 +171,7 @@ async def test_what_only_reads_is_asked_again_while_nobody_answers(ground: Groun
 
 
 @_ONE_SERVER
-async def test_what_only_reads_is_asked_again_while_there_is_no_leader(ground: Ground) -> None:
+async def test_read_requests_are_repeated_while_there_is_no_leader(ground: Ground) -> None:
     asked: list[str] = []
     unavailable = b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'
 
@@ -192,7 +192,7 @@ async def test_what_only_reads_is_asked_again_while_there_is_no_leader(ground: G
 
 
 @_ONE_SERVER
-async def test_a_refusal_is_told_though_the_next_try_gets_no_answer(ground: Ground) -> None:
+async def test_a_refusal_is_raised_although_the_retry_gets_no_answer(ground: Ground) -> None:
     left = iter([b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'])
     js = await fake_api(ground, lambda endpoint, payload: list(left), timeout=1)
     with pytest.raises(JetStreamUnavailableError):
@@ -201,7 +201,7 @@ async def test_a_refusal_is_told_though_the_next_try_gets_no_answer(ground: Grou
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 @_ONE_SERVER
-async def test_a_cancelled_question_leaves_nothing_under_way(ground: Ground) -> None:
+async def test_a_cancelled_request_leaves_nothing_in_flight(ground: Ground) -> None:
     js = await fake_api(ground, lambda endpoint, payload: [], timeout=30)
     asking = asyncio.create_task(js.request(StreamInfoRequest("S")))
     await asyncio.sleep(0)
@@ -211,14 +211,14 @@ async def test_a_cancelled_question_leaves_nothing_under_way(ground: Ground) -> 
     assert len(ground.nc._core.client.reply_mux) == 0
 
 
-async def test_what_only_reads_survives_a_restart_of_the_server(front: FrontName) -> None:
+async def test_read_requests_survive_a_restart_of_the_server(front: FrontName) -> None:
     with NatsServer() as server:
         async with open_ground(front, PROFILES["default"], server) as ground:
             stream = await ground.js.create_stream(name="KEPT", storage="file")
-            server.pause()  # what is asked now gets no answer any more
+            server.pause()  # requests from now on get no answer
             reading = asyncio.create_task(stream.info(timeout=60))
             changing = asyncio.create_task(ground.js.delete_stream("OTHER", timeout=60))
-            await eventually(lambda: under_way(ground.nc) == 2)
+            await eventually(lambda: requests_in_flight(ground.nc) == 2)
             await asyncio.to_thread(server.kill)
             with pytest.raises(DisconnectedError):
                 await changing

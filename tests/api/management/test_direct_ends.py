@@ -1,4 +1,4 @@
-"""Reads by direct get that are left, cut off or forbidden."""
+"""Reads by direct get that are abandoned, cut off or forbidden."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
-async def test_a_read_that_is_left_leaves_no_subscription(ground: Ground) -> None:
+async def test_an_abandoned_read_leaves_no_subscription(ground: Ground) -> None:
     stream = await direct_stream(ground, 30)
     live = len(ground.nc._core.client.subscriptions)
     async for _ in stream.get_batch():
@@ -32,7 +32,7 @@ async def test_a_read_that_is_left_leaves_no_subscription(ground: Ground) -> Non
     assert len(ground.nc._core.client.subscriptions) == live
 
 
-async def test_a_read_goes_on_after_a_restart_of_the_server(front: FrontName) -> None:
+async def test_a_read_continues_after_a_restart_of_the_server(front: FrontName) -> None:
     with NatsServer() as server:
         async with open_ground(front, PROFILES["default"], server) as ground:
             stream = await direct_stream(ground, 3000, name="KEPT", storage="file")
@@ -65,7 +65,7 @@ async def test_a_read_ends_with_its_connection(ground: Ground) -> None:
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 @_ONE_SERVER
-async def test_a_batch_under_way_ends_with_its_connection(ground: Ground) -> None:
+async def test_a_running_batch_ends_with_its_connection(ground: Ground) -> None:
     stream = await direct_stream(ground, 3)
     spy = await ground.spy("SILENT.>")
     reading = asyncio.create_task(_handle(ground, "SILENT", stream).get_batch().all())
@@ -76,7 +76,7 @@ async def test_a_batch_under_way_ends_with_its_connection(ground: Ground) -> Non
 
 
 @pytest.mark.blocking
-async def test_a_user_who_may_not_read_is_told_at_once(front: FrontName) -> None:
+async def test_a_user_without_read_permission_gets_the_error_at_once(front: FrontName) -> None:
     alice = {"user": "alice", "password": "wonder", "permissions": {"publish": "$JS.API.STREAM.INFO.>"}}
     bob = {"user": "bob", "password": "tired", "permissions": {"publish": ">", "subscribe": "_ELSEWHERE.>"}}
     admin = {"user": "admin", "password": "rabbit"}
@@ -97,7 +97,7 @@ async def test_a_user_who_may_not_read_is_told_at_once(front: FrontName) -> None
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 @_ONE_SERVER
-async def test_a_read_whose_inbox_is_forbidden_is_told_at_once(ground: Ground) -> None:
+async def test_a_read_with_a_forbidden_inbox_fails_at_once(ground: Ground) -> None:
     bob = {"user": "bob", "password": "tired", "permissions": {"publish": ">", "subscribe": "_ELSEWHERE.>"}}
     with NatsServer(config={"authorization": {"users": [bob]}}) as server:
         options = {"user": "bob", "password": "tired"}
@@ -108,5 +108,5 @@ async def test_a_read_whose_inbox_is_forbidden_is_told_at_once(ground: Ground) -
 
 
 def _handle(ground: Ground, prefix: str, stream: Stream) -> Stream:
-    """The stream's handle on another API, on asyncio."""
+    """Return a handle of the stream on another API, on asyncio."""
     return Stream(ground.nc.jetstream(prefix=prefix)._core, stream.cached_info)

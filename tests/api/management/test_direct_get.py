@@ -1,4 +1,4 @@
-"""Direct get: one message, many, and the last ones of many subjects."""
+"""Direct get of one message, of many, and of the last messages of many subjects."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def sequences(messages: list[StoredMessage]) -> list[int]:
     return [message.sequence for message in messages]
 
 
-# -- one ---------------------------------------------------------------------------------------------------------------
+# -- one message -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.conformance("DIR-01")
 @pytest.mark.profiles
-async def test_one_message_is_chosen_in_every_way(ground: Ground, js: JetStream) -> None:
+async def test_a_message_can_be_selected_in_every_way(ground: Ground, js: JetStream) -> None:
     stream = await direct_stream(ground, 6)
     third = await js.direct_get(DirectGetRequest(stream.name, seq=3))
     assert (third.stream, third.subject, third.sequence) == (stream.name, f"{stream.name}.0", 3)
@@ -53,7 +53,7 @@ async def test_one_message_is_chosen_in_every_way(ground: Ground, js: JetStream)
 
 @pytest.mark.conformance("DIR-01")
 @_ONE_SERVER
-async def test_a_time_in_the_older_form_is_read(ground: Ground) -> None:
+async def test_a_timestamp_in_the_older_format_is_read(ground: Ground) -> None:
     header = (
         b"NATS/1.0\r\nNats-Stream: S\r\nNats-Subject: a\r\nNats-Sequence: 7\r\n"
         b"Nats-Time-Stamp: 2022-10-14 11:03:24.123456789 +0000 UTC\r\n\r\n"
@@ -65,7 +65,7 @@ async def test_a_time_in_the_older_form_is_read(ground: Ground) -> None:
 
 @pytest.mark.conformance("DIR-02")
 @pytest.mark.blocking
-async def test_the_last_of_a_subject_is_asked_by_its_subject(ground: Ground, js: JetStream) -> None:
+async def test_the_last_message_of_a_subject_is_requested_by_subject(ground: Ground, js: JetStream) -> None:
     stream = await direct_stream(ground, 6)
     spy = await ground.spy(f"$JS.API.DIRECT.GET.{stream.name}.>")
     assert (await js.direct_get(DirectLastRequest(stream.name, f"{stream.name}.1"))).sequence == 4
@@ -78,7 +78,7 @@ async def test_the_last_of_a_subject_is_asked_by_its_subject(ground: Ground, js:
 
 
 @pytest.mark.conformance("DIR-03")
-async def test_statuses_are_told_from_messages(ground: Ground, js: JetStream) -> None:
+async def test_statuses_are_distinguished_from_messages(ground: Ground, js: JetStream) -> None:
     stream = await direct_stream(ground)
     await ground.admin.request(f"{stream.name}.a", b"", headers={"Status": "404", "Description": "hi"})
     message = await js.direct_get(DirectGetRequest(stream.name, seq=1))
@@ -109,7 +109,7 @@ async def test_a_request_that_the_server_does_not_understand_is_an_error(
 
 @pytest.mark.parametrize("text", [b"Empty Request", b"Bad Request", b"Malformed Request"])
 @_ONE_SERVER
-async def test_every_call_raises_what_the_server_says_of_its_request(ground: Ground, text: bytes) -> None:
+async def test_every_call_raises_the_error_of_the_server(ground: Ground, text: bytes) -> None:
     status = b"NATS/1.0 408 %s\r\n\r\n" % text
     js = await fake_api(ground, lambda endpoint, payload: [_INFO] if endpoint[0] == "S" else [(status, b"")])
     stream = await js.stream("S")
@@ -119,7 +119,7 @@ async def test_every_call_raises_what_the_server_says_of_its_request(ground: Gro
 
 
 @pytest.mark.conformance("DIR-04")
-async def test_a_stream_without_direct_get_says_so(ground: Ground, js: JetStream) -> None:
+async def test_a_stream_without_direct_get_is_reported(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream()
     for name in (stream.name, ground.name()):
         with pytest.raises(NoDirectGetError):
@@ -129,12 +129,12 @@ async def test_a_stream_without_direct_get_says_so(ground: Ground, js: JetStream
             await call
 
 
-# -- many --------------------------------------------------------------------------------------------------------------
+# -- many messages ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.conformance("DIR-05")
 @pytest.mark.profiles
-async def test_many_messages_come_in_order(ground: Ground) -> None:
+async def test_many_messages_arrive_in_order(ground: Ground) -> None:
     stream = await direct_stream(ground, 30)
     messages = [message async for message in stream.get_batch()]
     assert sequences(messages) == list(range(1, 31))
@@ -151,7 +151,7 @@ async def test_many_messages_come_in_order(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("DIR-05")
-async def test_messages_that_are_gone_are_passed_over(ground: Ground) -> None:
+async def test_deleted_messages_are_skipped(ground: Ground) -> None:
     stream = await direct_stream(ground, 10)
     for seq in (1, 2, 5, 10):
         await stream.delete_msg(seq)
@@ -159,7 +159,7 @@ async def test_messages_that_are_gone_are_passed_over(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("DIR-05", "DIR-07")
-async def test_batches_are_bounded_and_follow_one_another(ground: Ground) -> None:
+async def test_batches_are_limited_and_follow_one_another(ground: Ground) -> None:
     stream = await direct_stream(ground, 2500)
     spy = await ground.spy(f"$JS.API.DIRECT.GET.{stream.name}")
     assert sequences(await stream.get_batch(2200).all()) == list(range(1, 2201))
@@ -169,11 +169,11 @@ async def test_batches_are_bounded_and_follow_one_another(ground: Ground) -> Non
     async for message in stream.get_batch():
         if message.sequence == 1000:
             break
-    assert len(await spy.settled()) == 1  # nobody wanted more
+    assert len(await spy.settled()) == 1  # the limit was reached
 
 
 @pytest.mark.conformance("DIR-07")
-async def test_a_bound_of_bytes_is_no_end(ground: Ground) -> None:
+async def test_a_byte_limit_does_not_end_the_read(ground: Ground) -> None:
     stream = await direct_stream(ground, 40)
     spy = await ground.spy(f"$JS.API.DIRECT.GET.{stream.name}")
     assert sequences(await stream.get_batch(30, max_bytes=300).all()) == list(range(1, 31))
@@ -184,7 +184,7 @@ async def test_a_bound_of_bytes_is_no_end(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("DIR-06")
-async def test_a_batch_of_nothing_is_empty(ground: Ground) -> None:
+async def test_a_batch_without_matches_is_empty(ground: Ground) -> None:
     stream = await direct_stream(ground)
     spy = await ground.spy(f"$JS.API.DIRECT.GET.{stream.name}")
     assert await stream.get_batch().all() == []
@@ -207,7 +207,7 @@ _PLACE = (
 
 @pytest.mark.conformance("DIR-05")
 @_ONE_SERVER
-async def test_a_server_that_knows_no_batches_is_asked_for_each_message(ground: Ground) -> None:
+async def test_a_server_without_batches_is_asked_for_each_message(ground: Ground) -> None:
     def answers(endpoint: str, payload: bytes) -> list[tuple[bytes, bytes] | bytes]:
         if endpoint.startswith("STREAM"):
             return [_INFO]
@@ -222,7 +222,7 @@ async def test_a_server_that_knows_no_batches_is_asked_for_each_message(ground: 
 
 @pytest.mark.conformance("DIR-05", "DIR-09")
 @_ONE_SERVER
-async def test_a_batch_whose_end_is_lost_is_asked_for_again_and_never_short(ground: Ground) -> None:
+async def test_a_batch_whose_end_is_lost_is_requested_again_and_never_short(ground: Ground) -> None:
     asked: list[dict[str, object]] = []
 
     def answers(endpoint: str, payload: bytes) -> list[tuple[bytes, bytes] | bytes]:
@@ -247,7 +247,7 @@ async def test_a_batch_whose_end_is_lost_is_asked_for_again_and_never_short(grou
 
 @pytest.mark.conformance("DIR-05")
 @_ONE_SERVER
-async def test_a_message_that_is_missing_in_a_batch_is_asked_for_again(ground: Ground) -> None:
+async def test_a_message_missing_from_a_batch_is_requested_again(ground: Ground) -> None:
     asked: list[dict[str, object]] = []
 
     def answers(endpoint: str, payload: bytes) -> list[tuple[bytes, bytes] | bytes]:
@@ -265,7 +265,7 @@ async def test_a_message_that_is_missing_in_a_batch_is_asked_for_again(ground: G
 
 
 @_ONE_SERVER
-async def test_a_reply_that_does_not_say_what_it_is_is_told(ground: Ground) -> None:
+async def test_a_reply_without_sequence_is_reported(ground: Ground) -> None:
     js = await fake_api(ground, lambda endpoint, payload: [_INFO] if endpoint[0] == "S" else [b"x"])
     stream = await js.stream("S")
     with pytest.raises(InvalidReplyError):
@@ -280,11 +280,11 @@ def _end(last: int, pending: int) -> bytes:
     return b"NATS/1.0 204 EOB\r\nNats-Num-Pending: %d\r\nNats-Last-Sequence: %d\r\n\r\n" % (pending, last)
 
 
-# -- the last ones -----------------------------------------------------------------------------------------------------
+# -- last messages ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.conformance("DIR-08")
-async def test_the_last_messages_of_subjects_come_in_order(ground: Ground) -> None:
+async def test_the_last_messages_of_subjects_arrive_in_order(ground: Ground) -> None:
     stream = await direct_stream(ground, 30, subjects=10)
     assert sequences(await stream.get_last_msgs_for().all()) == list(range(21, 31))
     wanted = [f"{stream.name}.{number}" for number in (3, 5, 99)]
@@ -300,7 +300,7 @@ async def test_the_last_messages_of_subjects_come_in_order(ground: Ground) -> No
 
 
 @pytest.mark.conformance("DIR-08")
-async def test_a_thousand_and_twenty_five_subjects_are_too_many(ground: Ground) -> None:
+async def test_more_than_1024_subjects_are_refused(ground: Ground) -> None:
     stream = await direct_stream(ground, 1024, subjects=1024)
     assert len(await stream.get_last_msgs_for().all()) == 1024
     await ground.fill(f"{stream.name}.more", b"x")
@@ -310,7 +310,7 @@ async def test_a_thousand_and_twenty_five_subjects_are_too_many(ground: Ground) 
 
 
 @pytest.mark.conformance("DIR-09")
-async def test_the_pages_of_the_last_messages_are_of_one_moment(ground: Ground) -> None:
+async def test_all_pages_of_last_messages_show_one_moment(ground: Ground) -> None:
     stream = await direct_stream(ground, 300, subjects=100)
     spy = await ground.spy(f"$JS.API.DIRECT.GET.{stream.name}")
     found: list[StoredMessage] = []

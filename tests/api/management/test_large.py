@@ -52,7 +52,7 @@ async def test_five_thousand_streams_are_listed_by_one_call(many_streams: NatsSe
 
 @pytest.mark.slow
 @pytest.mark.conformance("MGT-06")
-async def test_more_consumers_than_a_page_are_listed(many_streams: NatsServer, front: FrontName) -> None:
+async def test_more_consumers_than_fit_a_page_are_listed(many_streams: NatsServer, front: FrontName) -> None:
     async with open_ground(front, PROFILES["default"], many_streams) as ground:
         stream = await ground.js.stream(f"MANY-{len(front)}")
         wanted = {f"C{number}" for number in range(300)}

@@ -1,4 +1,4 @@
-"""The examples of the page about JetStream run as they stand."""
+"""The examples of docs/jetstream.md run unchanged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["asyncio", "blocking"])
-def test_a_whole_example_runs(url: str, number: int) -> None:
+def test_a_complete_example_runs(url: str, number: int) -> None:
     printed = run_at(url, EXAMPLES[number])
     assert printed == "1\nb'12 chairs'\nORDERS\n"
 
 
-def test_the_fragments_run_one_after_the_other_inside_a_program(url: str) -> None:
+def test_the_fragments_run_in_order_inside_a_program(url: str) -> None:
     body = "\n".join(
         f"        {line}" + ("\n        await fill()" if line.startswith("stream = await js.create_or") else "")
         for example in EXAMPLES[2:]

@@ -1,4 +1,4 @@
-"""What a stream does with its messages: tell, get, delete, purge."""
+"""Operations of a stream on its messages: info, get, delete, purge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BOTH_WAYS = pytest.mark.parametrize("allow_direct", [False, True], ids=["leader
 
 
 @pytest.mark.conformance("STM-02")
-async def test_a_stream_tells_its_gaps_and_its_subjects(ground: Ground) -> None:
+async def test_a_stream_reports_its_gaps_and_subjects(ground: Ground) -> None:
     stream = await ground.stream()
     for subject in ("a", "b", "a", "c", "a"):
         await ground.fill(f"{stream.name}.{subject}", b"x")
@@ -41,12 +41,12 @@ async def test_a_stream_tells_its_gaps_and_its_subjects(ground: Ground) -> None:
 @pytest.mark.slow
 @pytest.mark.conformance("STM-02")
 @_ONE_SERVER
-async def test_more_subjects_than_a_page_are_told_together(ground: Ground) -> None:
+async def test_more_subjects_than_fit_a_page_are_returned_together(ground: Ground) -> None:
     stream = await ground.stream()
     count = 100_003
     for number in range(count - 1):
         await ground.admin.publish(f"{stream.name}.{number}")
-    await ground.admin.request(f"{stream.name}.last", timeout=60)  # answered behind all of them
+    await ground.admin.request(f"{stream.name}.last", timeout=60)  # answered after all of them
     spy = await ground.spy(f"$JS.API.STREAM.INFO.{stream.name}")
     info = await stream.info(subjects_filter=">", timeout=60)
     assert info.state.subjects is not None
@@ -55,7 +55,7 @@ async def test_more_subjects_than_a_page_are_told_together(ground: Ground) -> No
 
 
 @pytest.mark.conformance("STM-03")
-async def test_a_purge_takes_what_it_is_told_to(ground: Ground) -> None:
+async def test_a_purge_removes_the_selected_messages(ground: Ground) -> None:
     stream = await ground.stream()
 
     async def refill() -> None:
@@ -84,7 +84,7 @@ async def test_a_purge_takes_what_it_is_told_to(ground: Ground) -> None:
 
 @pytest.mark.conformance("STM-03")
 @pytest.mark.blocking
-async def test_a_stream_that_denies_it_is_not_purged(ground: Ground) -> None:
+async def test_a_stream_that_denies_purge_is_not_purged(ground: Ground) -> None:
     stream = await ground.stream(deny_purge=True, deny_delete=True)
     await ground.fill(f"{stream.name}.a", b"1")
     for call in (stream.purge(), stream.delete_msg(1), stream.secure_delete_msg(1)):
@@ -97,7 +97,7 @@ async def test_a_stream_that_denies_it_is_not_purged(ground: Ground) -> None:
 @pytest.mark.conformance("STM-04")
 @_BOTH_WAYS
 @pytest.mark.profiles
-async def test_a_message_is_got_in_every_way(ground: Ground, allow_direct: bool) -> None:
+async def test_a_message_can_be_read_in_every_way(ground: Ground, allow_direct: bool) -> None:
     stream = await ground.stream(allow_direct=allow_direct)
     name = stream.name
     for number in range(6):
@@ -127,7 +127,7 @@ async def test_a_message_is_got_in_every_way(ground: Ground, allow_direct: bool)
 
 @pytest.mark.conformance("STM-04")
 @_BOTH_WAYS
-async def test_what_is_not_there_is_not_found(ground: Ground, allow_direct: bool) -> None:
+async def test_a_missing_message_is_not_found(ground: Ground, allow_direct: bool) -> None:
     stream = await ground.stream(allow_direct=allow_direct)
     await ground.fill(f"{stream.name}.a", b"1")
     for call in (
@@ -145,7 +145,7 @@ async def test_what_is_not_there_is_not_found(ground: Ground, allow_direct: bool
 
 
 @pytest.mark.conformance("STM-04", "DIR-04")
-async def test_the_way_of_a_get_can_be_told(ground: Ground, js: JetStream) -> None:
+async def test_the_method_of_a_get_can_be_chosen(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream(allow_direct=True)
     await ground.fill(f"{stream.name}.a", b"1")
     spy = await ground.spy(f"$JS.API.STREAM.MSG.GET.{stream.name}")
@@ -155,7 +155,7 @@ async def test_the_way_of_a_get_can_be_told(ground: Ground, js: JetStream) -> No
     with pytest.raises(NoDirectGetError):
         await stream.get_msg(1, direct=True)
     outdated = await js.stream(stream.name)
-    outdated.cached_info.config.allow_direct = True  # as somebody's handle has it who read it before the change
+    outdated.cached_info.config.allow_direct = True  # like a handle that was read before the change
     assert (await outdated.get_msg(1)).payload == b"1"
 
 

@@ -1,4 +1,4 @@
-"""Streams: made, changed, found, listed, deleted."""
+"""Streams are created, changed, found, listed and deleted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 @pytest.mark.conformance("MGT-03")
 @pytest.mark.profiles
-async def test_a_stream_is_made_from_a_configuration_or_its_fields(ground: Ground, js: JetStream) -> None:
+async def test_a_stream_is_created_from_a_configuration_or_its_fields(ground: Ground, js: JetStream) -> None:
     one, other = ground.name(), ground.name()
     config = StreamConfig(name=one, subjects=[f"{one}.>"], storage=StorageType.MEMORY, max_age=timedelta(seconds=90))
     made = await js.create_stream(config)
@@ -46,7 +46,7 @@ async def test_a_stream_is_made_from_a_configuration_or_its_fields(ground: Groun
 
 
 @pytest.mark.conformance("MGT-03")
-async def test_the_same_stream_again_is_no_error_and_another_one_is(ground: Ground, js: JetStream) -> None:
+async def test_creating_the_same_stream_again_succeeds_and_a_different_one_fails(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream()
     again = await js.create_stream(stream.cached_info.config)
     assert again.cached_info.created == stream.cached_info.created
@@ -59,7 +59,7 @@ async def test_the_same_stream_again_is_no_error_and_another_one_is(ground: Grou
 
 
 @pytest.mark.conformance("MGT-04")
-async def test_an_update_changes_the_stream_or_says_why_not(ground: Ground, js: JetStream) -> None:
+async def test_an_update_changes_the_stream_or_names_the_error(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream()
     config = stream.cached_info.config
     updated = await js.update_stream(config, max_msgs=7)
@@ -73,7 +73,7 @@ async def test_an_update_changes_the_stream_or_says_why_not(ground: Ground, js: 
 
 
 @_ONE_SERVER
-async def test_a_store_that_could_not_be_made_is_made_at_the_next_try(ground: Ground, js: JetStream) -> None:
+async def test_a_store_that_could_not_be_created_is_created_on_retry(ground: Ground, js: JetStream) -> None:
     name, _ = ground.name(), await ground.stream(storage="file")
     spy = await ground.spy()
     unmakeable_store(ground.server, name)
@@ -84,7 +84,7 @@ async def test_a_store_that_could_not_be_made_is_made_at_the_next_try(ground: Gr
 
 
 @_ONE_SERVER
-async def test_a_store_that_cannot_be_made_is_an_error_after_a_few_tries(
+async def test_a_store_that_can_never_be_created_is_an_error_after_a_few_tries(
     ground: Ground, js: JetStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, _ = ground.name(), await ground.stream(storage="file")
@@ -104,7 +104,7 @@ async def test_a_store_that_cannot_be_made_is_an_error_after_a_few_tries(
         return next(pauses)
 
     monkeypatch.setattr(StreamCreateRequest, "retry_delay", pause)
-    with pytest.raises(StreamConfigError):  # before the second pause: its time would be up behind that
+    with pytest.raises(StreamConfigError):  # before the second pause: its time would be over after that
         await js.create_stream(name=name, subjects=[name], timeout=8)
     await spy.settled()
     assert len(spy.messages) == 2
@@ -112,7 +112,7 @@ async def test_a_store_that_cannot_be_made_is_an_error_after_a_few_tries(
 
 
 @pytest.mark.conformance("MGT-04")
-async def test_create_or_update_does_what_is_needed(ground: Ground, js: JetStream) -> None:
+async def test_create_or_update_creates_or_updates(ground: Ground, js: JetStream) -> None:
     name = ground.name()
     spy = await ground.spy()
     made = await js.create_or_update_stream(name=name, subjects=[name], storage="memory")
@@ -124,7 +124,7 @@ async def test_create_or_update_does_what_is_needed(ground: Ground, js: JetStrea
 
 
 @pytest.mark.conformance("MGT-05")
-async def test_a_stream_that_is_not_there_is_not_found(ground: Ground, js: JetStream) -> None:
+async def test_a_missing_stream_is_not_found(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream()
     handle = await js.stream(stream.name)
     await ground.fill(f"{stream.name}.a", b"1")
@@ -150,7 +150,7 @@ async def test_a_stream_that_is_not_there_is_not_found(ground: Ground, js: JetSt
 @pytest.mark.conformance("CFG-05")
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "a\tb", "a\r", "a\n", "*", ">", "a/b", "a\\b"])
 @_ONE_SERVER
-async def test_a_name_that_no_server_answers_is_refused_at_once(ground: Ground, js: JetStream, name: str) -> None:
+async def test_a_name_that_no_server_would_answer_is_refused_at_once(ground: Ground, js: JetStream, name: str) -> None:
     spy = await ground.spy()
     calls: list[Callable[[], Coroutine[object, object, object]]] = [
         lambda: js.create_stream(name=name),
@@ -184,7 +184,7 @@ async def test_a_name_that_no_server_answers_is_refused_at_once(ground: Ground, 
     ],
 )
 @_ONE_SERVER
-async def test_a_field_of_another_kind_is_named(js: JetStream, fields: dict[str, object], complaint: str) -> None:
+async def test_a_field_of_the_wrong_type_is_named(js: JetStream, fields: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         await js.create_stream(None, name="S", **fields)  # type: ignore[arg-type]  # `timeout` is not among them
 
@@ -204,8 +204,8 @@ async def test_an_update_of_some_fields_keeps_the_others(ground: Ground) -> None
 
 @pytest.mark.conformance("WIR-09")
 @_ONE_SERVER
-async def test_r57_fields_of_a_newer_server_survive_a_change(ground: Ground) -> None:
-    """R57: a reply with fields and words that are not known is read, and a configuration written back keeps them."""
+async def test_r57_fields_of_a_newer_server_survive_an_update(ground: Ground) -> None:
+    """R57: a reply with unknown fields and values is read, and a configuration that is written back keeps them."""
     sent: list[dict[str, object]] = []
 
     def answers(endpoint: str, payload: bytes) -> list[bytes]:
@@ -235,7 +235,7 @@ async def test_r57_fields_of_a_newer_server_survive_a_change(ground: Ground) -> 
 
 @pytest.mark.conformance("MGT-06")
 @pytest.mark.profiles
-async def test_lists_are_told_as_iterators_and_at_once(ground: Ground, js: JetStream) -> None:
+async def test_lists_are_returned_by_an_iterator_or_in_one_call(ground: Ground, js: JetStream) -> None:
     streams = [await ground.stream() for _ in range(3)]
     names = {stream.name for stream in streams}
     assert names <= {name async for name in js.stream_names()}
@@ -252,20 +252,20 @@ async def test_lists_are_told_as_iterators_and_at_once(ground: Ground, js: JetSt
 
 @pytest.mark.conformance("MGT-06")
 @_ONE_SERVER
-async def test_r56_lists_go_on_behind_the_first_page(ground: Ground, js: JetStream) -> None:
+async def test_r56_lists_continue_after_the_first_page(ground: Ground, js: JetStream) -> None:
     """R56: a list of streams ended with its first page."""
     first = ground.name("PAGED")
     wanted = {first} | {ground.name("PAGED") for _ in range(299)}
     for some in _groups(sorted(wanted), 50):
         await asyncio.gather(*(ground.admin_js.create_stream(name=name, storage="memory") for name in some))
     spy = await ground.spy(f"{js.prefix}STREAM.LIST", f"{js.prefix}STREAM.NAMES")
-    # With more time than usual, as what is not answered in a quarter of it is asked again.
+    # With a longer timeout than usual: a request without an answer is repeated after a quarter of it.
     assert wanted <= {info.config.name for info in await js.streams(timeout=40).all()}
     assert len(await spy.settled()) == 2
     assert wanted <= set(await js.stream_names(timeout=40).all())
     assert len(await spy.settled()) == 3
     async for _ in js.streams(timeout=40):
-        break  # the second page was not wanted
+        break  # the second page was not requested
     assert len(await spy.settled()) == 4
 
 
@@ -293,7 +293,7 @@ async def test_a_stream_is_found_by_a_subject(ground: Ground, js: JetStream) -> 
 
 
 @_ONE_SERVER
-async def test_what_servers_do_not_answer_for_is_told_beside_the_list(ground: Ground) -> None:
+async def test_streams_of_servers_that_do_not_answer_are_reported_with_the_list(ground: Ground) -> None:
     page = {"total": 3, "limit": 256, "streams": [], "missing": ["A"], "offline": {"B": "unsupported"}}
     js = await fake_api(ground, lambda endpoint, payload: [json.dumps(page).encode()])
     listing = js.streams()

@@ -1,4 +1,4 @@
-"""What several suites of this room use."""
+"""Helpers for several test files in this folder."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 
 from jetspark.aio import Connection
 
-__all__ = ["long_way", "under_way", "until"]
+__all__ = ["distant_server", "requests_in_flight", "until"]
 
 
-def under_way(nc: Connection) -> int:
-    """How many requests of a connection wait for their answer."""
-    blocking: Any = getattr(nc, "inner", None)  # of a carried connection
+def requests_in_flight(nc: Connection) -> int:
+    """Return how many requests of a connection wait for a reply."""
+    blocking: Any = getattr(nc, "inner", None)  # of a connection in `Carried`
     return len((nc._core if blocking is None else blocking._core.inner).client.reply_mux)
 
 
 async def until(condition: Callable[[], Awaitable[object]], timeout: float = 10.0) -> None:  # noqa: ASYNC109
-    """Ask again and again until the answer is true; for what only the server's clock decides."""
+    """Ask repeatedly until the answer is true, for conditions that depend on the server's clock."""
     async with asyncio.timeout(timeout):
         while not await condition():  # noqa: ASYNC110 (there is nothing to wait on)
             await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
-async def long_way(port: int, delay: float) -> AsyncIterator[str]:
-    """The address of a server that is so many seconds away: each byte arrives that much later, in both directions."""
+async def distant_server(port: int, delay: float) -> AsyncIterator[str]:
+    """Return the address of a server with a latency: each byte arrives that many seconds later, in both directions."""
     loop = asyncio.get_running_loop()
     sessions: set[asyncio.Task[object]] = set()
 

@@ -37,7 +37,7 @@ ONE_PROFILE = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 
 async def _raw(ground: Ground, subject: str, headers: list[tuple[str, str]], payload: bytes = b"") -> Any:
-    """What the server answers to a message with these headers."""
+    """Send a message with these headers and return the answer of the server."""
     return await ground.nc.request(subject, payload, headers=headers, timeout=10)
 
 
@@ -73,7 +73,7 @@ async def test_r51_messages_of_a_batch_are_numbered_and_acknowledged_as_one(grou
 
 
 @pytest.mark.conformance("BAT-01")
-async def test_one_message_with_the_commit_is_a_batch(ground: Ground) -> None:
+async def test_a_single_message_with_the_commit_is_a_batch(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     batch = ground.js.atomic_batch()
     ack = await batch.commit(f"{stream.name}.a", b"only", msg_id="m")
@@ -83,7 +83,7 @@ async def test_one_message_with_the_commit_is_a_batch(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("BAT-01")
-async def test_a_stream_that_allows_no_batches_refuses_the_first_message(ground: Ground) -> None:
+async def test_a_stream_without_batches_refuses_the_first_message(ground: Ground) -> None:
     stream = await ground.stream()
     with pytest.raises(AtomicPublishDisabledError) as caught:
         async with ground.js.atomic_batch() as batch:
@@ -95,13 +95,13 @@ async def test_a_stream_that_allows_no_batches_refuses_the_first_message(ground:
 
 
 @pytest.mark.conformance("BAT-02")
-async def test_later_messages_are_confirmed_where_it_is_asked_for(ground: Ground) -> None:
+async def test_later_messages_are_confirmed_on_request(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     await ground.js.publish(f"{stream.name}.a", msg_id="there")
     batch = ground.js.atomic_batch()
     await batch.add(f"{stream.name}.a")
     await batch.add(f"{stream.name}.b", confirm=True)
-    # What the commit will refuse is taken until then.
+    # The server accepts messages until the commit is refused.
     await batch.add(f"{stream.name}.c", confirm=True, expected_last_subject_sequence=9)
     await batch.add(f"{stream.name}.d", confirm=True, msg_id="there")
     with pytest.raises((WrongLastSequenceError, DuplicateInBatchError)):
@@ -110,7 +110,7 @@ async def test_later_messages_are_confirmed_where_it_is_asked_for(ground: Ground
 
 
 @pytest.mark.conformance("BAT-03")
-async def test_the_last_message_carries_the_commit_either_way(ground: Ground) -> None:
+async def test_the_last_message_marks_the_commit_with_and_without_a_message_of_its_own(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     ended, committed = ground.js.atomic_batch(), ground.js.atomic_batch()
     await ended.add(f"{stream.name}.a")
@@ -135,7 +135,7 @@ async def test_the_last_message_carries_the_commit_either_way(ground: Ground) ->
     ],
 )
 @ONE_PROFILE
-async def test_an_acknowledgement_of_something_else_is_refused(ground: Ground, answer: bytes) -> None:
+async def test_an_acknowledgement_of_another_batch_is_refused(ground: Ground, answer: bytes) -> None:
     subject = ground.name("service")
     answers = iter([b"", answer])
     subscription = await ground.admin.subscribe(subject, callback=lambda m: m.respond(next(answers)))
@@ -150,8 +150,8 @@ async def test_an_acknowledgement_of_something_else_is_refused(ground: Ground, a
 
 
 @ONE_PROFILE
-async def test_an_answer_to_the_first_message_that_is_no_batchs_is_refused(ground: Ground) -> None:
-    stream = await ground.stream()  # of a server that knows no batches, for instance
+async def test_an_invalid_answer_to_the_first_message_is_refused(ground: Ground) -> None:
+    stream = await ground.stream()  # of a server without batches, for example
     subject = ground.name("service")
     answer = b'{"stream":"%s","seq":1}' % stream.name.encode()
     subscription = await ground.admin.subscribe(subject, callback=lambda message: message.respond(answer))
@@ -169,7 +169,7 @@ async def test_an_answer_to_the_first_message_that_is_no_batchs_is_refused(groun
 
 
 @pytest.mark.conformance("BAT-04")
-async def test_a_batch_is_stored_as_a_whole_or_not_at_all(ground: Ground) -> None:
+async def test_a_batch_is_stored_completely_or_not_at_all(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     other = await ground.connect()
     js = other.jetstream(domain=ground.profile.domain)
@@ -216,7 +216,7 @@ async def _subjects(ground: Ground, name: str, sequences: range) -> list[str]:
         (1, [*batch_headers("b", 2), ("Nats-Batch-Commit", "yes")], BatchError, 10200),
     ],
 )
-async def test_what_breaks_a_batch_is_told_with_its_number(
+async def test_a_broken_batch_fails_with_its_error_code_and_stores_nothing(
     ground: Ground, before: int, headers: list[tuple[str, str]], error: type[APIError], number: int
 ) -> None:
     stream = await ground.stream(allow_atomic=True)
@@ -225,13 +225,13 @@ async def test_what_breaks_a_batch_is_told_with_its_number(
     with pytest.raises(error) as caught:
         await ground.js.publish(f"{stream.name}.a", headers=headers)
     assert caught.value.err_code == number
-    with pytest.raises(IncompleteBatchError):  # it is gone
+    with pytest.raises(IncompleteBatchError):  # the batch no longer exists
         await ground.js.publish(f"{stream.name}.a", headers=batch_headers("b", before + 2))
     assert await _last(stream) == 0
 
 
 @pytest.mark.conformance("BAT-05")
-async def test_a_batch_does_not_go_on_in_another_stream(ground: Ground) -> None:
+async def test_a_batch_cannot_continue_in_another_stream(ground: Ground) -> None:
     stream, other = await ground.stream(allow_atomic=True), await ground.stream(allow_atomic=True)
     batch = ground.js.atomic_batch()
     await batch.add(f"{stream.name}.a")
@@ -243,7 +243,7 @@ async def test_a_batch_does_not_go_on_in_another_stream(ground: Ground) -> None:
 
 @pytest.mark.conformance("BAT-05")
 @ONE_PROFILE
-async def test_an_id_that_is_too_long_is_refused_here(ground: Ground) -> None:
+async def test_an_id_that_is_too_long_is_refused_locally(ground: Ground) -> None:
     assert ground.js.atomic_batch("x" * 64).id == "x" * 64
     for bad in ("", "x" * 65):
         with pytest.raises(ConfigError, match="64 characters"):
@@ -251,18 +251,18 @@ async def test_an_id_that_is_too_long_is_refused_here(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("BAT-06")
-async def test_a_thousand_messages_are_the_most(ground: Ground) -> None:
+async def test_a_batch_takes_a_thousand_messages_at_most(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     async with ground.js.atomic_batch() as batch:
         for _ in range(1000):
             await batch.add(f"{stream.name}.a")
         with pytest.raises(ConfigError, match="1 to 1000 messages"):
             await batch.add(f"{stream.name}.a")
-    assert (batch.ack.count, batch.ack.seq) == (1000, 1000)  # the end is the 1001st message, and not counted
+    assert (batch.ack.count, batch.ack.seq) == (1000, 1000)  # the end is the 1001st message and is not counted
 
 
 @pytest.mark.conformance("BAT-06")
-async def test_the_server_refuses_the_message_behind_a_thousand(ground: Ground) -> None:
+async def test_the_server_refuses_message_1001(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     subject = f"{stream.name}.a"
     await _raw(ground, subject, batch_headers("b", 1))
@@ -275,7 +275,7 @@ async def test_the_server_refuses_the_message_behind_a_thousand(ground: Ground) 
 
 
 @pytest.mark.conformance("BAT-07")
-async def test_an_expected_last_sequence_stands_in_the_first_message(ground: Ground) -> None:
+async def test_an_expected_last_sequence_is_sent_with_the_first_message(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     await ground.js.publish(f"{stream.name}.a")
     async with ground.js.atomic_batch() as good:
@@ -330,7 +330,7 @@ async def test_an_expected_message_id_cannot_be_used(ground: Ground) -> None:
 
 @pytest.mark.conformance("BAT-08")
 @pytest.mark.parametrize("ids", [("m", "m"), ("there", "n")])
-async def test_a_message_id_that_is_there_already_loses_the_whole_batch(ground: Ground, ids: tuple[str, str]) -> None:
+async def test_a_duplicate_message_id_discards_the_whole_batch(ground: Ground, ids: tuple[str, str]) -> None:
     stream = await ground.stream(allow_atomic=True)
     await ground.js.publish(f"{stream.name}.a", msg_id="there")
     batch = ground.js.atomic_batch()
@@ -344,22 +344,20 @@ async def test_a_message_id_that_is_there_already_loses_the_whole_batch(ground: 
 
 @pytest.fixture
 def hasty_server(profile: Profile) -> Iterator[NatsServer]:
-    """A server that drops a batch after half a second without a message, in place of ten."""
+    """A server that drops a batch after half a second without a message, instead of ten seconds."""
     js = {**dict(profile.config.get("jetstream", {})), "limits": {"batch": {"timeout": "500ms"}}}  # type: ignore[call-overload]
     with NatsServer(config={**profile.config, "jetstream": js}) as server:
         yield server
 
 
 @pytest.mark.conformance("BAT-09")
-async def test_a_batch_that_is_left_alone_is_dropped(
-    front: FrontName, profile: Profile, hasty_server: NatsServer
-) -> None:
+async def test_an_abandoned_batch_is_dropped(front: FrontName, profile: Profile, hasty_server: NatsServer) -> None:
     async with open_ground(front, profile, hasty_server) as ground:
         stream = await ground.stream(allow_atomic=True)
-        told = await ground.spy(f"$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{stream.name}")
+        advisories = await ground.spy(f"$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{stream.name}")
         batch = ground.js.atomic_batch("lonely")
         await batch.add(f"{stream.name}.a")
-        advisory = json.loads((await told.wait(1))[0].payload)
+        advisory = json.loads((await advisories.wait(1))[0].payload)
         assert (advisory["batch"], advisory["reason"]) == ("lonely", "timeout")
         with pytest.raises(IncompleteBatchError) as caught:
             await batch.commit(f"{stream.name}.a")
@@ -368,16 +366,18 @@ async def test_a_batch_that_is_left_alone_is_dropped(
 
 
 @pytest.mark.conformance("BAT-09")
-async def test_advisories_tell_why_a_batch_was_dropped(ground: Ground) -> None:
+async def test_advisories_say_why_a_batch_was_dropped(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
-    told = await ground.spy(f"$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{stream.name}")
+    advisories = await ground.spy(f"$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.{stream.name}")
     await _raw(ground, f"{stream.name}.a", batch_headers("gap", 1))
     await _raw(ground, f"{stream.name}.a", batch_headers("gap", 3))
     await _raw(ground, f"{stream.name}.a", batch_headers("large", 1))
     for sequence in range(2, 1001):
         await ground.nc.publish(f"{stream.name}.a", headers=batch_headers("large", sequence))
     await _raw(ground, f"{stream.name}.a", [("Nats-Batch-Id", "large"), ("Nats-Batch-Sequence", "1001")])
-    reasons = {json.loads(message.payload)["batch"]: json.loads(message.payload) for message in await told.wait(2)}
+    reasons = {
+        json.loads(message.payload)["batch"]: json.loads(message.payload) for message in await advisories.wait(2)
+    }
     assert {name: advisory["reason"] for name, advisory in reasons.items()} == {"gap": "incomplete", "large": "large"}
 
 
@@ -394,13 +394,13 @@ async def test_a_stream_has_fifty_open_batches_at_most(ground: Ground) -> None:
     for batch in batches:
         await batch.discard()
     again = ground.js.atomic_batch()
-    await again.add(f"{stream.name}.a")  # each of them was given back at once
+    await again.add(f"{stream.name}.a")  # each of them was returned at once
     assert (await again.commit()).seq == 1
 
 
 @pytest.mark.conformance("BAT-10")
 @pytest.mark.blocking
-async def test_batches_are_switched_on_by_an_update_but_not_with_asynchronous_persistence(ground: Ground) -> None:
+async def test_an_update_enables_batches_but_not_with_asynchronous_persistence(ground: Ground) -> None:
     stream = await ground.stream(storage=StorageType.FILE)
     with pytest.raises(AtomicPublishDisabledError):
         await ground.js.atomic_batch().add(f"{stream.name}.a")
@@ -412,7 +412,7 @@ async def test_batches_are_switched_on_by_an_update_but_not_with_asynchronous_pe
 
 
 @pytest.mark.conformance("BAT-10")
-async def test_after_its_end_a_batch_takes_no_more(ground: Ground) -> None:
+async def test_a_finished_batch_takes_no_more_messages(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     committed, discarded = ground.js.atomic_batch(), ground.js.atomic_batch()
     await committed.add(f"{stream.name}.a")
@@ -442,7 +442,7 @@ async def test_an_empty_batch_commits_nothing(ground: Ground) -> None:
         batch.ack  # noqa: B018 (a property that raises)
 
 
-async def test_a_batch_for_no_stream_fails_as_a_publish_does(ground: Ground) -> None:
+async def test_a_batch_without_a_stream_fails_like_a_publish(ground: Ground) -> None:
     batch = ground.js.atomic_batch()
     with pytest.raises(NoStreamResponseError, match="after 2 retries"):
         await batch.add(ground.name("nobody"))
@@ -450,7 +450,7 @@ async def test_a_batch_for_no_stream_fails_as_a_publish_does(ground: Ground) -> 
         await batch.add("a")
 
 
-async def test_what_cannot_be_sent_does_not_count_and_does_no_harm(ground: Ground) -> None:
+async def test_a_message_that_cannot_be_sent_is_not_counted_and_does_no_harm(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     limit = ground.nc.server_info.max_payload
     async with ground.js.atomic_batch() as batch:
@@ -463,14 +463,14 @@ async def test_what_cannot_be_sent_does_not_count_and_does_no_harm(ground: Groun
     assert (batch.ack.count, batch.ack.seq) == (2, 2)
 
 
-async def test_messages_of_several_tasks_are_numbered_one_behind_the_other(ground: Ground) -> None:
+async def test_messages_of_several_tasks_are_numbered_in_sequence(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     async with ground.js.atomic_batch() as batch:
         await asyncio.gather(*(batch.add(f"{stream.name}.{number}") for number in range(50)))
     assert (batch.ack.count, batch.ack.seq) == (50, 50)
 
 
-async def test_an_answer_that_does_not_come_ends_the_batch(ground: Ground) -> None:
+async def test_a_missing_answer_ends_the_batch(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True, no_ack=True, duplicate_window=timedelta(seconds=1))
     batch = ground.js.atomic_batch(timeout=0.1)
     with pytest.raises(PublishTimeoutError, match=r"within 0\.1 s"):
@@ -481,7 +481,7 @@ async def test_an_answer_that_does_not_come_ends_the_batch(ground: Ground) -> No
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 @ONE_PROFILE
-async def test_a_batch_whose_answer_was_not_awaited_takes_no_more(ground: Ground) -> None:
+async def test_a_batch_with_a_cancelled_request_takes_no_more_messages(ground: Ground) -> None:
     subject = ground.name("service")
     subscription = await ground.admin.subscribe(subject)
     await ground.admin.flush()

@@ -10,7 +10,7 @@ from jetspark.errors import BatchClosedError
 from jetspark.server import NatsServer
 
 
-def test_what_was_added_is_committed_however_threads_meet() -> None:
+def test_added_messages_are_committed_whatever_the_order_of_threads() -> None:
     with NatsServer() as server, sync.connect(server.url) as connection:
         js = connection.jetstream()
         stream = js.create_stream(name="S", subjects=["s"], allow_atomic=True)

@@ -1,4 +1,4 @@
-"""Publishing to three servers, while the stream's leader changes and while a server dies."""
+"""Publishing to three servers while the leader of the stream changes and while a server dies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jetspark.server import NatsCluster
 
 pytestmark = [pytest.mark.matrix, pytest.mark.slow]
 
-PATIENT = AsyncPublishOptions(ack_timeout=3, stall_wait=10, retry=RetryPolicy(attempts=100, wait=0.05))
+MANY_RETRIES = AsyncPublishOptions(ack_timeout=3, stall_wait=10, retry=RetryPolicy(attempts=100, wait=0.05))
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +30,13 @@ def cluster() -> Iterator[NatsCluster]:
 
 
 async def _ids(ground: Ground, cluster: NatsCluster, name: str) -> list[str]:
-    """The message ids that the stream holds, in order."""
+    """Return the message ids in the stream, in order."""
     await stored_everywhere(ground, cluster, name)
     stream = await ground.admin_js.stream(name, timeout=20)
     found: list[StoredMessage] = []
 
     async def read() -> bool:
-        with suppress(NoDirectGetError):  # a new leader answers direct gets a moment after it is one
+        with suppress(NoDirectGetError):  # a new leader answers direct gets a moment after its election
             found[:] = await stream.get_batch(timeout=20).all()
         return bool(found)
 
@@ -44,15 +44,15 @@ async def _ids(ground: Ground, cluster: NatsCluster, name: str) -> list[str]:
     return [message.headers["Nats-Msg-Id"] for message in found]
 
 
-async def test_what_is_acknowledged_is_stored_once_whatever_the_leaders_do(
+async def test_acknowledged_messages_are_stored_once_whatever_happens_to_leaders(
     cluster: NatsCluster, front: FrontName
 ) -> None:
     async with open_ground(front, PROFILES["default"], cluster[0]) as ground:
         name = await replicated(ground, cluster, allow_direct=True)
-        js = ground.nc.jetstream(publishing=PATIENT)
+        js = ground.nc.jetstream(publishing=MANY_RETRIES)
 
         async def publish(ids: range | list[int]) -> list[int]:
-            """Publish them all, and return those that were not acknowledged."""
+            """Publish all messages, and return those that were not acknowledged."""
             futures = [(each, await js.publish_async(f"{name}.a", msg_id=str(each))) for each in ids]
             await js.publish_async_completed(30)
             return [each for each, future in futures if future.exception() is not None]
@@ -62,19 +62,19 @@ async def test_what_is_acknowledged_is_stored_once_whatever_the_leaders_do(
             await step_down(ground, name)
             await asyncio.to_thread(cluster.wait_stream_leader, name)
         left = await publishing
-        while left:  # those of which nothing is known are published again, with their ids
+        while left:  # messages with an unknown result are published again with their ids
             left = await publish(left)
         stored = await _ids(ground, cluster, name)
         assert len(stored) == 3000
         assert {int(each) for each in stored} == set(range(3000))
 
 
-async def test_publishing_goes_on_with_another_server_when_one_dies(cluster: NatsCluster, front: FrontName) -> None:
+async def test_publishing_continues_on_another_server_when_one_dies(cluster: NatsCluster, front: FrontName) -> None:
     async with open_ground(
         front, PROFILES["default"], cluster[0], servers=tuple(cluster.urls), reconnect_wait=0.05
     ) as ground:
         name = await replicated(ground, cluster, allow_direct=True)
-        js = ground.nc.jetstream(publishing=replace(PATIENT, ack_timeout=30))
+        js = ground.nc.jetstream(publishing=replace(MANY_RETRIES, ack_timeout=30))
         mine = ground.nc.server_info.server_name
         futures = [await js.publish_async(f"{name}.a", msg_id=str(number)) for number in range(500)]
         await asyncio.to_thread(cluster.get_node(mine).kill)
@@ -84,7 +84,7 @@ async def test_publishing_goes_on_with_another_server_when_one_dies(cluster: Nat
         await eventually(lambda: ground.nc.connected and ground.admin.connected)
 
         async def published(number: int) -> bool:
-            """Whether it is acknowledged: not if it is just being stored, or came to a leader that is none any more."""
+            """Return whether the message is acknowledged; not if it is being stored or if the leader has changed."""
             with suppress(DuplicateInProcessError, PublishTimeoutError):
                 ack = await js.publish(f"{name}.a", msg_id=str(number), retry_attempts=100, timeout=10)
                 return ack.stream == name

@@ -1,4 +1,4 @@
-"""The examples of the page about publishing run as they stand."""
+"""The examples of docs/publishing.md run unchanged."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["asyncio", "blocking"])
-def test_a_whole_example_runs(url: str, number: int) -> None:
+def test_a_complete_example_runs(url: str, number: int) -> None:
     assert run_at(url, EXAMPLES[number]).endswith("0000 stored\n")
 
 
-def test_the_fragments_run_one_behind_the_other(url: str) -> None:
-    told = run(f"""
+def test_the_fragments_run_in_order(url: str) -> None:
+    output = run(f"""
 import asyncio, jetspark
 async def main():
     async with await jetspark.connect({url!r}) as connection:
@@ -33,11 +33,11 @@ async def main():
 {indented("".join(EXAMPLES[2:]), 2)}
 asyncio.run(main())
 """).splitlines()
-    assert re.fullmatch(r"ORDERS \d+ False", told[0])
-    assert told[1] == "2 2"
+    assert re.fullmatch(r"ORDERS \d+ False", output[0])
+    assert output[1] == "2 2"
 
 
-def test_r49_the_window_comes_first() -> None:
+def test_r49_the_page_shows_the_publish_window_first() -> None:
     text = (DOCS / "publishing.md").read_text()
     assert "publish_async" in EXAMPLES[0]
     assert text.index("js.publish_async(") < text.index("js.publish(")

@@ -1,4 +1,4 @@
-"""A publish and its acknowledgement (PUB-01 to PUB-09), and what users of other clients ran into with it."""
+"""A publish and its acknowledgement (PUB-01 to PUB-09), and problems that users of other clients reported."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ BOTH_WAYS = pytest.mark.parametrize("publish", [_publish, _publish_async], ids=[
 @BOTH_WAYS
 @pytest.mark.profiles
 @pytest.mark.blocking
-async def test_an_acknowledgement_tells_stream_sequence_and_domain(ground: Ground, publish: Any) -> None:
+async def test_an_acknowledgement_has_stream_sequence_and_domain(ground: Ground, publish: Any) -> None:
     stream = await ground.stream()
     first = await publish(ground, f"{stream.name}.a", b"one")
     second = await publish(ground, f"{stream.name}.b", bytearray(b"two"))
@@ -65,7 +65,7 @@ async def test_an_acknowledgement_tells_stream_sequence_and_domain(ground: Groun
 
 
 @pytest.mark.conformance("PUB-01")
-async def test_a_counter_tells_its_value(ground: Ground) -> None:
+async def test_an_acknowledgement_has_the_value_of_a_counter(ground: Ground) -> None:
     stream = await ground.stream(allow_msg_counter=True, allow_direct=True)
     assert (await ground.js.publish(f"{stream.name}.hits", increment=5)).val == "5"
     assert (await ground.js.publish(f"{stream.name}.hits", increment=-7)).val == "-2"
@@ -73,7 +73,7 @@ async def test_a_counter_tells_its_value(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-01")
 @BOTH_WAYS
-async def test_r52_headers_are_sent_along_and_left_as_they_are(ground: Ground, publish: Any) -> None:
+async def test_r52_headers_are_sent_and_left_unchanged(ground: Ground, publish: Any) -> None:
     stream = await ground.stream()
     subscription = await ground.admin.subscribe(f"{stream.name}.a")
     await ground.admin.flush()
@@ -94,7 +94,7 @@ async def test_r52_headers_are_sent_along_and_left_as_they_are(ground: Ground, p
 
 
 @pytest.mark.conformance("PUB-01")
-async def test_a_stream_that_does_not_acknowledge_makes_a_time_out(ground: Ground) -> None:
+async def test_a_stream_without_acknowledgements_causes_a_timeout(ground: Ground) -> None:
     stream = await ground.stream(no_ack=True)
     with pytest.raises(PublishTimeoutError, match=rf"{stream.name}\.a: no acknowledgement within 0\.2 s") as caught:
         await ground.js.publish(f"{stream.name}.a", timeout=0.2)
@@ -103,7 +103,7 @@ async def test_a_stream_that_does_not_acknowledge_makes_a_time_out(ground: Groun
 
 @pytest.mark.conformance("PUB-01")
 @ONE_PROFILE
-async def test_the_usual_wait_is_that_of_the_context(ground: Ground) -> None:
+async def test_the_default_timeout_is_that_of_the_context(ground: Ground) -> None:
     assert ground.js.timeout == 5.0
     stream = await ground.stream(no_ack=True)
     impatient = ground.nc.jetstream(timeout=0.1)
@@ -113,7 +113,7 @@ async def test_the_usual_wait_is_that_of_the_context(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-02")
 @BOTH_WAYS
-async def test_an_answer_that_is_no_acknowledgement_is_an_error(ground: Ground, publish: Any) -> None:
+async def test_an_invalid_acknowledgement_is_an_error(ground: Ground, publish: Any) -> None:
     subject = ground.name("service")
     answers = [b"hello", b"", b'{"seq":4}', b'{"stream":"","seq":4}', b"[1]"]
     left = iter(answers)
@@ -127,7 +127,7 @@ async def test_an_answer_that_is_no_acknowledgement_is_an_error(ground: Ground, 
 
 @pytest.mark.conformance("PUB-02")
 @BOTH_WAYS
-async def test_the_error_is_looked_at_before_stream_and_sequence(ground: Ground, publish: Any) -> None:
+async def test_an_error_takes_precedence_over_stream_and_sequence(ground: Ground, publish: Any) -> None:
     subject = ground.name("service")
     answer = b'{"error":{"code":429,"err_code":10167,"description":"too many requests"},"stream":"S","seq":0}'
     subscription = await ground.admin.subscribe(subject, callback=lambda message: message.respond(answer))
@@ -140,7 +140,7 @@ async def test_the_error_is_looked_at_before_stream_and_sequence(ground: Ground,
 
 @pytest.mark.conformance("PUB-02")
 @BOTH_WAYS
-async def test_a_status_other_than_503_is_told_as_it_is(ground: Ground, publish: Any) -> None:
+async def test_a_status_other_than_503_is_raised_as_it_is(ground: Ground, publish: Any) -> None:
     subject = ground.name("service")
     subscription = await ground.admin.subscribe(subject)
     await ground.admin.flush()
@@ -154,9 +154,9 @@ async def test_a_status_other_than_503_is_told_as_it_is(ground: Ground, publish:
 
 @pytest.mark.conformance("PUB-03", "PUB-12")
 @BOTH_WAYS
-async def test_a_stream_that_is_made_meanwhile_gets_the_message(ground: Ground, publish: Any) -> None:
+async def test_a_stream_created_meanwhile_gets_the_message(ground: Ground, publish: Any) -> None:
     name = ground.name()
-    given = {"retry_attempts": 80, "timeout": 30} if publish is _publish else {}  # the other way, by the context
+    given = {"retry_attempts": 80, "timeout": 30} if publish is _publish else {}  # by the context
     settings = AsyncPublishOptions(retry=RetryPolicy(80, 0.25))
     async with Proxy(ground.server.port) as proxy:
         nc = await connect(ground.front, proxy.url, **ground.profile.options)
@@ -181,7 +181,7 @@ async def test_no_stream_after_two_retries_is_an_error(ground: Ground, publish: 
 
 
 @pytest.mark.conformance("PUB-03")
-async def test_retries_stay_within_the_time_out(ground: Ground) -> None:
+async def test_retries_stay_within_the_timeout(ground: Ground) -> None:
     loop = asyncio.get_running_loop()
     begin = loop.time()
     with pytest.raises(NoStreamResponseError, match="after 1 retry"):
@@ -196,7 +196,7 @@ async def test_retries_stay_within_the_time_out(ground: Ground) -> None:
 
 
 @BOTH_WAYS
-async def test_r47_a_listener_without_a_stream_makes_a_time_out_that_names_the_subject(
+async def test_r47_a_subscriber_without_a_stream_causes_a_timeout_that_names_the_subject(
     ground: Ground, publish: Any
 ) -> None:
     subject = ground.name("zzz")
@@ -222,11 +222,11 @@ async def test_a_message_id_is_stored_once_within_the_window(ground: Ground, pub
     forgetful = await ground.stream(duplicate_window=timedelta(milliseconds=200))
     seen: list[int] = []
 
-    async def stored_anew() -> bool:
+    async def stored_again() -> bool:
         seen.append((await publish(ground, f"{forgetful.name}.a", msg_id="m")).seq)
         return seen[-1] == 2
 
-    await until(stored_anew)
+    await until(stored_again)
     assert set(seen) == {1, 2}
 
 
@@ -242,7 +242,7 @@ async def test_a_message_id_is_stored_once_within_the_window(ground: Ground, pub
         ({"expected_last_msg_id": "other"}, WrongLastMsgIdError, 10070),
     ],
 )
-async def test_expectations_that_do_not_hold_are_told_apart(
+async def test_failed_expectations_have_different_errors(
     ground: Ground, publish: Any, fields: dict[str, Any], error: type[APIError], number: int
 ) -> None:
     stream = await ground.stream()
@@ -256,7 +256,7 @@ async def test_expectations_that_do_not_hold_are_told_apart(
 
 @pytest.mark.conformance("PUB-05")
 @BOTH_WAYS
-async def test_expectations_that_hold_are_met_and_zero_is_one_of_them(ground: Ground, publish: Any) -> None:
+async def test_fulfilled_expectations_succeed_and_zero_is_a_valid_value(ground: Ground, publish: Any) -> None:
     stream = await ground.stream()
     subject = f"{stream.name}.a"
     assert (await publish(ground, subject, expected_last_sequence=0, msg_id="m")).seq == 1
@@ -271,7 +271,9 @@ async def test_expectations_that_hold_are_met_and_zero_is_one_of_them(ground: Gr
 @pytest.mark.parametrize("number", [10071, 10164])
 @BOTH_WAYS
 @ONE_PROFILE
-async def test_both_numbers_of_a_wrong_last_sequence_are_one_error(ground: Ground, publish: Any, number: int) -> None:
+async def test_both_error_codes_of_a_wrong_last_sequence_are_one_error(
+    ground: Ground, publish: Any, number: int
+) -> None:
     subject = ground.name("service")
     answer = b'{"error":{"code":400,"err_code":%d,"description":"wrong last sequence"},"stream":"S","seq":0}' % number
     subscription = await ground.admin.subscribe(subject, callback=lambda message: message.respond(answer))
@@ -302,7 +304,7 @@ async def test_the_subject_of_an_expected_sequence_may_have_wildcards_and_needs_
 
 @pytest.mark.conformance("PUB-07")
 @BOTH_WAYS
-async def test_refusals_of_the_stream_come_with_their_number_and_without_a_retry(ground: Ground, publish: Any) -> None:
+async def test_refusals_of_the_stream_have_their_code_and_are_not_retried(ground: Ground, publish: Any) -> None:
     stream = await ground.stream(max_msgs=1, max_msg_size=100, discard=DiscardPolicy.NEW)
     subject = f"{stream.name}.a"
     sent = await ground.spy(subject)
@@ -323,7 +325,7 @@ async def test_refusals_of_the_stream_come_with_their_number_and_without_a_retry
 
 @pytest.mark.conformance("PUB-08")
 @BOTH_WAYS
-async def test_r50_a_message_that_is_too_large_is_refused_here_and_the_connection_stays(
+async def test_r50_a_message_that_is_too_large_is_refused_locally_and_the_connection_stays_open(
     ground: Ground, publish: Any
 ) -> None:
     stream = await ground.stream()
@@ -342,7 +344,7 @@ async def test_r50_a_message_that_is_too_large_is_refused_here_and_the_connectio
 
 @pytest.mark.conformance("PUB-09")
 @BOTH_WAYS
-async def test_times_to_live_and_rollups_are_understood(ground: Ground, publish: Any) -> None:
+async def test_message_ttl_and_rollup_work(ground: Ground, publish: Any) -> None:
     stream = await ground.stream(allow_msg_ttl=True, allow_rollup_hdrs=True)
     sent = await ground.spy(f"{stream.name}.a")
     for ttl in (timedelta(seconds=90), timedelta(seconds=1.5), "never"):
@@ -360,7 +362,7 @@ async def test_times_to_live_and_rollups_are_understood(ground: Ground, publish:
 
 @pytest.mark.conformance("PUB-09")
 @BOTH_WAYS
-async def test_times_to_live_and_rollups_need_a_stream_that_allows_them(ground: Ground, publish: Any) -> None:
+async def test_message_ttl_and_rollup_need_a_stream_that_allows_them(ground: Ground, publish: Any) -> None:
     stream = await ground.stream()
     with pytest.raises(MessageTTLDisabledError) as ttl:
         await publish(ground, f"{stream.name}.a", ttl=timedelta(seconds=5))
@@ -370,7 +372,7 @@ async def test_times_to_live_and_rollups_need_a_stream_that_allows_them(ground: 
     assert (rollup.value.err_code, rollup.value.code) == (10111, 500)
 
 
-async def test_a_schedule_publishes_later(ground: Ground) -> None:
+async def test_a_scheduled_message_is_published_later(ground: Ground) -> None:
     stream = await ground.stream(allow_msg_schedules=True)
     soon = schedule_at(datetime.now(UTC) + timedelta(seconds=0.5))
     await ground.js.publish(f"{stream.name}.plan", b"now", schedule=soon, schedule_target=f"{stream.name}.due")
@@ -382,7 +384,7 @@ async def test_a_schedule_publishes_later(ground: Ground) -> None:
 
 
 @BOTH_WAYS
-async def test_what_is_no_subject_or_no_payload_is_refused_before_it_is_sent(ground: Ground, publish: Any) -> None:
+async def test_an_invalid_subject_or_payload_is_refused_before_it_is_sent(ground: Ground, publish: Any) -> None:
     for subject in ("", "a b", "a.*", "a..b"):
         with pytest.raises(ValueError, match="subject"):
             await publish(ground, subject)

@@ -7,7 +7,7 @@ import gc
 from typing import Any, cast
 
 import pytest
-from tests.api.publishing.support import long_way, until
+from tests.api.publishing.support import distant_server, until
 from tests.fronts import Ground, connect, eventually
 
 from jetspark.aio.jetstream import AsyncPublishOptions, PubAckFuture, RetryPolicy
@@ -33,7 +33,7 @@ def _context(ground: Ground, **settings: Any) -> Any:
 
 
 def _subscriptions(ground: Ground) -> list[str]:
-    """Subjects that the server knows for the connection under test."""
+    """Return the subjects that the server knows for the connection under test."""
     found = ground.server.monitor("/connz", subs="1")
     mine = next(
         each
@@ -45,7 +45,7 @@ def _subscriptions(ground: Ground) -> list[str]:
 
 @pytest.mark.conformance("PUB-10")
 @pytest.mark.profiles
-async def test_a_thousand_publishes_have_futures_of_their_own_and_one_subscription(ground: Ground) -> None:
+async def test_a_thousand_publishes_have_their_own_futures_and_share_one_subscription(ground: Ground) -> None:
     stream = await ground.stream()
     before = set(_subscriptions(ground))
     futures = [await ground.js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(1000)]
@@ -63,7 +63,7 @@ async def test_a_thousand_publishes_have_futures_of_their_own_and_one_subscripti
 
 @pytest.mark.conformance("PUB-10")
 @pytest.mark.profiles
-async def test_a_future_is_awaited_as_often_as_wanted_and_by_several(ground: Ground) -> None:
+async def test_a_future_can_be_awaited_repeatedly_and_by_several_tasks(ground: Ground) -> None:
     stream = await ground.stream()
     future = await ground.js.publish_async(f"{stream.name}.a")
     acks = await asyncio.gather(*(_ack(future) for _ in range(3)))
@@ -84,7 +84,7 @@ async def test_acknowledgements_of_several_streams_find_their_publishes(ground: 
 
 
 @pytest.mark.conformance("PUB-10")
-async def test_duplicates_are_told_by_their_acknowledgements(ground: Ground) -> None:
+async def test_acknowledgements_mark_duplicates(ground: Ground) -> None:
     stream = await ground.stream()
     futures = [await ground.js.publish_async(f"{stream.name}.a", msg_id=f"m{number % 3}") for number in range(9)]
     acks = [await future for future in futures]
@@ -92,7 +92,7 @@ async def test_duplicates_are_told_by_their_acknowledgements(ground: Ground) -> 
     assert [ack.duplicate for ack in acks] == [False] * 3 + [True] * 6
 
 
-async def test_r46_an_error_reaches_the_future_it_belongs_to(ground: Ground) -> None:
+async def test_r46_an_error_reaches_its_own_future(ground: Ground) -> None:
     stream = await ground.stream()
     header = {"Nats-Expected-Last-Sequence": "99"}
     futures = [
@@ -145,12 +145,12 @@ async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground:
     await js.publish_async_completed(20)
     assert all(isinstance(future.exception(), PublishTimeoutError) for future in futures)
     await stream.update(no_ack=False)
-    assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 11  # the one that stalled was not sent
+    assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 11  # the publish that stalled was not sent
 
 
 @pytest.mark.conformance("PUB-11")
 @ONE_PROFILE
-async def test_the_usual_limit_is_four_thousand(ground: Ground) -> None:
+async def test_the_default_window_is_four_thousand(ground: Ground) -> None:
     stream = await ground.stream(no_ack=True)
     for _ in range(4000):
         await ground.js.publish_async(f"{stream.name}.a")
@@ -164,7 +164,7 @@ async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_sl
     js = _context(ground, max_pending=2, ack_timeout=2, stall_wait=10)
     silent, stream = await ground.stream(no_ack=True), await ground.stream()
     futures = [await js.publish_async(f"{silent.name}.a") for _ in range(2)]
-    assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 1  # it waited for the room
+    assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 1  # it waited until the window had space
     for future in futures:
         with pytest.raises(PublishTimeoutError, match=rf"{silent.name}\.a: no acknowledgement within 2 s"):
             await future
@@ -173,8 +173,8 @@ async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_sl
 
 
 @pytest.mark.conformance("PUB-12")
-async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> None:
-    js = _context(ground, ack_timeout=1)  # to be sent in time, too
+async def test_a_late_acknowledgement_reaches_no_future(ground: Ground) -> None:
+    js = _context(ground, ack_timeout=1)  # this one is also sent in time
     subject = ground.name("service")
     subscription = await ground.admin.subscribe(subject)
     await ground.admin.flush()
@@ -192,7 +192,7 @@ async def test_an_answer_that_comes_too_late_is_for_nobody(ground: Ground) -> No
 
 @pytest.mark.conformance("PUB-12")
 @pytest.mark.blocking
-async def test_retries_do_not_hold_up_the_others(ground: Ground) -> None:
+async def test_retries_do_not_delay_other_publishes(ground: Ground) -> None:
     js = _context(ground, retry=RetryPolicy(attempts=1, wait=4))
     stream = await ground.stream()
     nobody = await js.publish_async(ground.name("nobody"))
@@ -205,7 +205,7 @@ async def test_retries_do_not_hold_up_the_others(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("PUB-12")
-async def test_a_reply_subject_cannot_be_given(ground: Ground) -> None:
+async def test_a_reply_subject_cannot_be_set(ground: Ground) -> None:
     publish: Any = ground.js.publish_async
     with pytest.raises(TypeError, match="reply"):
         await publish("a", reply="there")
@@ -213,7 +213,7 @@ async def test_a_reply_subject_cannot_be_given(ground: Ground) -> None:
 
 
 @pytest.mark.blocking
-async def test_who_wants_to_hear_of_failures_is_told_each_of_them(ground: Ground) -> None:
+async def test_the_error_handler_gets_each_failure(ground: Ground) -> None:
     failed: list[tuple[str, Error | None]] = []
     js = _context(ground, on_error=lambda future: failed.append((future.subject, future.exception())))
     stream = await ground.stream(allow_msg_ttl=False)
@@ -225,7 +225,7 @@ async def test_who_wants_to_hear_of_failures_is_told_each_of_them(ground: Ground
     assert [(subject, type(error)) for subject, error in failed] == [(f"{stream.name}.b", WrongLastSequenceError)]
 
 
-async def test_a_handler_that_raises_is_told_as_an_event(ground: Ground) -> None:
+async def test_an_exception_of_the_handler_is_reported_as_an_event(ground: Ground) -> None:
     events: list[Any] = []
     nc = await ground.connect(on_event=events.append)
 
@@ -257,24 +257,24 @@ async def test_a_handler_may_be_a_coroutine_function(ground: Ground) -> None:
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 @ONE_PROFILE
-async def test_a_future_that_is_open_says_so_and_calls_back(ground: Ground) -> None:
+async def test_an_open_future_is_not_done_and_calls_its_callbacks_later(ground: Ground) -> None:
     stream = await ground.stream()
     future = await ground.js.publish_async(f"{stream.name}.a")
     with pytest.raises(asyncio.InvalidStateError):
         future.result()
     with pytest.raises(asyncio.InvalidStateError):
         future.exception()
-    told: list[PubAckFuture] = []
-    future.add_done_callback(told.append)
+    called: list[PubAckFuture] = []
+    future.add_done_callback(called.append)
     await future
     await asyncio.sleep(0)
-    future.add_done_callback(told.append)
-    await eventually(lambda: told == [future, future])
+    future.add_done_callback(called.append)
+    await eventually(lambda: called == [future, future])
 
 
 @pytest.mark.parametrize("front", ["sync"], indirect=True)
 @ONE_PROFILE
-async def test_a_blocking_future_waits_as_long_as_it_is_told(ground: Ground) -> None:
+async def test_a_blocking_future_waits_for_its_timeout(ground: Ground) -> None:
     js = _context(ground, ack_timeout=2)
     stream = await ground.stream(no_ack=True)
     future = cast("Any", await js.publish_async(f"{stream.name}.a")).inner
@@ -285,7 +285,7 @@ async def test_a_blocking_future_waits_as_long_as_it_is_told(ground: Ground) -> 
     assert [type(error) for error in results] == [PublishTimeoutError] * 3
 
 
-async def test_an_error_is_a_fresh_one_for_each_who_asks(ground: Ground) -> None:
+async def test_each_caller_gets_a_new_error_object(ground: Ground) -> None:
     stream = await ground.stream()
     future = await ground.js.publish_async(f"{stream.name}.a", expected_last_sequence=7)
     errors = []
@@ -299,7 +299,7 @@ async def test_an_error_is_a_fresh_one_for_each_who_asks(ground: Ground) -> None
 
 
 @pytest.mark.blocking
-async def test_a_closed_connection_fails_what_is_under_way(ground: Ground) -> None:
+async def test_close_fails_publishes_in_flight(ground: Ground) -> None:
     nc = await ground.connect()
     js = nc.jetstream(domain=ground.profile.domain)
     stream = await ground.stream(no_ack=True)
@@ -315,7 +315,7 @@ async def test_a_closed_connection_fails_what_is_under_way(ground: Ground) -> No
 
 
 @pytest.mark.blocking
-async def test_who_drains_waits_for_the_acknowledgements(ground: Ground) -> None:
+async def test_drain_waits_for_acknowledgements(ground: Ground) -> None:
     nc = await ground.connect()
     js = nc.jetstream(domain=ground.profile.domain)
     stream = await ground.stream()
@@ -324,7 +324,7 @@ async def test_who_drains_waits_for_the_acknowledgements(ground: Ground) -> None
     assert [future.result().seq for future in futures] == list(range(1, 501))
 
 
-async def test_a_drain_without_acknowledgements_ends_in_time(ground: Ground) -> None:
+async def test_drain_without_acknowledgements_ends_at_its_timeout(ground: Ground) -> None:
     nc = await ground.connect()
     js = nc.jetstream(domain=ground.profile.domain)
     stream = await ground.stream(no_ack=True)
@@ -336,7 +336,7 @@ async def test_a_drain_without_acknowledgements_ends_in_time(ground: Ground) -> 
 
 
 @pytest.mark.parametrize("profile", ["private_inbox"], indirect=True)
-async def test_an_inbox_that_may_not_be_heard_fails_what_is_under_way(ground: Ground) -> None:
+async def test_a_forbidden_inbox_fails_publishes_in_flight(ground: Ground) -> None:
     nc = await ground.connect(inbox_prefix="_INBOX_elsewhere")
     stream = await ground.stream()
     js = nc.jetstream()
@@ -348,7 +348,7 @@ async def test_an_inbox_that_may_not_be_heard_fails_what_is_under_way(ground: Gr
 
 
 @pytest.mark.parametrize("profile", ["private_inbox"], indirect=True)
-async def test_a_subject_that_may_not_be_published_to_fails_at_once(ground: Ground) -> None:
+async def test_a_publish_to_a_forbidden_subject_fails_at_once(ground: Ground) -> None:
     ground.server.reload(_with_denied(ground, "denied.>"))
     try:
         nc = await ground.connect()
@@ -372,7 +372,7 @@ def _with_denied(ground: Ground, subject: str) -> dict[str, Any]:
 
 
 @ONE_PROFILE
-async def test_a_context_that_is_forgotten_ends_its_subscription_but_not_before_its_publishes(ground: Ground) -> None:
+async def test_a_garbage_collected_context_ends_its_subscription_after_its_publishes(ground: Ground) -> None:
     stream = await ground.stream()
     before = set(_subscriptions(ground))
     js = _context(ground)
@@ -399,7 +399,7 @@ async def test_another_event_loop_is_refused(ground: Ground) -> None:
     async def publish() -> None:
         await ground.js.publish_async(f"{stream.name}.a")
 
-    for count in range(2):  # before there is a window, and when there is one
+    for count in range(2):  # before and after the window is created
         with pytest.raises(WrongEventLoopError):
             await asyncio.to_thread(lambda: asyncio.run(publish()))
         assert (await (await ground.js.publish_async(f"{stream.name}.a"))).seq == count + 1
@@ -409,7 +409,7 @@ async def test_another_event_loop_is_refused(ground: Ground) -> None:
 async def test_r49_a_long_round_trip_costs_its_time_once_and_not_for_each_message(ground: Ground) -> None:
     stream = await ground.stream()
     loop = asyncio.get_running_loop()
-    async with long_way(ground.server.port, 0.045) as url:
+    async with distant_server(ground.server.port, 0.045) as url:
         nc = await connect(ground.front, url)
         js = nc.jetstream()
         begin = loop.time()
@@ -438,6 +438,6 @@ async def test_several_publishers_share_a_window(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"max_pending": 0}, {"ack_timeout": 0}])
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
+def test_invalid_options_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         AsyncPublishOptions(**settings)

@@ -1,4 +1,4 @@
-"""Publishes under way when the server stops, dies or is away (PUB-11, PUB-13); publishes that are cancelled."""
+"""Publishes in flight when the server stops, dies or is away (PUB-11, PUB-13), and cancelled publishes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.api.publishing.support import under_way, until
+from tests.api.publishing.support import requests_in_flight, until
 from tests.connection.test_cancellation import CancelledAt
 from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
 
@@ -31,7 +31,7 @@ AIO_ONLY = pytest.mark.parametrize("front", ["aio"], indirect=True)
 
 @pytest.fixture
 def own_server(profile: Profile) -> Iterator[NatsServer]:
-    """A server that the test may stop."""
+    """A server that the test can stop."""
     with NatsServer(config=profile.config) as server:
         yield server
         if server.running:
@@ -49,7 +49,7 @@ def _context(ground: Ground, **settings: Any) -> Any:
 
 
 async def _stored(ground: Ground, name: str) -> int:
-    """How many messages the stream has ever stored, once all that was sent has come there."""
+    """Return how many messages the stream has ever stored, after every sent message has arrived."""
     await eventually(lambda: ground.nc.connected and ground.admin.connected)
     await ground.js.publish(f"{name}.end")
     return (await (await ground.js.stream(name)).info()).state.last_seq - 1
@@ -76,7 +76,7 @@ async def test_a_stopped_server_stalls_a_full_window(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-13")
 @pytest.mark.blocking
-async def test_what_is_under_way_fails_when_the_session_is_lost(ground: Ground) -> None:
+async def test_publishes_in_flight_fail_when_the_session_is_lost(ground: Ground) -> None:
     failed: list[Error | None] = []
     js = _context(ground, on_error=lambda future: failed.append(future.exception()))
     stream = await ground.stream()
@@ -100,7 +100,7 @@ async def test_what_is_under_way_fails_when_the_session_is_lost(ground: Ground) 
 
 
 @pytest.mark.conformance("PUB-13")
-async def test_publishing_goes_on_in_the_next_session(ground: Ground) -> None:
+async def test_publishing_continues_in_the_next_session(ground: Ground) -> None:
     stream = await ground.stream(storage=StorageType.FILE)
     await (await ground.js.publish_async(f"{stream.name}.a"))
     ground.server.kill()
@@ -111,7 +111,7 @@ async def test_publishing_goes_on_in_the_next_session(ground: Ground) -> None:
     assert (await (await ground.js.publish_async(f"{stream.name}.a"))).seq == 3
 
 
-async def test_a_publish_whose_time_has_passed_is_not_sent_any_more(ground: Ground) -> None:
+async def test_an_expired_publish_is_not_sent(ground: Ground) -> None:
     js = _context(ground, ack_timeout=0.1)
     stream = await ground.stream(storage=StorageType.FILE)
     await ground.js.publish(f"{stream.name}.a", b"first")
@@ -129,7 +129,7 @@ async def test_a_publish_whose_time_has_passed_is_not_sent_any_more(ground: Grou
 
 @AIO_ONLY
 @ONE_PROFILE
-async def test_a_loop_that_was_busy_for_too_long_sends_nothing_late(ground: Ground) -> None:
+async def test_publishes_that_expire_while_the_loop_is_busy_are_not_sent(ground: Ground) -> None:
     js = _context(ground, ack_timeout=0.05)
     stream = await ground.stream()
     await ground.js.publish(f"{stream.name}.a")
@@ -140,13 +140,13 @@ async def test_a_loop_that_was_busy_for_too_long_sends_nothing_late(ground: Grou
     assert await _stored(ground, stream.name) == 1
 
 
-async def test_what_was_queued_when_the_session_is_lost_is_not_sent_in_the_next(ground: Ground) -> None:
+async def test_publishes_queued_when_the_session_is_lost_are_not_sent_in_the_next(ground: Ground) -> None:
     js = _context(ground)
     stream = await ground.stream(storage=StorageType.FILE)
     await js.publish_async(f"{stream.name}.a")
     await js.publish_async_completed(20)
     ground.server.pause()
-    # More than the sockets take, so that the small ones are still here when the server dies.
+    # More than the sockets take, so that the small messages are still here when the server dies.
     payload = b"x" * (512 << 10)
     futures: list[Any] = []
 
@@ -156,9 +156,9 @@ async def test_what_was_queued_when_the_session_is_lost_is_not_sent_in_the_next(
 
     async def queued() -> bool:
         if not ground.nc.buffered:
-            with suppress(TimeoutError):  # the blocking front waits with the small one, too
+            with suppress(TimeoutError):  # the blocking front waits with the small one too
                 futures.append(await asyncio.wait_for(js.publish_async(f"{stream.name}.a", b"small"), 0.1))
-        await asyncio.sleep(0.02)  # what can be sent is sent meanwhile
+        await asyncio.sleep(0.02)  # meanwhile the connection sends as much as it can
         return ground.nc.buffered > 0
 
     publisher = asyncio.ensure_future(publish_all())
@@ -172,7 +172,7 @@ async def test_what_was_queued_when_the_session_is_lost_is_not_sent_in_the_next(
     assert await _stored(ground, stream.name) == 1
 
 
-async def test_the_buffer_without_a_session_is_bounded(ground: Ground) -> None:
+async def test_the_buffer_without_a_session_is_limited(ground: Ground) -> None:
     nc = await ground.connect(reconnect_buffer_size=10_000)
     js = nc.jetstream(domain=ground.profile.domain)
     stream = await ground.stream()
@@ -194,7 +194,7 @@ async def test_a_publish_that_waits_for_its_answer_fails_with_the_session(ground
     stream = await ground.stream()
     ground.server.pause()
     published = asyncio.ensure_future(ground.js.publish(f"{stream.name}.a"))
-    await eventually(lambda: under_way(ground.nc) == 1)
+    await eventually(lambda: requests_in_flight(ground.nc) == 1)
     ground.server.kill()
     with pytest.raises(DisconnectedError):
         await published
@@ -202,7 +202,7 @@ async def test_a_publish_that_waits_for_its_answer_fails_with_the_session(ground
 
 @AIO_ONLY
 @ONE_PROFILE
-async def test_a_cancelled_publish_is_not_sent_any_more(ground: Ground) -> None:
+async def test_a_cancelled_publish_is_not_sent(ground: Ground) -> None:
     stream = await ground.stream(storage=StorageType.FILE)
     ground.server.kill()
     await eventually(lambda: not ground.nc.connected)
@@ -214,14 +214,14 @@ async def test_a_cancelled_publish_is_not_sent_any_more(ground: Ground) -> None:
 
 @AIO_ONLY
 @ONE_PROFILE
-@pytest.mark.parametrize("what", ["publish", "publish_async", "full window", "completed", "no stream", "batch"])
-async def test_cancelled_at_any_await_a_publish_loses_nothing_else(ground: Ground, what: str) -> None:
+@pytest.mark.parametrize("operation", ["publish", "publish_async", "full window", "completed", "no stream", "batch"])
+async def test_a_publish_that_is_cancelled_at_any_await_loses_nothing_else(ground: Ground, operation: str) -> None:
     stream = await ground.stream(allow_atomic=True)
     js = _context(ground, max_pending=2, stall_wait=10)
     subject = f"{stream.name}.a"
     steps = 0
     while True:
-        cancelled = CancelledAt(_operation(js, ground, subject, what), steps)
+        cancelled = CancelledAt(_operation(js, ground, subject, operation), steps)
 
         async def run(cancelled: CancelledAt = cancelled) -> object:
             return await cancelled
@@ -240,20 +240,20 @@ async def test_cancelled_at_any_await_a_publish_loses_nothing_else(ground: Groun
     assert steps > 0
 
 
-async def _operation(js: Any, ground: Ground, subject: str, what: str) -> None:
-    if what == "publish":
+async def _operation(js: Any, ground: Ground, subject: str, operation: str) -> None:
+    if operation == "publish":
         await js.publish(subject)
-    elif what == "no stream":
+    elif operation == "no stream":
         with pytest.raises(Error):
             await js.publish(ground.name("nobody"), retry_wait=0.001)
-    elif what == "batch":
+    elif operation == "batch":
         async with js.atomic_batch() as batch:
             await batch.add(subject)
             await batch.add(subject, confirm=True)
     else:
-        count = {"publish_async": 1, "full window": 4, "completed": 1}[what]
+        count = {"publish_async": 1, "full window": 4, "completed": 1}[operation]
         futures = [await js.publish_async(subject) for _ in range(count)]
-        if what == "completed":
+        if operation == "completed":
             await js.publish_async_completed(20)
         else:
             await futures[-1]

@@ -1,4 +1,4 @@
-"""Publishes that the blocking front has staged and its event loop has not yet taken over."""
+"""Publishes that the blocking front has staged and that its event loop has not taken yet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def server() -> Iterator[NatsServer]:
 
 
 class Busy:
-    """Keeps the event loop of a connection busy for a block, at whose end it does something on it."""
+    """Keeps the event loop of a connection busy during a block, and runs a function on the loop at its end."""
 
     def __init__(self, connection: sync.Connection) -> None:
         self._holding, self._released = threading.Event(), threading.Event()
@@ -44,11 +44,11 @@ class Busy:
         self.then()
 
     def then(self) -> None:
-        """What happens at the end."""
+        """Run at the end of the block."""
 
 
 class Losing(Busy):
-    """At the end, the publishes under way are cut off, as by the loss of the session."""
+    """Fails the publishes in flight at the end of the block, like a lost session."""
 
     js: JetStream
 
@@ -65,7 +65,7 @@ def _context(connection: sync.Connection, name: str, ack_timeout: float = 30.0) 
     return js
 
 
-def test_what_was_staged_when_the_session_is_lost_is_not_sent(server: NatsServer) -> None:
+def test_publishes_staged_when_the_session_is_lost_are_not_sent(server: NatsServer) -> None:
     with sync.connect(server.url) as connection:
         js = _context(connection, "LOST")
         with Losing(connection) as busy:
@@ -78,7 +78,7 @@ def test_what_was_staged_when_the_session_is_lost_is_not_sent(server: NatsServer
         assert js.publish("LOST.a").seq == 2
 
 
-def test_what_was_staged_until_its_time_had_passed_is_not_sent(server: NatsServer) -> None:
+def test_publishes_that_expire_while_staged_are_not_sent(server: NatsServer) -> None:
     with sync.connect(server.url) as connection:
         js = _context(connection, "LATE", ack_timeout=2)
         with Busy(connection):
@@ -89,7 +89,7 @@ def test_what_was_staged_until_its_time_had_passed_is_not_sent(server: NatsServe
         assert js.publish("LATE.a").seq == 2
 
 
-def test_what_was_staged_is_sent_in_the_order_of_the_calls(server: NatsServer) -> None:
+def test_staged_publishes_are_sent_in_the_order_of_the_calls(server: NatsServer) -> None:
     with sync.connect(server.url) as connection:
         js = _context(connection, "ORDER")
         subscription = connection.subscribe("ORDER.*")

@@ -1,4 +1,4 @@
-"""A connection that loses messages, for the suites of this room."""
+"""A connection that loses messages, for the tests in this folder."""
 
 from __future__ import annotations
 

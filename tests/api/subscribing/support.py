@@ -1,4 +1,4 @@
-"""What the tests of subscriptions share: a connection whose events are kept, and what only the server knows."""
+"""Helpers for the tests of subscriptions: a connection that records its events, and checks of the server's state."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ __all__ = [
     "gone",
     "live",
     "open_pulls",
+    "reported_error",
     "side",
-    "told",
     "unbound",
 ]
 
 
 @dataclass
 class Side:
-    """A connection of its own for the test."""
+    """A connection for one test."""
 
     nc: Connection
     js: JetStream
@@ -42,7 +42,7 @@ class Side:
 
 @asynccontextmanager
 async def side(ground: Ground, url: str | None = None, **options: Any) -> AsyncIterator[Side]:
-    """Connect with the front and the profile under test, and keep the events."""
+    """Connect with the front and the profile under test, and record the events."""
     events = Recorder()
     given = {**ground.profile.options, "on_event": events, **options}
     nc = await connect(ground.front, url or ground.server.url, **given)
@@ -53,39 +53,39 @@ async def side(ground: Ground, url: str | None = None, **options: Any) -> AsyncI
 
 
 def errors(events: Recorder, kind: type[Exception] = Exception) -> list[Exception]:
-    """Errors of a class that were told as events."""
+    """Return the errors of a class that were reported as events."""
     return [event.error for event in events.of(ErrorOccurred) if isinstance(event.error, kind)]
 
 
 def faults(events: Recorder) -> list[Exception]:
-    """Errors that were told, but for the silence of a server that was held up."""
+    """Return the reported errors, without missed heartbeats of a server that was slow."""
     return [error for error in errors(events) if not isinstance(error, MissedHeartbeatError)]
 
 
-async def told(events: Recorder, kind: type[Exception], count: int = 1) -> Any:
-    """The count-th error of a class that is told as an event."""
+async def reported_error(events: Recorder, kind: type[Exception], count: int = 1) -> Any:
+    """Wait for the `count`-th error of a class that is reported as an event."""
     await eventually(lambda: len(errors(events, kind)) >= count, what=f"{count} x {kind.__name__}")
     return errors(events, kind)[count - 1]
 
 
 async def collect(subscription: PushSubscription, count: int) -> list[Msg]:
-    """The next messages of a subscription."""
+    """Return the next messages of a subscription."""
     return [await subscription.next_msg(10) for _ in range(count)]
 
 
 def live(nc: Connection) -> int:
-    """How many subscriptions a connection has, its shared inbox included."""
-    blocking: Any = getattr(nc, "inner", None)  # of a carried connection
+    """Return how many subscriptions a connection has, its shared inbox included."""
+    blocking: Any = getattr(nc, "inner", None)  # of a connection in `Carried`
     return len((nc._core if blocking is None else blocking._core.inner).client.subscriptions)
 
 
 async def gone(ground: Ground, stream: str, consumer: str) -> bool:
-    """Whether there is no such consumer."""
+    """Return whether the consumer does not exist."""
     return consumer not in await ground.admin_js.consumer_names(stream).all()
 
 
 async def consumers_left(ground: Ground, stream: str, count: int) -> None:
-    """Wait until a stream has no more than so many consumers."""
+    """Wait until a stream has at most `count` consumers."""
 
     async def few() -> bool:
         return len(await ground.admin_js.consumer_names(stream).all()) <= count
@@ -94,7 +94,7 @@ async def consumers_left(ground: Ground, stream: str, count: int) -> None:
 
 
 async def bound(ground: Ground, stream: str, consumer: str) -> None:
-    """Wait until the server has noticed that somebody listens to a push consumer."""
+    """Wait until the server has noticed that a push consumer has a subscriber."""
 
     async def taken() -> bool:
         return (await ground.admin_js.consumer_info(stream, consumer)).push_bound
@@ -103,9 +103,10 @@ async def bound(ground: Ground, stream: str, consumer: str) -> None:
 
 
 async def unbound(ground: Ground, stream: str, consumer: str) -> None:
-    """Wait until nobody listens to a push consumer, of which the server had noticed that somebody did.
+    """Wait until a push consumer has no subscriber, after the server had noticed one.
 
-    A consumer is told of both one after the other: who does not wait for the first takes the time before it for this.
+    The server informs a consumer of both in order. A test that does not wait for the first event may mistake the time
+    before it for the second.
     """
 
     async def free() -> bool:
@@ -115,7 +116,7 @@ async def unbound(ground: Ground, stream: str, consumer: str) -> None:
 
 
 async def open_pulls(subscription: PullSubscription, count: int) -> None:
-    """Wait until the server holds so many pulls."""
+    """Wait until the server has `count` open pulls."""
 
     async def held() -> bool:
         return (await subscription.consumer_info()).num_waiting == count

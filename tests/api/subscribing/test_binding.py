@@ -1,4 +1,4 @@
-"""How a subscription finds its stream, and which consumers it may be bound to; the requests are watched."""
+"""How a subscription finds its stream, and to which consumers it can bind. The tests observe the requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.api.subscribing.support import live, side, told
+from tests.api.subscribing.support import live, reported_error, side
 from tests.fronts import Ground
 
 from jetspark.aio.jetstream import Stream
@@ -37,7 +37,7 @@ SECOND = timedelta(seconds=1)
 
 
 async def endpoints(ground: Ground, spy: Any) -> list[str]:
-    """The requests without the API's prefix."""
+    """Return the requests without the prefix of the API."""
     await spy.settled()
     return [subject.partition(".API.")[2] for subject in spy.subjects]
 
@@ -48,7 +48,7 @@ async def endpoints(ground: Ground, spy: Any) -> list[str]:
 @pytest.mark.conformance("STR-01")
 @pytest.mark.profiles
 @pytest.mark.blocking
-async def test_the_subject_finds_the_stream_with_one_request(ground: Ground) -> None:
+async def test_the_stream_is_found_by_subject_with_one_request(ground: Ground) -> None:
     stream = await ground.stream()
     spy = await ground.spy()
     subscription = await ground.js.subscribe(f"{stream.name}.a")
@@ -58,7 +58,7 @@ async def test_the_subject_finds_the_stream_with_one_request(ground: Ground) -> 
 
 
 @pytest.mark.conformance("STR-02")
-async def test_no_stream_and_two_streams_are_no_match_and_nothing_is_made(ground: Ground) -> None:
+async def test_no_stream_and_two_streams_match_nothing_and_no_consumer_is_created(ground: Ground) -> None:
     one, two = await ground.stream(), await ground.stream()
     with pytest.raises(NoMatchingStreamError, match="no stream matches subject"):
         await ground.js.subscribe("nobody.stores.this")
@@ -70,7 +70,7 @@ async def test_no_stream_and_two_streams_are_no_match_and_nothing_is_made(ground
 
 @pytest.mark.conformance("STR-02")
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-async def test_an_account_without_jetstream_is_told_as_such(ground: Ground) -> None:
+async def test_an_account_without_jetstream_has_its_own_error(ground: Ground) -> None:
     accounts = {
         "accounts": {
             "WITH": {"jetstream": True, "users": [{"user": "w", "password": "w"}]},
@@ -85,13 +85,13 @@ async def test_an_account_without_jetstream_is_told_as_such(ground: Ground) -> N
 
 @pytest.mark.conformance("STR-02")
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-async def test_nobody_to_ask_for_the_stream_is_told_as_such(ground: Ground) -> None:
+async def test_no_responders_to_the_stream_lookup_has_its_own_error(ground: Ground) -> None:
     with pytest.raises(JetStreamNotEnabledError):
         await ground.nc.jetstream(domain="nowhere").subscribe("a")
 
 
 @pytest.mark.conformance("STR-03")
-async def test_a_given_stream_is_not_looked_up_and_a_foreign_filter_brings_nothing(ground: Ground) -> None:
+async def test_a_given_stream_is_not_looked_up_and_a_foreign_filter_matches_nothing(ground: Ground) -> None:
     stream = await ground.stream()
     spy = await ground.spy()
     subscription = await ground.js.subscribe("quite.another", stream=stream.name)
@@ -100,7 +100,7 @@ async def test_a_given_stream_is_not_looked_up_and_a_foreign_filter_brings_nothi
     assert (info.config.filter_subject, info.num_pending) == ("quite.another", 0)
 
 
-# -- the look-up -------------------------------------------------------------------------------------------------------
+# -- the lookup ------------------------------------------------------------------------------------------------------
 
 
 async def push_consumer(ground: Ground, stream: Stream, **fields: Any) -> str:
@@ -111,12 +111,12 @@ async def push_consumer(ground: Ground, stream: Stream, **fields: Any) -> str:
 
 
 @pytest.mark.conformance("BND-01")
-async def test_binding_asks_for_the_consumer_first_and_creates_nothing(ground: Ground) -> None:
+async def test_binding_looks_up_the_consumer_first_and_creates_nothing(ground: Ground) -> None:
     stream = await ground.stream()
     await push_consumer(ground, stream)
     await ground.js.create_consumer(stream.name, durable_name="p")
     spy = await ground.spy()
-    js = ground.nc.jetstream(domain=ground.profile.domain, timeout=30)  # so soon no question is asked again
+    js = ground.nc.jetstream(domain=ground.profile.domain, timeout=30)  # no request is repeated so soon
     push = await js.subscribe_bind(stream.name, consumer="c")
     pull = await js.pull_subscribe_bind("p", stream.name)
     found = await js.pull_subscribe(f"{stream.name}.a", "p", stream=stream.name)
@@ -126,7 +126,7 @@ async def test_binding_asks_for_the_consumer_first_and_creates_nothing(ground: G
 
 
 @pytest.mark.conformance("BND-01")
-async def test_the_look_up_can_be_left_out(ground: Ground) -> None:
+async def test_the_lookup_can_be_skipped(ground: Ground) -> None:
     stream = await ground.stream()
     await push_consumer(ground, stream, deliver_subject=(inbox := ground.nc.new_inbox()))
     await ground.js.create_consumer(stream.name, durable_name="p")
@@ -154,7 +154,7 @@ async def test_binding_to_a_push_consumer_that_cannot_be_found_fails(ground: Gro
 
 @pytest.mark.conformance("BND-02", "BND-03")
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-async def test_binding_where_nobody_answers_the_look_up_fails_for_push_and_goes_on_for_pull(ground: Ground) -> None:
+async def test_a_binding_without_lookup_answer_fails_for_push_and_continues_for_pull(ground: Ground) -> None:
     nowhere = ground.nc.jetstream(domain="nowhere")
     with pytest.raises(JetStreamNotEnabledError):
         await nowhere.subscribe_bind("S", consumer="c")
@@ -170,7 +170,7 @@ async def test_binding_where_nobody_answers_the_look_up_fails_for_push_and_goes_
 
 
 @pytest.mark.conformance("BND-03")
-async def test_a_pull_binding_does_not_go_on_after_a_definite_answer(ground: Ground) -> None:
+async def test_a_pull_binding_stops_after_a_definite_answer(ground: Ground) -> None:
     stream = await ground.stream()
     with pytest.raises(ConsumerNotFoundError):
         await ground.js.pull_subscribe_bind("none", stream.name)
@@ -179,7 +179,7 @@ async def test_a_pull_binding_does_not_go_on_after_a_definite_answer(ground: Gro
 
 
 @pytest.mark.conformance("BND-04")
-async def test_a_durable_that_is_not_there_is_made_and_any_other_error_raised(ground: Ground) -> None:
+async def test_a_missing_durable_is_created_and_any_other_error_is_raised(ground: Ground) -> None:
     stream = await ground.stream()
     assert (await ground.js.pull_subscribe(f"{stream.name}.a", "d")).created
     with pytest.raises(StreamNotFoundError):
@@ -187,7 +187,7 @@ async def test_a_durable_that_is_not_there_is_made_and_any_other_error_raised(gr
 
 
 @pytest.mark.conformance("BND-05")
-async def test_a_consumer_that_somebody_listens_to_is_bound(ground: Ground) -> None:
+async def test_binding_to_a_consumer_with_an_active_subscriber_fails(ground: Ground) -> None:
     stream = await ground.stream()
     first = await ground.js.subscribe(f"{stream.name}.a", durable="d")
     before = live(ground.nc)
@@ -201,7 +201,7 @@ async def test_a_consumer_that_somebody_listens_to_is_bound(ground: Ground) -> N
 
 
 @pytest.mark.conformance("BND-06")
-async def test_each_mismatch_of_queue_and_group_has_an_error_of_its_own(ground: Ground) -> None:
+async def test_each_mismatch_of_queue_and_group_has_its_own_error(ground: Ground) -> None:
     """R32: the four mismatches of ADR-15."""
     stream = await ground.stream()
     subject = f"{stream.name}.a"
@@ -218,7 +218,7 @@ async def test_each_mismatch_of_queue_and_group_has_an_error_of_its_own(ground: 
 
 
 @pytest.mark.conformance("BND-07")
-async def test_another_filter_is_a_mismatch_and_no_subject_is_not_checked(ground: Ground) -> None:
+async def test_a_different_filter_is_a_mismatch_and_a_missing_subject_is_not_checked(ground: Ground) -> None:
     stream = await ground.stream()
     await push_consumer(ground, stream, filter_subject=f"{stream.name}.a")
     with pytest.raises(SubjectMismatchError):
@@ -229,7 +229,7 @@ async def test_another_filter_is_a_mismatch_and_no_subject_is_not_checked(ground
 
 
 @pytest.mark.conformance("BND-08")
-async def test_pulling_from_a_push_consumer_and_the_reverse_are_two_errors(ground: Ground) -> None:
+async def test_pulling_from_a_push_consumer_and_the_reverse_have_different_errors(ground: Ground) -> None:
     stream = await ground.stream()
     subject = f"{stream.name}.a"
     await push_consumer(ground, stream)
@@ -265,9 +265,7 @@ async def test_pulling_from_a_push_consumer_and_the_reverse_are_two_errors(groun
         ("mem_storage", True),
     ],
 )
-async def test_a_field_that_was_set_must_be_so_and_the_error_names_both_values(
-    ground: Ground, field: str, value: object
-) -> None:
+async def test_set_fields_must_match_and_the_error_names_both_values(ground: Ground, field: str, value: object) -> None:
     stream = await ground.stream()
     start: dict[str, Any] = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": 7}
     fields = start if field == "opt_start_seq" else {}
@@ -279,7 +277,7 @@ async def test_a_field_that_was_set_must_be_so_and_the_error_names_both_values(
 
 
 @pytest.mark.conformance("BND-09")
-async def test_a_start_time_the_room_for_pulls_and_filters_must_be_so_too(ground: Ground) -> None:
+async def test_start_time_max_waiting_and_filters_must_match_too(ground: Ground) -> None:
     stream = await ground.stream()
     subject = f"{stream.name}.a"
     now = datetime.now(UTC)
@@ -305,7 +303,7 @@ async def test_a_start_time_the_room_for_pulls_and_filters_must_be_so_too(ground
 
 
 @pytest.mark.conformance("BND-09")
-async def test_what_was_not_set_and_server_defaults_do_not_matter(ground: Ground) -> None:
+async def test_unset_fields_and_server_defaults_are_not_compared(ground: Ground) -> None:
     stream = await ground.stream()
     await push_consumer(ground, stream, ack_wait=timedelta(seconds=7), max_deliver=7, metadata={"a": "b"})
     config = ConsumerConfig(metadata={"c": "d"}, max_deliver=7)
@@ -314,7 +312,7 @@ async def test_what_was_not_set_and_server_defaults_do_not_matter(ground: Ground
     assert (info.config.metadata or {}).get("a") == "b"
 
 
-async def test_r30_a_durable_for_another_subject_is_not_silently_taken(ground: Ground) -> None:
+async def test_r30_a_durable_for_another_subject_is_refused(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.js.create_consumer(stream.name, durable_name="d", filter_subject=f"{stream.name}.y")
     with pytest.raises(BindingError, match=f"{stream.name}.y"):
@@ -340,7 +338,7 @@ async def test_a_queue_does_not_bind_to_a_consumer_with_heartbeats(ground: Groun
 
 
 @pytest.mark.conformance("BND-11")
-async def test_what_the_consumer_is_counts_where_the_caller_said_nothing(ground: Ground) -> None:
+async def test_the_configuration_of_the_consumer_applies_if_the_caller_set_nothing(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         await push_consumer(
@@ -355,13 +353,13 @@ async def test_what_the_consumer_is_counts_where_the_caller_said_nothing(ground:
         subscription = await own.js.subscribe_bind(stream.name, consumer="c")
         assert (await subscription.next_msg(5)).settled
         await ground.js.delete_consumer(stream.name, "c")
-        await told(own.events, MissedHeartbeatError)
+        await reported_error(own.events, MissedHeartbeatError)
         await subscription.unsubscribe()
 
 
 @pytest.mark.conformance("BND-11")
 @pytest.mark.profiles
-async def test_a_consumer_that_was_found_is_listened_to_where_it_delivers_and_its_flow_control_answered(
+async def test_a_bound_consumer_is_read_on_its_deliver_subject_with_flow_control(
     ground: Ground,
 ) -> None:
     stream = await ground.stream()
@@ -370,7 +368,7 @@ async def test_a_consumer_that_was_found_is_listened_to_where_it_delivers_and_it
     spy = await ground.spy("$JS.FC.>")
     subscription = await ground.js.subscribe_bind(stream.name, consumer="c")
     assert subscription.subject == theirs
-    await ground.nc.flush()  # the server knows of it
+    await ground.nc.flush()  # the server has noticed it
     await ground.inject(theirs, b"NATS/1.0 100 FlowControl Request\r\n\r\n", reply="$JS.FC.forged")
     assert [message.subject for message in await spy.wait(1)] == ["$JS.FC.forged"]
     await subscription.unsubscribe()

@@ -1,4 +1,4 @@
-"""What subscribing refuses before it asks the server, and what it leaves to the server."""
+"""Options that subscribe refuses before it asks the server, and options that the server refuses."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ SECOND = timedelta(seconds=1)
         pytest.param({"stream": "a*"}, marks=pytest.mark.conformance("CFG-05")),
     ],
 )
-async def test_a_push_subscription_that_makes_no_sense_is_refused_before_any_request(
-    ground: Ground, options: dict[str, Any]
-) -> None:
+async def test_invalid_push_options_are_refused_before_any_request(ground: Ground, options: dict[str, Any]) -> None:
     spy = await ground.spy()
     with pytest.raises((ConfigError, BadNameError)):
         await ground.js.subscribe(**{"subject": "a", **options})
@@ -51,9 +49,7 @@ async def test_a_push_subscription_that_makes_no_sense_is_refused_before_any_req
         pytest.param({"durable": "a.b"}, marks=pytest.mark.conformance("CFG-05")),
     ],
 )
-async def test_a_pull_subscription_that_makes_no_sense_is_refused_before_any_request(
-    ground: Ground, options: dict[str, Any]
-) -> None:
+async def test_invalid_pull_options_are_refused_before_any_request(ground: Ground, options: dict[str, Any]) -> None:
     spy = await ground.spy()
     with pytest.raises((ConfigError, BadNameError)):
         await ground.js.pull_subscribe(**{"subject": "a", **options})
@@ -75,7 +71,7 @@ async def test_binding_needs_a_stream_and_a_consumer_and_no_second_name(ground: 
     assert await spy.settled() == []
 
 
-async def test_an_argument_and_the_configuration_may_not_say_two_things(js: Any) -> None:
+async def test_an_argument_that_contradicts_the_configuration_is_refused(js: Any) -> None:
     with pytest.raises(ConfigError, match="idle_heartbeat"):
         await js.subscribe("a", idle_heartbeat=2, config=ConsumerConfig(idle_heartbeat=SECOND))
     with pytest.raises(ConfigError, match="factor"):
@@ -94,7 +90,7 @@ async def test_an_argument_and_the_configuration_may_not_say_two_things(js: Any)
         (10083, ConsumerConfig(idle_heartbeat=timedelta(milliseconds=50))),
     ],
 )
-async def test_what_the_server_refuses_is_told_by_its_number_and_leaves_no_subscription(
+async def test_a_refused_configuration_has_its_error_code_and_leaves_no_subscription(
     ground: Ground, err_code: int, config: ConsumerConfig
 ) -> None:
     stream = await ground.stream()
@@ -108,9 +104,7 @@ async def test_what_the_server_refuses_is_told_by_its_number_and_leaves_no_subsc
 @pytest.mark.conformance("CFG-07")
 @pytest.mark.parametrize(("err_code", "suffix"), [(10079, ".*"), (10081, "")])
 @pytest.mark.parametrize("profile", ["default", "v2_domain"], indirect=True)
-async def test_a_deliver_subject_that_the_server_refuses_is_told_by_its_number(
-    ground: Ground, err_code: int, suffix: str
-) -> None:
+async def test_a_refused_deliver_subject_has_its_error_code(ground: Ground, err_code: int, suffix: str) -> None:
     stream = await ground.stream()
     with pytest.raises(APIError) as caught:
         await ground.js.subscribe(f"{stream.name}.a", config=ConsumerConfig(deliver_subject=f"{stream.name}.a{suffix}"))
@@ -121,7 +115,7 @@ async def test_a_deliver_subject_that_the_server_refuses_is_told_by_its_number(
 @pytest.mark.parametrize(
     ("err_code", "config"), [(10088, ConsumerConfig(idle_heartbeat=SECOND)), (10089, ConsumerConfig(flow_control=True))]
 )
-async def test_heartbeats_and_flow_control_of_a_pull_consumer_are_refused_by_the_server(
+async def test_the_server_refuses_heartbeats_and_flow_control_of_a_pull_consumer(
     ground: Ground, err_code: int, config: ConsumerConfig
 ) -> None:
     stream = await ground.stream()

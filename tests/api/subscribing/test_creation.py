@@ -1,4 +1,4 @@
-"""How a subscription makes its consumer, what becomes of races, and queue groups."""
+"""How a subscription creates its consumer, how races end, and queue groups."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jetspark.server import NatsServer
 
 @pytest.mark.conformance("CRE-01")
 @pytest.mark.profiles
-async def test_sub_goes_out_before_create(ground: Ground) -> None:
+async def test_the_client_subscribes_before_it_creates_the_consumer(ground: Ground) -> None:
     stream = await ground.stream()
     async with Sieve(ground.server.port) as proxy, side(ground, proxy.url) as own:
         await own.js.subscribe(f"{stream.name}.a", durable="d")
@@ -41,7 +41,7 @@ async def test_sub_goes_out_before_create(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("CRE-02", "CRE-03", "CRE-05")
-async def test_a_new_push_consumer_has_the_defaults_of_the_document(ground: Ground) -> None:
+async def test_a_new_push_consumer_has_the_documented_defaults(ground: Ground) -> None:
     stream = await ground.stream()
     spy = await ground.spy("$JS.API.CONSUMER.CREATE.>")
     subscription = await ground.js.subscribe(f"{stream.name}.a", "g", durable="d")
@@ -56,7 +56,7 @@ async def test_a_new_push_consumer_has_the_defaults_of_the_document(ground: Grou
 
 
 @pytest.mark.conformance("CRE-02", "CRE-03", "PUL-13")
-async def test_a_new_pull_consumer_has_no_deliver_subject_and_is_durable_only_if_asked(ground: Ground) -> None:
+async def test_a_new_pull_consumer_has_no_deliver_subject_and_is_durable_only_on_request(ground: Ground) -> None:
     stream = await ground.stream()
     own = await ground.js.pull_subscribe(f"{stream.name}.a")
     config = (await own.consumer_info()).config
@@ -66,7 +66,7 @@ async def test_a_new_pull_consumer_has_no_deliver_subject_and_is_durable_only_if
 
 
 @pytest.mark.conformance("CRE-02", "CRE-03")
-async def test_what_the_caller_sets_stands_and_several_filters_stay_out_of_the_subject(ground: Ground) -> None:
+async def test_fields_of_the_caller_are_kept_and_several_filters_stay_out_of_the_subject(ground: Ground) -> None:
     stream = await ground.stream()
     inbox = ground.nc.new_inbox()
     spy = await ground.spy("$JS.API.CONSUMER.CREATE.>")
@@ -84,7 +84,7 @@ async def test_what_the_caller_sets_stands_and_several_filters_stay_out_of_the_s
 
 @pytest.mark.conformance("CRE-04")
 @pytest.mark.blocking
-async def test_a_consumer_without_name_keeps_the_one_it_got_and_goes_soon_when_unused(ground: Ground) -> None:
+async def test_a_consumer_without_name_gets_one_and_is_removed_soon_when_unused(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1")
     push = await ground.js.subscribe(f"{stream.name}.a")
@@ -111,7 +111,7 @@ async def test_the_initial_pending_count_is_on_the_subscription(ground: Ground) 
 
 
 @pytest.mark.conformance("CRE-07")
-async def test_a_creation_that_nobody_answers_leaves_no_subscription(ground: Ground) -> None:
+async def test_a_creation_without_an_answer_leaves_no_subscription(ground: Ground) -> None:
     stream = await ground.stream()
     silent = await ground.admin.subscribe("$JS.silent.API.>")
     await ground.admin.flush()
@@ -123,7 +123,7 @@ async def test_a_creation_that_nobody_answers_leaves_no_subscription(ground: Gro
 
 
 @pytest.mark.conformance("CRE-07")
-async def test_a_creation_that_is_refused_leaves_no_subscription(ground: Ground) -> None:
+async def test_a_refused_creation_leaves_no_subscription(ground: Ground) -> None:
     stream = await ground.stream(max_consumers=1)
     await ground.js.create_consumer(stream.name, durable_name="one")
     before = live(ground.nc)
@@ -138,7 +138,7 @@ async def test_a_creation_that_is_refused_leaves_no_subscription(ground: Ground)
 @pytest.mark.parametrize("front", ["aio"], indirect=True)  # a blocking call is not cancelled from outside
 @pytest.mark.parametrize("kind", ["push", "pull"])
 @pytest.mark.parametrize("taken", [False, True])
-async def test_a_call_that_is_cancelled_while_its_durable_is_made_leaves_none_and_takes_none_away(
+async def test_a_call_that_is_cancelled_during_the_creation_leaves_no_durable_and_deletes_no_other(
     front: FrontName, profile: Profile, no_leaks: None, kind: str, taken: bool
 ) -> None:
     with NatsServer(config=profile.config) as server:
@@ -175,24 +175,24 @@ async def test_a_call_that_is_cancelled_while_its_durable_is_made_leaves_none_an
 # -- races -------------------------------------------------------------------------------------------------------------
 
 
-async def lose(ground: Ground, call: Any, stream: str, name: str, **fields: Any) -> Any:
-    """Make the consumer between the look-up and the creation of a call, and return what becomes of the call.
+async def lose_race(ground: Ground, call: Any, stream: str, name: str, **fields: Any) -> Any:
+    """Create the consumer between the lookup and the creation of a call, and return the result of the call.
 
-    The look-up is left out instead of won: what follows is the same.
+    The lookup is skipped: the requests after it are the same.
     """
     await ground.js.create_consumer(stream, durable_name=name, **fields)
     return await call(skip_consumer_lookup=True)
 
 
 @pytest.mark.conformance("CRE-05", "CRE-06", "CRE-08")
-async def test_a_pull_subscription_that_loses_the_race_attaches_and_changes_nothing(ground: Ground) -> None:
+async def test_a_pull_subscription_that_loses_the_race_binds_and_changes_nothing(ground: Ground) -> None:
     stream = await ground.stream()
     subject = f"{stream.name}.a"
 
     async def call(**options: Any) -> Any:
         return await ground.js.pull_subscribe(subject, "d", **options)
 
-    subscription = await lose(ground, call, stream.name, "d", max_deliver=7, filter_subject=subject)
+    subscription = await lose_race(ground, call, stream.name, "d", max_deliver=7, filter_subject=subject)
     assert not subscription.created
     assert (await subscription.consumer_info()).config.max_deliver == 7
     await subscription.unsubscribe()
@@ -201,7 +201,9 @@ async def test_a_pull_subscription_that_loses_the_race_attaches_and_changes_noth
 
 @pytest.mark.conformance("CRE-05", "CRE-06")
 @pytest.mark.parametrize("bound", [True, False])
-async def test_a_queue_member_that_loses_the_race_listens_where_the_winner_does(ground: Ground, bound: bool) -> None:
+async def test_a_queue_member_that_loses_the_race_subscribes_to_the_winners_subject(
+    ground: Ground, bound: bool
+) -> None:
     stream = await ground.stream()
     theirs = ground.nc.new_inbox()
     if bound:
@@ -212,9 +214,9 @@ async def test_a_queue_member_that_loses_the_race_listens_where_the_winner_does(
         return await ground.js.subscribe(f"{stream.name}.a", "g", durable="d", **options)
 
     fields = {"deliver_subject": theirs, "deliver_group": "g", "filter_subject": f"{stream.name}.a", "max_deliver": 7}
-    member = await lose(ground, call, stream.name, "d", **fields)
+    member = await lose_race(ground, call, stream.name, "d", **fields)
     assert (member.subject, member.queue, member.created) == (theirs, "g", False)
-    await ground.nc.flush()  # the server knows of it: somebody listens all the time
+    await ground.nc.flush()  # the server has noticed it: it has a subscriber all the time
     if bound:
         await listener.unsubscribe()
         await ground.admin.flush()
@@ -234,7 +236,7 @@ async def test_a_plain_push_subscription_that_loses_the_race_fails_and_leaves_no
 
     theirs = ground.nc.new_inbox()
     with pytest.raises(ConsumerExistsError):
-        await lose(ground, call, stream.name, "d", deliver_subject=theirs, max_deliver=7)
+        await lose_race(ground, call, stream.name, "d", deliver_subject=theirs, max_deliver=7)
     assert live(ground.nc) == before
     info = await ground.js.consumer_info(stream.name, "d")
     assert (info.config.deliver_subject, info.config.max_deliver) == (theirs, 7)
@@ -243,7 +245,7 @@ async def test_a_plain_push_subscription_that_loses_the_race_fails_and_leaves_no
 @pytest.mark.conformance("CRE-06")
 @pytest.mark.parametrize("err_code", [10013, 10105])
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-async def test_what_older_servers_say_of_a_lost_race_is_understood(ground: Ground, err_code: int) -> None:
+async def test_errors_of_older_servers_after_a_lost_race_are_recognised(ground: Ground, err_code: int) -> None:
     stream = await ground.stream()
     await ground.js.create_consumer(stream.name, durable_name="d", filter_subject=f"{stream.name}.a")
     theirs = await ground.admin.request(f"$JS.API.CONSUMER.INFO.{stream.name}.d")
@@ -254,7 +256,7 @@ async def test_what_older_servers_say_of_a_lost_race_is_understood(ground: Groun
         asked.append(endpoint.split(".")[1])
         return [json.dumps(refusal).encode() if asked[-1] == "CREATE" else theirs.payload]
 
-    js = await fake_api(ground, answers, timeout=30)  # so soon no question is asked again
+    js = await fake_api(ground, answers, timeout=30)  # no request is repeated so soon
     options: dict[str, Any] = {"stream": stream.name, "skip_consumer_lookup": True}
     pull = await js.pull_subscribe(f"{stream.name}.a", "d", **options)
     assert (pull.consumer, pull.created, asked) == ("d", False, ["CREATE", "INFO"])
@@ -264,7 +266,7 @@ async def test_what_older_servers_say_of_a_lost_race_is_understood(ground: Groun
 
 @pytest.mark.conformance("CRE-06", "CRE-08")
 @pytest.mark.blocking
-async def test_of_racing_members_exactly_one_made_the_consumer_and_deletes_it(ground: Ground) -> None:
+async def test_exactly_one_of_the_racing_members_created_the_consumer_and_deletes_it(ground: Ground) -> None:
     stream = await ground.stream()
     pulls = await asyncio.gather(*(ground.js.pull_subscribe(f"{stream.name}.a", "d") for _ in range(4)))
     assert sorted(each.created for each in pulls) == [False, False, False, True]
@@ -316,7 +318,7 @@ async def test_r32_members_of_a_queue_share_one_consumer_and_each_message_comes_
 
 
 @pytest.mark.conformance("QUE-01")
-async def test_a_queue_that_is_no_name_needs_a_durable(ground: Ground) -> None:
+async def test_a_queue_that_is_not_a_valid_consumer_name_needs_a_durable(ground: Ground) -> None:
     stream = await ground.stream()
     with pytest.raises(BadNameError):
         await ground.js.subscribe(f"{stream.name}.a", "group.one")
@@ -325,7 +327,7 @@ async def test_a_queue_that_is_no_name_needs_a_durable(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("QUE-03")
-async def test_who_attached_never_deletes_and_who_created_does(ground: Ground) -> None:
+async def test_a_bound_subscription_never_deletes_and_the_creator_does(ground: Ground) -> None:
     stream = await ground.stream()
     creator = await ground.js.subscribe(f"{stream.name}.a", "q")
     attached = await ground.js.subscribe(f"{stream.name}.a", "q")
@@ -337,7 +339,7 @@ async def test_who_attached_never_deletes_and_who_created_does(ground: Ground) -
 
 
 @pytest.mark.conformance("QUE-03")
-async def test_a_queue_on_a_consumer_that_was_made_first_survives_all_members(ground: Ground) -> None:
+async def test_a_queue_on_an_existing_consumer_keeps_it_after_all_members_leave(ground: Ground) -> None:
     stream = await ground.stream()
     fields: dict[str, Any] = {"deliver_subject": ground.nc.new_inbox(), "deliver_group": "q"}
     await ground.js.create_consumer(stream.name, durable_name="q", **fields)
@@ -346,7 +348,7 @@ async def test_a_queue_on_a_consumer_that_was_made_first_survives_all_members(gr
     assert (await ground.js.consumer_info(stream.name, "q")).name == "q"
 
 
-async def test_a_work_queue_tells_why_it_takes_no_second_consumer(ground: Ground) -> None:
+async def test_the_error_says_why_a_work_queue_refuses_a_second_consumer(ground: Ground) -> None:
     stream = await ground.stream(retention="workqueue")
     await ground.js.pull_subscribe(f"{stream.name}.a", "d")
     with pytest.raises(APIError) as caught:

@@ -1,4 +1,4 @@
-"""Who deletes on unsubscribe and drain, in which order; and which callbacks acknowledge."""
+"""Which subscriptions delete their consumer at their end, in which order, and which callbacks acknowledge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 from tests.api.sieve import Sieve
-from tests.api.subscribing.support import Side, bound, collect, errors, gone, live, open_pulls, side, told, unbound
+from tests.api.subscribing.support import (
+    Side,
+    bound,
+    collect,
+    errors,
+    gone,
+    live,
+    open_pulls,
+    reported_error,
+    side,
+    unbound,
+)
 from tests.fronts import Ground, eventually
 
 from jetspark.aio import Msg
@@ -22,7 +33,7 @@ from jetspark.jetstream import AckPolicy, ConsumerConfig
 @pytest.mark.conformance("UNS-01")
 @pytest.mark.parametrize("durable", [None, "d"])
 @pytest.mark.parametrize("kind", ["push", "pull"])
-async def test_r31_unsubscribe_deletes_the_consumer_that_the_subscription_made(
+async def test_r31_unsubscribe_deletes_the_consumer_that_the_subscription_created(
     ground: Ground, kind: str, durable: str | None
 ) -> None:
     stream = await ground.stream()
@@ -40,7 +51,7 @@ async def test_r31_unsubscribe_deletes_the_consumer_that_the_subscription_made(
 
 @pytest.mark.conformance("UNS-01")
 @pytest.mark.parametrize("kind", ["push", "pull"])
-async def test_a_consumer_that_was_deleted_before_is_told_by_unsubscribe(ground: Ground, kind: str) -> None:
+async def test_unsubscribe_raises_if_the_consumer_was_deleted_before(ground: Ground, kind: str) -> None:
     stream = await ground.stream()
     call: Any = ground.js.subscribe if kind == "push" else ground.js.pull_subscribe
     subscription = await call(f"{stream.name}.a")
@@ -52,7 +63,7 @@ async def test_a_consumer_that_was_deleted_before_is_told_by_unsubscribe(ground:
 
 @pytest.mark.conformance("UNS-02")
 @pytest.mark.parametrize("end", ["unsubscribe", "drain"])
-async def test_r31_a_consumer_that_was_there_survives(ground: Ground, end: str) -> None:
+async def test_r31_an_existing_consumer_survives(ground: Ground, end: str) -> None:
     stream = await ground.stream()
     await ground.js.create_consumer(stream.name, durable_name="push", deliver_subject=ground.nc.new_inbox())
     await ground.js.create_consumer(stream.name, durable_name="pull")
@@ -76,10 +87,10 @@ async def test_r31_a_consumer_that_was_there_survives(ground: Ground, end: str) 
 @pytest.mark.parametrize("way", ["callback", "iteration"])
 @pytest.mark.profiles
 @pytest.mark.blocking
-async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(
+async def test_r44_drain_delivers_and_acknowledges_before_the_consumer_is_deleted(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(push_subscription, "LAST_ACK_TIMEOUT", 10.0)  # a reader who is held up does ask again
+    monkeypatch.setattr(push_subscription, "LAST_ACK_TIMEOUT", 10.0)  # a slow reader asks again
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *(b"%d" % number for number in range(20)))
     handled: list[bytes] = []
@@ -115,7 +126,7 @@ async def test_r44_drain_hands_out_and_acknowledges_before_the_consumer_goes(
 
 @pytest.mark.conformance("UNS-03")
 @pytest.mark.parametrize("front", ["aio"], indirect=True)  # only here can a call be cancelled
-async def test_drain_of_a_pull_subscription_hands_out_what_waits_before_the_consumer_goes(
+async def test_drain_of_a_pull_subscription_delivers_late_messages_before_the_consumer_is_deleted(
     ground: Ground, sieve: Sieve, own: Side
 ) -> None:
     stream = await ground.stream()
@@ -150,7 +161,7 @@ async def test_drain_of_a_pull_subscription_hands_out_what_waits_before_the_cons
 
 @pytest.mark.conformance("UNS-03")
 @pytest.mark.blocking
-async def test_drain_of_a_pull_subscription_ends_its_open_fetch_and_its_consumer(ground: Ground) -> None:
+async def test_drain_of_a_pull_subscription_ends_its_open_fetch_and_deletes_its_consumer(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.pull_subscribe(f"{stream.name}.a")
     fetching = asyncio.create_task(subscription.fetch(5, 10))
@@ -164,7 +175,7 @@ async def test_drain_of_a_pull_subscription_ends_its_open_fetch_and_its_consumer
 
 
 @pytest.mark.conformance("UNS-04")
-async def test_a_delete_that_fails_after_drain_is_told_as_an_event(ground: Ground) -> None:
+async def test_a_failed_deletion_after_drain_is_reported_as_an_event(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         for subscription in (
@@ -173,12 +184,12 @@ async def test_a_delete_that_fails_after_drain_is_told_as_an_event(ground: Groun
         ):
             await ground.js.delete_consumer(stream.name, subscription.consumer)
             await subscription.drain()
-            await told(own.events, ConsumerNotFoundError)
+            await reported_error(own.events, ConsumerNotFoundError)
             own.events.events.clear()
 
 
 @pytest.mark.blocking
-async def test_a_drain_that_takes_too_long_drops_the_rest_and_leaves_no_consumer(ground: Ground) -> None:
+async def test_a_drain_that_times_out_drops_the_rest_and_leaves_no_consumer(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1", b"2")
     subscription = await ground.js.subscribe(f"{stream.name}.a")
@@ -216,7 +227,7 @@ async def test_an_open_fetch_ends_with_the_subscription(ground: Ground) -> None:
         await fetching
 
 
-async def test_the_end_of_the_connections_drain_is_the_end_of_the_consumers(ground: Ground) -> None:
+async def test_drain_of_the_connection_deletes_the_consumers(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
     handled: list[bytes] = []
@@ -229,7 +240,7 @@ async def test_the_end_of_the_connections_drain_is_the_end_of_the_consumers(grou
     assert await gone(ground, stream.name, subscription.consumer)
 
 
-async def test_a_subscription_that_nobody_holds_is_called_back_and_drained_too(ground: Ground) -> None:
+async def test_a_subscription_without_references_is_drained_with_its_callback(ground: Ground) -> None:
     stream = await ground.stream()
     handled: list[bytes] = []
     async with side(ground) as own:
@@ -244,7 +255,7 @@ async def test_a_subscription_that_nobody_holds_is_called_back_and_drained_too(g
     assert await ground.js.consumer_names(stream.name).all() == []
 
 
-async def test_a_connection_that_drains_leaves_no_pull_consumer_and_does_not_wait_for_fetches(ground: Ground) -> None:
+async def test_drain_of_the_connection_leaves_no_pull_consumer_and_does_not_wait_for_fetches(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         pull = await own.js.pull_subscribe(f"{stream.name}.a")
@@ -256,7 +267,7 @@ async def test_a_connection_that_drains_leaves_no_pull_consumer_and_does_not_wai
 
 @pytest.mark.parametrize(("end", "handled"), [("drain", 3), ("unsubscribe", 1)])
 @pytest.mark.blocking
-async def test_a_callback_may_end_its_own_subscription(ground: Ground, end: str, handled: int) -> None:
+async def test_a_callback_can_end_its_own_subscription(ground: Ground, end: str, handled: int) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
     seen: list[bytes] = []
@@ -272,10 +283,10 @@ async def test_a_callback_may_end_its_own_subscription(ground: Ground, end: str,
         blocking_ready.wait()
         seen.append(message.payload)
         if len(seen) == 1:
-            getattr(subscription.inner, end)()  # in the callback's own thread
+            getattr(subscription.inner, end)()  # in the thread of the callback
 
     cb: Any = handle if ground.front == "aio" else handle_blocking
-    # The server does not delete it by itself before the test is over.
+    # The server does not delete the consumer before the test is over.
     subscription: Any = await ground.js.subscribe(f"{stream.name}.a", cb=cb, inactive_threshold=timedelta(minutes=5))
     await eventually(lambda: subscription.delivered == 3, what="three deliveries")
     ready.set()
@@ -297,7 +308,7 @@ async def test_a_context_manager_unsubscribes(ground: Ground) -> None:
 
 
 @pytest.mark.blocking
-async def test_a_subscription_may_end_after_a_number_of_messages(ground: Ground) -> None:
+async def test_a_subscription_can_end_after_a_number_of_messages(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a")
     await subscription.unsubscribe(3)
@@ -313,7 +324,7 @@ async def test_a_subscription_may_end_after_a_number_of_messages(ground: Ground)
 
 
 async def redelivered(ground: Ground, cb: Any, count: int, **options: Any) -> list[int]:
-    """Delivery counts of the messages that a callback gets, up to so many, for one message in the stream."""
+    """Return the delivery counts of the messages that a callback gets, for one message in the stream."""
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1")
     seen: list[int] = []
@@ -337,9 +348,9 @@ async def redelivered(ground: Ground, cb: Any, count: int, **options: Any) -> li
 
 
 @pytest.mark.conformance("ACK-09")
-async def test_a_callback_that_returns_has_acknowledged(ground: Ground) -> None:
+async def test_a_message_is_acknowledged_when_its_callback_returns(ground: Ground) -> None:
     async def cb(message: Msg) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     assert await redelivered(ground, cb, 1) == [1]
 
@@ -354,7 +365,7 @@ async def test_manual_ack_leaves_acknowledging_to_the_callback(ground: Ground) -
 
 
 @pytest.mark.conformance("ACK-09")
-async def test_r34_a_callback_that_refused_is_not_overruled(ground: Ground) -> None:
+async def test_r34_a_nak_in_a_callback_is_kept(ground: Ground) -> None:
     async def cb(message: Msg) -> None:
         if message.metadata.num_delivered == 1:
             await message.nak()
@@ -364,7 +375,7 @@ async def test_r34_a_callback_that_refused_is_not_overruled(ground: Ground) -> N
 
 @pytest.mark.conformance("ACK-09")
 @pytest.mark.blocking
-async def test_a_callback_that_raises_has_not_acknowledged_and_its_error_is_told(ground: Ground) -> None:
+async def test_an_exception_of_a_callback_leaves_the_message_unacknowledged_and_is_reported(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1")
     seen: list[int] = []
@@ -378,13 +389,13 @@ async def test_a_callback_that_raises_has_not_acknowledged_and_its_error_is_told
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", cb=cb, config=config)
         await eventually(lambda: len(seen) == 2, what="a redelivery")
-        await told(own.events, ZeroDivisionError)
+        await reported_error(own.events, ZeroDivisionError)
         assert (seen, len(errors(own.events, ZeroDivisionError))) == ([1, 2], 1)
         await subscription.unsubscribe()
 
 
 @pytest.mark.conformance("ACK-09", "ACK-08")
-async def test_a_consumer_of_policy_none_gets_no_acknowledgement(ground: Ground) -> None:
+async def test_a_consumer_with_ack_policy_none_gets_no_acknowledgement(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1", b"2")
     handled: list[bytes] = []

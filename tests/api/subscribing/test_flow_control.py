@@ -1,4 +1,4 @@
-"""Flow control: answered when what came before has been handed out, once, in every mode of consumption."""
+"""Flow control is answered once, after all earlier messages are taken, in every mode of consumption."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def fill(ground: Ground, subject: str, count: int = COUNT, payload: bytes 
 
 
 async def stalled(ground: Ground, subscription: Any) -> int:
-    """Messages that came when the server waits for an answer: all that it has sent."""
+    """Return the messages that arrived when the server waits for an answer, which is everything that it sent."""
     spy = await ground.spy(subscription.subject)
 
     def waits() -> bool:
@@ -40,7 +40,7 @@ async def stalled(ground: Ground, subscription: Any) -> int:
 @pytest.mark.conformance("FLC-01", "FLC-02", "FLC-05")
 @pytest.mark.profiles
 @pytest.mark.blocking
-async def test_the_server_waits_until_what_it_sent_is_taken(ground: Ground) -> None:
+async def test_the_server_waits_until_delivered_messages_are_taken(ground: Ground) -> None:
     """R39: flow control is answered in every mode."""
     stream = await ground.stream()
     await fill(ground, f"{stream.name}.a")
@@ -57,7 +57,7 @@ async def test_the_server_waits_until_what_it_sent_is_taken(ground: Ground) -> N
 
 
 @pytest.mark.conformance("FLC-02")
-async def test_r39_a_callback_that_blocks_holds_the_answer_back(ground: Ground) -> None:
+async def test_r39_a_blocked_callback_delays_the_flow_control_reply(ground: Ground) -> None:
     stream = await ground.stream()
     await fill(ground, f"{stream.name}.a")
     spy = await ground.spy("$JS.FC.>")
@@ -109,14 +109,14 @@ async def test_r39_every_mode_gets_all_messages(ground: Ground, way: str) -> Non
 
 @pytest.mark.conformance("FLC-03")
 @pytest.mark.profiles
-async def test_with_nothing_queued_the_answer_goes_out_at_once(ground: Ground) -> None:
+async def test_the_flow_control_reply_is_sent_at_once_if_nothing_is_queued(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=5)
     await ground.fill(f"{stream.name}.a", b"1", b"2")
     await collect(subscription, 2)
     spy = await ground.spy("$JS.FC.>")
     await ground.inject(subscription.subject, REQUEST, reply="$JS.FC.at.once")
-    [answer] = await spy.wait(1)  # nobody takes anything meanwhile
+    [answer] = await spy.wait(1)  # nobody takes messages meanwhile
     assert (answer.subject, answer.payload) == ("$JS.FC.at.once", b"")
     waiting = asyncio.create_task(subscription.next_msg(10))
     await ground.inject(subscription.subject, REQUEST, reply="$JS.FC.while.waiting")
@@ -128,7 +128,7 @@ async def test_with_nothing_queued_the_answer_goes_out_at_once(ground: Ground) -
 
 
 @pytest.mark.conformance("FLC-03")
-async def test_behind_what_is_queued_the_answer_goes_out_when_that_is_taken(ground: Ground) -> None:
+async def test_the_flow_control_reply_is_sent_after_the_queued_messages_are_taken(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=5)
     spy = await ground.spy("$JS.FC.>")
@@ -136,7 +136,7 @@ async def test_behind_what_is_queued_the_answer_goes_out_when_that_is_taken(grou
     await eventually(lambda: subscription.pending_msgs == 2, what="two messages")
     await ground.inject(subscription.subject, REQUEST, reply="$JS.FC.later")
     await ground.fill(f"{stream.name}.a", b"3")
-    await eventually(lambda: subscription.pending_msgs == 3, what="a third message, behind the request")
+    await eventually(lambda: subscription.pending_msgs == 3, what="a third message, after the request")
     assert (await subscription.next_msg(5)).payload == b"1"
     assert await spy.settled() == []
     assert (await subscription.next_msg(5)).payload == b"2"
@@ -145,7 +145,7 @@ async def test_behind_what_is_queued_the_answer_goes_out_when_that_is_taken(grou
 
 
 @pytest.mark.conformance("FLC-04")
-async def test_a_lost_request_is_answered_from_the_heartbeat(ground: Ground) -> None:
+async def test_a_heartbeat_causes_the_reply_to_a_lost_request(ground: Ground) -> None:
     stream = await ground.stream()
     await fill(ground, f"{stream.name}.a")
 
@@ -160,7 +160,7 @@ async def test_a_lost_request_is_answered_from_the_heartbeat(ground: Ground) -> 
 
 
 @pytest.mark.conformance("FLC-05")
-async def test_a_heartbeat_does_not_bring_a_queued_answer_forward(ground: Ground) -> None:
+async def test_a_heartbeat_does_not_send_a_queued_reply_earlier(ground: Ground) -> None:
     stream = await ground.stream()
     await fill(ground, f"{stream.name}.a")
     spy = await ground.spy("$JS.FC.>")
@@ -177,7 +177,7 @@ async def test_a_heartbeat_does_not_bring_a_queued_answer_forward(ground: Ground
 
 
 @pytest.mark.conformance("QUE-02")
-async def test_a_queue_answers_no_flow_control_and_watches_no_heartbeats(ground: Ground) -> None:
+async def test_a_queue_subscription_uses_no_flow_control_and_no_heartbeats(ground: Ground) -> None:
     stream = await ground.stream()
     spy = await ground.spy("$JS.FC.>")
     async with side(ground) as own:
@@ -188,6 +188,6 @@ async def test_a_queue_answers_no_flow_control_and_watches_no_heartbeats(ground:
         assert (await member.next_msg(5)).payload == b"1"
         await own.nc.flush()
         assert await spy.settled() == []
-        await eventually(lambda: own.events.names, what="an event")  # they are told on a thread of their own
+        await eventually(lambda: own.events.names, what="an event")  # events are reported on their own thread
         assert own.events.names == ["Connected"]
         await member.unsubscribe()

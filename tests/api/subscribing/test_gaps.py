@@ -1,4 +1,4 @@
-"""Deliveries that are missing: what is told, and what is none."""
+"""Missing deliveries that are reported, and cases that are not gaps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from tests.api.sieve import Sieve
-from tests.api.subscribing.support import Side, collect, errors, faults, side, told, unbound
+from tests.api.subscribing.support import Side, collect, errors, faults, reported_error, side, unbound
 from tests.fronts import Ground, eventually
 
 from jetspark.errors import ConsumerSequenceMismatchError, InvalidAckError
@@ -17,7 +17,7 @@ from jetspark.jetstream import ConsumerConfig
 @pytest.mark.parametrize("way", ["iteration", "callback"])
 @pytest.mark.profiles
 @pytest.mark.blocking
-async def test_a_lost_message_is_told_once_and_delivery_goes_on(
+async def test_a_lost_message_is_reported_once_and_delivery_continues(
     ground: Ground, sieve: Sieve, own: Side, way: str
 ) -> None:
     stream = await ground.stream()
@@ -31,19 +31,19 @@ async def test_a_lost_message_is_told_once_and_delivery_goes_on(
         called = [message.payload for message in await collect(subscription, 5)]
     await eventually(lambda: len(called) == 5, what="five messages")
     assert called == [b"1", b"2", b"4", b"5", b"6"]
-    error = await told(own.events, ConsumerSequenceMismatchError)
+    error = await reported_error(own.events, ConsumerSequenceMismatchError)
     assert (error.expected, error.got, error.stream_sequence) == (3, 4, 2)
     assert len(errors(own.events)) == 1
     await subscription.unsubscribe()
 
 
 @pytest.mark.conformance("GAP-02")
-async def test_a_lost_last_message_is_told_by_the_heartbeat(ground: Ground, sieve: Sieve, own: Side) -> None:
+async def test_a_lost_last_message_is_reported_through_the_heartbeat(ground: Ground, sieve: Sieve, own: Side) -> None:
     stream = await ground.stream()
     sieve.loses = lambda _line, content: content == b"3"
     subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.2)
     await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
-    error = await told(own.events, ConsumerSequenceMismatchError)
+    error = await reported_error(own.events, ConsumerSequenceMismatchError)
     assert (error.expected, error.got, error.stream_sequence) == (3, 3, 2)
     assert [message.payload for message in await collect(subscription, 2)] == [b"1", b"2"]
     await ground.fill(f"{stream.name}.a", b"4")
@@ -53,7 +53,7 @@ async def test_a_lost_last_message_is_told_by_the_heartbeat(ground: Ground, siev
 
 
 @pytest.mark.conformance("GAP-02")
-async def test_a_slow_reader_is_no_gap(ground: Ground) -> None:
+async def test_a_slow_reader_causes_no_gap(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.5)
@@ -66,7 +66,7 @@ async def test_a_slow_reader_is_no_gap(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("GAP-03")
-async def test_the_first_message_of_a_durable_in_mid_life_is_the_baseline(
+async def test_the_first_message_of_an_existing_durable_is_the_baseline(
     ground: Ground, sieve: Sieve, own: Side
 ) -> None:
     stream = await ground.stream()
@@ -85,20 +85,18 @@ async def test_the_first_message_of_a_durable_in_mid_life_is_the_baseline(
     sieve.loses = lambda _line, content: content == b"5"
     await ground.fill(f"{stream.name}.a", b"5", b"6")
     assert (await second.next_msg(5)).payload == b"6"
-    await told(own.events, ConsumerSequenceMismatchError)
+    await reported_error(own.events, ConsumerSequenceMismatchError)
     await second.unsubscribe()
 
 
 @pytest.mark.conformance("GAP-03")
-async def test_a_consumer_that_was_just_made_has_delivered_nothing_before(
-    ground: Ground, sieve: Sieve, own: Side
-) -> None:
+async def test_a_new_consumer_is_expected_to_deliver_message_one_first(ground: Ground, sieve: Sieve, own: Side) -> None:
     stream = await ground.stream()
     sieve.loses = lambda _line, content: content == b"1"
     subscription = await own.js.subscribe(f"{stream.name}.a")
     await ground.fill(f"{stream.name}.a", b"1", b"2")
     assert (await subscription.next_msg(5)).payload == b"2"
-    error = await told(own.events, ConsumerSequenceMismatchError)
+    error = await reported_error(own.events, ConsumerSequenceMismatchError)
     assert (error.expected, error.got, error.stream_sequence) == (1, 2, 0)
     await subscription.unsubscribe()
 
@@ -118,7 +116,7 @@ async def test_a_redelivery_is_no_gap(ground: Ground) -> None:
 
 @pytest.mark.conformance("GAP-05", "QUE-02")
 @pytest.mark.blocking
-async def test_a_queue_member_sees_a_part_and_that_is_no_gap(ground: Ground) -> None:
+async def test_a_queue_member_sees_a_part_of_the_messages_without_a_gap(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         members = [await own.js.subscribe(f"{stream.name}.a", "q", cb=lambda _message: None) for _ in range(2)]
@@ -130,13 +128,13 @@ async def test_a_queue_member_sees_a_part_and_that_is_no_gap(ground: Ground) -> 
 
 
 @pytest.mark.conformance("GAP-05")
-async def test_a_pull_subscription_watches_no_gaps(ground: Ground, sieve: Sieve, own: Side) -> None:
+async def test_a_pull_subscription_does_not_check_for_gaps(ground: Ground, sieve: Sieve, own: Side) -> None:
     stream = await ground.stream()
     sieve.loses = lambda _line, content: content == b"2"
     await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
     pull = await own.js.pull_subscribe(f"{stream.name}.a")
     got: list[bytes] = []
-    while len(got) < 2:  # a server that is held up between them lets them come by two fetches
+    while len(got) < 2:  # a slow server may deliver them in two fetches
         got += [message.payload for message in await pull.fetch(3, 5)]
     assert got == [b"1", b"3"]
     assert errors(own.events) == []
@@ -144,13 +142,13 @@ async def test_a_pull_subscription_watches_no_gaps(ground: Ground, sieve: Sieve,
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-async def test_what_is_no_delivery_is_told_and_not_handed_out(ground: Ground) -> None:
+async def test_a_message_without_ack_subject_is_reported_and_not_delivered(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a")
         await ground.admin.publish(subscription.subject, b"forged")
         await ground.admin.flush()
-        await told(own.events, InvalidAckError)
+        await reported_error(own.events, InvalidAckError)
         await ground.fill(f"{stream.name}.a", b"1")
         assert (await subscription.next_msg(5)).payload == b"1"
         await subscription.unsubscribe()

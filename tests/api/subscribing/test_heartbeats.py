@@ -1,4 +1,4 @@
-"""Heartbeats of push consumers, and the alarm when they stay away."""
+"""Heartbeats of push consumers, and the warning when they are missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.api.subscribing.support import collect, errors, side, told
+from tests.api.subscribing.support import collect, errors, reported_error, side
 from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
 
 from jetspark.errors import ConsumerNotFoundError, DisconnectedError, MissedHeartbeatError
@@ -41,7 +41,7 @@ async def test_heartbeats_reach_neither_the_user_nor_the_counters(ground: Ground
 
 
 @pytest.mark.conformance("HBM-02")
-async def test_a_heartbeats_stream_sequence_is_where_the_consumer_has_got_to(ground: Ground) -> None:
+async def test_the_stream_sequence_of_a_heartbeat_is_the_position_of_the_consumer(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(
         f"{stream.name}.a", idle_heartbeat=BEAT, config=ConsumerConfig(max_ack_pending=1)
@@ -51,38 +51,38 @@ async def test_a_heartbeats_stream_sequence_is_where_the_consumer_has_got_to(gro
     assert first.headers.get("Nats-Last-Consumer") == "0"
     await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
     await subscription.next_msg(5)
-    await eventually(lambda: spy.messages[-1].headers.get("Nats-Last-Consumer") == "1", what="a heartbeat behind it")
+    await eventually(lambda: spy.messages[-1].headers.get("Nats-Last-Consumer") == "1", what="a heartbeat after it")
     assert spy.messages[-1].headers.get("Nats-Last-Stream") == "1"
 
 
 @pytest.mark.conformance("HBM-05", "HBM-04")
-async def test_a_consumer_that_was_deleted_is_noticed_by_its_silence_and_told_again(ground: Ground) -> None:
+async def test_a_deleted_consumer_is_noticed_by_missed_heartbeats_and_reported_repeatedly(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1)
         await ground.js.delete_consumer(stream.name, subscription.consumer)
-        error = await told(own.events, MissedHeartbeatError, 2)
+        error = await reported_error(own.events, MissedHeartbeatError, 2)
         assert subscription.consumer in str(error)
-        await told(own.events, ConsumerNotFoundError)
+        await reported_error(own.events, ConsumerNotFoundError)
         assert not subscription.closed
         with pytest.raises(ConsumerNotFoundError):
             await subscription.unsubscribe()
         before = len(errors(own.events, MissedHeartbeatError))
-        await asyncio.sleep(1)  # more than three times as long as an alarm takes; one may have been on its way
+        await asyncio.sleep(1)  # more than three times the time of a warning; one may have been in flight
         assert len(errors(own.events, MissedHeartbeatError)) <= before + 1
 
 
-async def test_r15_a_push_consumer_that_is_gone_is_told_of_and_asked_for(ground: Ground) -> None:
+async def test_r15_a_missing_push_consumer_is_reported_and_looked_up(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1, cb=lambda _message: None)
         await ground.js.delete_consumer(stream.name, subscription.consumer)
-        await told(own.events, MissedHeartbeatError)
-        await told(own.events, ConsumerNotFoundError)
+        await reported_error(own.events, MissedHeartbeatError)
+        await reported_error(own.events, ConsumerNotFoundError)
 
 
 @pytest.mark.conformance("HBM-03", "HBM-04")
-async def test_silence_of_three_intervals_raises_one_alarm_and_the_subscription_lives_on(
+async def test_three_missed_heartbeats_raise_one_warning_and_the_subscription_continues(
     front: FrontName, profile: Profile, no_leaks: None
 ) -> None:
     beat = 0.6
@@ -94,7 +94,7 @@ async def test_silence_of_three_intervals_raises_one_alarm_and_the_subscription_
             await ground.fill(f"{stream.name}.a", b"1")
             await subscription.next_msg(5)
             server.pause()
-            await told(own.events, MissedHeartbeatError)
+            await reported_error(own.events, MissedHeartbeatError)
             assert time.monotonic() - begin > 2.9 * beat
             assert len(errors(own.events, MissedHeartbeatError)) == 1
             server.resume()
@@ -107,20 +107,22 @@ async def test_silence_of_three_intervals_raises_one_alarm_and_the_subscription_
 
 @pytest.mark.conformance("HBM-03")
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-async def test_the_intervals_before_an_alarm_can_be_chosen(front: FrontName, profile: Profile, no_leaks: None) -> None:
+async def test_the_number_of_missed_heartbeats_can_be_chosen(
+    front: FrontName, profile: Profile, no_leaks: None
+) -> None:
     with NatsServer(config=profile.config) as server:
         async with open_ground(front, profile, server) as ground, side(ground) as own:
             stream = await ground.stream()
             await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=2 * BEAT, heartbeat_alarm_factor=6)
             begin = time.monotonic()
             server.pause()
-            await told(own.events, MissedHeartbeatError)
+            await reported_error(own.events, MissedHeartbeatError)
             assert time.monotonic() - begin > 4.5 * 2 * BEAT
             server.resume()
 
 
 @pytest.mark.conformance("HBM-06")
-async def test_silence_without_a_session_is_no_alarm(front: FrontName, profile: Profile, no_leaks: None) -> None:
+async def test_no_heartbeat_is_missed_without_a_session(front: FrontName, profile: Profile, no_leaks: None) -> None:
     with NatsServer(config=profile.config) as server:
         async with (
             open_ground(front, profile, server, reconnect_wait=0.05) as ground,
@@ -130,17 +132,17 @@ async def test_silence_without_a_session_is_no_alarm(front: FrontName, profile: 
             subscription = await own.js.subscribe(f"{stream.name}.a", durable="d", idle_heartbeat=0.7)
             server.kill()
             await own.events.wait(Disconnected)
-            await asyncio.sleep(2.5)  # longer than the alarm takes
+            await asyncio.sleep(2.5)  # longer than the time of a warning
             server.start()
             await own.events.wait(Reconnected)
-            with suppress(DisconnectedError):  # told once: what was sent last may be lost
+            with suppress(DisconnectedError):  # reported once: the last data may be lost
                 await ground.admin.flush()
             await ground.fill(f"{stream.name}.a", b"1")
             assert (await subscription.next_msg(5)).payload == b"1"
             assert errors(own.events, MissedHeartbeatError) == []
 
 
-async def test_a_slow_reader_and_an_endless_callback_are_no_silence(ground: Ground) -> None:
+async def test_a_slow_reader_and_an_endless_callback_cause_no_missed_heartbeat(ground: Ground) -> None:
     stream = await ground.stream()
     gate = asyncio.Event()
 
@@ -152,7 +154,7 @@ async def test_a_slow_reader_and_an_endless_callback_are_no_silence(ground: Grou
         unread = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.8)
         await ground.fill(f"{stream.name}.a", b"1", b"2")
         await eventually(lambda: unread.pending_msgs == 2, what="messages that nobody reads")
-        await asyncio.sleep(3)  # longer than the alarm takes
+        await asyncio.sleep(3)  # longer than the time of a warning
         assert errors(own.events) == []
         gate.set()
         assert [message.payload for message in await collect(unread, 2)] == [b"1", b"2"]

@@ -1,4 +1,4 @@
-"""What may wait in a push subscription, and what happens when more comes; what a cancelled call leaves."""
+"""Limits of a push subscription, what happens above them, and what a cancelled call leaves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def some(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
 
 
-async def test_r43_as_many_may_wait_as_may_be_unacknowledged(ground: Ground) -> None:
+async def test_r43_the_queue_holds_at_least_max_ack_pending_messages(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground, pending_msgs_limit=10) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", config=ConsumerConfig(max_ack_pending=50))
@@ -33,7 +33,7 @@ async def test_r43_as_many_may_wait_as_may_be_unacknowledged(ground: Ground) -> 
 
 @pytest.mark.parametrize("limit", [{"pending_msgs_limit": 5}, {"pending_bytes_limit": 5}], ids=str)
 @pytest.mark.blocking
-async def test_r43_what_is_dropped_is_told_and_delivered_again(ground: Ground, limit: dict[str, Any]) -> None:
+async def test_r43_dropped_messages_are_reported_and_delivered_again(ground: Ground, limit: dict[str, Any]) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         config = ConsumerConfig(ack_wait=timedelta(minutes=1))
@@ -55,7 +55,7 @@ async def test_r43_what_is_dropped_is_told_and_delivered_again(ground: Ground, l
 
 
 @pytest.mark.blocking
-async def test_r43_reading_may_pause_instead_and_nothing_is_dropped(ground: Ground) -> None:
+async def test_r43_reading_may_pause_and_nothing_is_dropped(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         subscription = await own.js.subscribe(
@@ -70,7 +70,7 @@ async def test_r43_reading_may_pause_instead_and_nothing_is_dropped(ground: Grou
         await subscription.unsubscribe()
 
 
-async def test_there_may_be_no_limit(ground: Ground) -> None:
+async def test_the_limits_can_be_switched_off(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground, pending_msgs_limit=5, pending_bytes_limit=5) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", pending_msgs_limit=-1, pending_bytes_limit=-1)
@@ -81,17 +81,21 @@ async def test_there_may_be_no_limit(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
-@pytest.mark.parametrize("what", ["STREAM.NAMES", "CONSUMER.INFO", "CONSUMER.CREATE"])
-async def test_r25_a_cancelled_call_leaves_no_subscription_and_stays_cancelled(ground: Ground, what: str) -> None:
-    """The API of that domain takes requests and never answers; the call is cancelled while it waits."""
-    await ground.stream()  # the shared inbox of the requests is there from now on
+@pytest.mark.parametrize("endpoint", ["STREAM.NAMES", "CONSUMER.INFO", "CONSUMER.CREATE"])
+async def test_r25_a_cancelled_call_leaves_no_subscription_and_raises_cancelled_error(
+    ground: Ground, endpoint: str
+) -> None:
+    """The API of that domain receives requests and never answers. The call is cancelled while it waits."""
+    await ground.stream()  # the shared inbox of requests exists from now on
     seen = await ground.admin.subscribe("$JS.silent.API.>")
     await ground.admin.flush()
     silent = ground.nc.jetstream(domain="silent")
     before = live(ground.nc)
-    options: dict[str, Any] = {} if what == "STREAM.NAMES" else {"stream": "S"}
-    calling = asyncio.create_task(silent.subscribe("a", durable="d" if what == "CONSUMER.INFO" else None, **options))
-    assert what in (await seen.next_msg(5)).subject
+    options: dict[str, Any] = {} if endpoint == "STREAM.NAMES" else {"stream": "S"}
+    calling = asyncio.create_task(
+        silent.subscribe("a", durable="d" if endpoint == "CONSUMER.INFO" else None, **options)
+    )
+    assert endpoint in (await seen.next_msg(5)).subject
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
@@ -101,7 +105,7 @@ async def test_r25_a_cancelled_call_leaves_no_subscription_and_stays_cancelled(g
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 @pytest.mark.parametrize("again", ["drain", "unsubscribe"])
-async def test_a_cancelled_drain_can_be_ended_again(ground: Ground, again: str) -> None:
+async def test_a_cancelled_drain_can_be_repeated(ground: Ground, again: str) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *some(3))
     subscription = await ground.js.subscribe(f"{stream.name}.a")
@@ -140,7 +144,7 @@ async def test_r24_a_cancelled_wait_for_a_message_loses_none(ground: Ground) -> 
 
 
 @pytest.mark.blocking
-async def test_what_waits_is_counted_to_the_byte(ground: Ground) -> None:
+async def test_pending_bytes_are_counted_exactly(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *some(100))
     subscription = await ground.js.subscribe(f"{stream.name}.a", flow_control=True, idle_heartbeat=0.1)

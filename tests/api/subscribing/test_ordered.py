@@ -1,4 +1,4 @@
-"""Ordered push subscriptions: every message once and in order, whatever happens to their consumers."""
+"""Ordered push subscriptions deliver every message once and in order, whatever happens to their consumers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.api.sieve import Sieve
-from tests.api.subscribing.support import Side, collect, consumers_left, errors, live, side, told
+from tests.api.subscribing.support import Side, collect, consumers_left, errors, live, reported_error, side
 from tests.fronts import FrontName, Ground, Profile, eventually, open_ground
 
 from jetspark.aio import Msg
@@ -39,7 +39,7 @@ async def fill(ground: Ground, subject: str, first: int, last: int) -> None:
 
 
 def loses_every(count: int, sieve: Sieve) -> None:
-    """Lose every so manieth delivery of each consumer. Counted over all, it could be the first one each time."""
+    """Drop every n-th delivery of each consumer. A count over all consumers could hit the first delivery each time."""
 
     def loses(line: MessageLine, _content: bytes) -> bool:
         reply = line.reply.decode()
@@ -64,7 +64,7 @@ def loses_every(count: int, sieve: Sieve) -> None:
     ],
     ids=str,
 )
-async def test_what_an_ordered_subscription_decides_itself_is_refused_before_any_request(
+async def test_options_that_an_ordered_subscription_sets_itself_are_refused_before_any_request(
     ground: Ground, options: dict[str, Any]
 ) -> None:
     spy = await ground.spy()
@@ -74,7 +74,7 @@ async def test_what_an_ordered_subscription_decides_itself_is_refused_before_any
 
 
 @pytest.mark.conformance("ORD-02")
-async def test_its_consumer_is_as_the_document_says(ground: Ground) -> None:
+async def test_the_ordered_consumer_has_the_documented_configuration(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a", ordered_consumer=True)
     config = (await subscription.consumer_info()).config
@@ -89,7 +89,7 @@ async def test_its_consumer_is_as_the_document_says(ground: Ground) -> None:
 @pytest.mark.parametrize("way", ["iteration", "callback"])
 @pytest.mark.profiles
 @pytest.mark.blocking
-async def test_with_every_tenth_lost_each_comes_once_and_in_order(
+async def test_every_message_comes_once_and_in_order_although_every_tenth_is_lost(
     ground: Ground, sieve: Sieve, own: Side, way: str
 ) -> None:
     stream = await ground.stream()
@@ -111,7 +111,7 @@ async def test_with_every_tenth_lost_each_comes_once_and_in_order(
     assert sieve.lost > 10
     assert errors(own.events) == []
     await subscription.unsubscribe()
-    await consumers_left(ground, stream.name, 0)  # nobody waits for the deletion of the ones before the last
+    await consumers_left(ground, stream.name, 0)  # nobody waits for the deletion of the consumers before the last
 
 
 @pytest.mark.conformance("ORD-03")
@@ -143,7 +143,7 @@ async def test_r7_r8_the_next_consumer_has_a_new_name_a_start_sequence_and_the_r
 
 
 @pytest.mark.conformance("ORD-04")
-async def test_a_lost_last_message_is_read_again_by_the_heartbeat(ground: Ground, sieve: Sieve, own: Side) -> None:
+async def test_a_lost_last_message_is_read_again_after_a_heartbeat(ground: Ground, sieve: Sieve, own: Side) -> None:
     stream = await ground.stream()
     sieve.loses = lambda _line, content: content == b"3" and sieve.lost == 0
     subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
@@ -153,7 +153,7 @@ async def test_a_lost_last_message_is_read_again_by_the_heartbeat(ground: Ground
 
 
 @pytest.mark.conformance("ORD-04", "ORD-06")
-async def test_a_lost_first_message_is_read_again_from_where_the_user_wanted_to_start(
+async def test_a_lost_first_message_is_read_again_from_the_requested_start(
     ground: Ground, sieve: Sieve, own: Side
 ) -> None:
     stream = await ground.stream()
@@ -172,7 +172,7 @@ async def test_a_lost_first_message_is_read_again_from_where_the_user_wanted_to_
 
 
 @pytest.mark.conformance("ORD-04", "ORD-06")
-async def test_a_lost_first_new_message_is_read_again_and_nothing_older(
+async def test_a_lost_first_new_message_is_read_again_without_older_ones(
     ground: Ground, sieve: Sieve, own: Side
 ) -> None:
     stream = await ground.stream()
@@ -186,7 +186,7 @@ async def test_a_lost_first_new_message_is_read_again_and_nothing_older(
 
 
 @pytest.mark.conformance("ORD-05")
-async def test_r4_a_consumer_that_was_deleted_is_replaced(ground: Ground) -> None:
+async def test_r4_a_deleted_consumer_is_replaced(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
     await fill(ground, f"{stream.name}.a", 1, 3)
@@ -207,7 +207,7 @@ async def test_r9_recovery_does_not_need_a_reader(ground: Ground) -> None:
 
 @pytest.mark.conformance("ORD-05")
 @pytest.mark.blocking
-async def test_nothing_is_made_while_there_is_no_session(ground: Ground, sieve: Sieve) -> None:
+async def test_no_consumer_is_created_without_a_session(ground: Ground, sieve: Sieve) -> None:
     stream = await ground.stream()
     async with side(ground, sieve.url, reconnect_wait=0.05) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.6)
@@ -219,19 +219,21 @@ async def test_nothing_is_made_while_there_is_no_session(ground: Ground, sieve: 
         await own.events.wait(Disconnected)
         said = len(sieve.said)
         await fill(ground, f"{stream.name}.a", 4, 6)
-        await asyncio.sleep(2.3)  # longer than the alarm takes
+        await asyncio.sleep(2.3)  # longer than the time of a warning
         assert subscription.sid == sid  # nothing waits to be sent
         sieve.open = True
         assert numbers(await collect(subscription, 3)) == [4, 5, 6]
-        # Each try takes the next number, also one that fails before anything is sent.
+        # Each attempt uses the next number, even if it fails before anything is sent.
         assert int(subscription.consumer.rpartition("_")[2]) == made + 1
         assert sieve.said[said:].count(b".CONSUMER.CREATE.") == 1
         await subscription.unsubscribe()
 
 
 @pytest.mark.conformance("ORD-05", "ORD-07", "ORD-08")
-async def test_a_restarted_server_is_read_on(front: FrontName, profile: Profile, no_leaks: None) -> None:
-    """R4, R9: a consumer in memory is gone after the restart."""
+async def test_reading_continues_after_a_restart_of_the_server(
+    front: FrontName, profile: Profile, no_leaks: None
+) -> None:
+    """R4, R9: a memory consumer is gone after the restart."""
     with NatsServer(config=profile.config) as server:
         async with open_ground(front, profile, server) as ground, side(ground, reconnect_wait=0.05) as own:
             stream = await ground.stream(storage=StorageType.FILE)
@@ -247,7 +249,7 @@ async def test_a_restarted_server_is_read_on(front: FrontName, profile: Profile,
             await asyncio.sleep(0.7)
             server.start()
             await own.events.wait(Reconnected)
-            with suppress(DisconnectedError):  # told once: what was sent last may be lost
+            with suppress(DisconnectedError):  # reported once: the last data may be lost
                 await ground.admin.flush()
             await fill(ground, f"{stream.name}.a", 4, 6)
             assert numbers(await collect(subscription, 3)) == [4, 5, 6]
@@ -255,7 +257,9 @@ async def test_a_restarted_server_is_read_on(front: FrontName, profile: Profile,
             await consumers_left(ground, stream.name, 0)
 
 
-async def test_r14_consumers_that_bring_nothing_are_not_made_in_a_loop(ground: Ground, sieve: Sieve, own: Side) -> None:
+async def test_r14_consumers_without_messages_are_not_created_in_a_loop(
+    ground: Ground, sieve: Sieve, own: Side
+) -> None:
     stream = await ground.stream()
     await fill(ground, f"{stream.name}.a", 1, 3)
     sieve.loses = lambda line, _content: line.reply.startswith(b"$JS.ACK.")
@@ -264,7 +268,7 @@ async def test_r14_consumers_that_bring_nothing_are_not_made_in_a_loop(ground: G
     spy = await ground.spy("$JS.API.CONSUMER.CREATE.>")
     await asyncio.sleep(1.5)
     made = len(await spy.settled())
-    assert made <= 1 + (time.monotonic() - begin) / 0.75  # one at once, and no wait is shorter than that
+    assert made <= 1 + (time.monotonic() - begin) / 0.75  # one at once, and no wait is shorter
     sieve.loses = lambda _line, _content: False
     assert numbers(await collect(subscription, 3)) == [1, 2, 3]
 
@@ -288,7 +292,7 @@ async def test_r14_many_restarts_leave_one_consumer_and_lose_nothing(
                 server.start()
                 await own.events.wait(Reconnected, restart + 1)
                 await eventually(lambda: ground.admin.connected, what="the second connection")
-                with suppress(DisconnectedError):  # told once: what was sent last may be lost
+                with suppress(DisconnectedError):  # reported once: the last data may be lost
                     await ground.admin.flush()
                 await fill(ground, f"{stream.name}.a", 10 * restart + 1, 10 * restart + 10)
             assert numbers(await collect(subscription, 50)) == list(range(1, 51))
@@ -298,22 +302,20 @@ async def test_r14_many_restarts_leave_one_consumer_and_lose_nothing(
 
 
 @pytest.mark.conformance("ORD-07")
-async def test_a_stream_that_is_gone_ends_the_subscription_with_its_error(ground: Ground) -> None:
+async def test_a_deleted_stream_ends_the_subscription_with_its_error(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
         await ground.js.delete_stream(stream.name)
-        await told(own.events, StreamNotFoundError)
+        await reported_error(own.events, StreamNotFoundError)
         assert subscription.closed
         with pytest.raises(StreamNotFoundError):
             await subscription.next_msg(5)
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
-@pytest.mark.parametrize("front", ["aio"], indirect=True)  # the same loop makes the consumers of both
-async def test_a_failure_that_nobody_thought_of_ends_the_subscription(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("front", ["aio"], indirect=True)  # the same loop creates the consumers of both
+async def test_an_unexpected_failure_ends_the_subscription(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> str:
         raise ZeroDivisionError
 
@@ -322,17 +324,17 @@ async def test_a_failure_that_nobody_thought_of_ends_the_subscription(
         subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.1)
         monkeypatch.setattr(own.nc._core.client, "new_inbox", broken)
         await ground.js.delete_consumer(stream.name, subscription.consumer)
-        error = await told(own.events, Error)
+        error = await reported_error(own.events, Error)
         assert isinstance(error.__cause__, ZeroDivisionError)
         with pytest.raises(Error, match="ZeroDivisionError"):
             await subscription.next_msg(5)
         assert subscription.closed
-        with pytest.raises(ConsumerNotFoundError):  # it is not between two consumers for ever
+        with pytest.raises(ConsumerNotFoundError):  # the time between two consumers ends
             await subscription.consumer_info()
 
 
 @pytest.mark.conformance("ORD-08", "ORD-09")
-async def test_between_two_consumers_there_is_none_to_ask_about_and_an_end_comes_at_once(
+async def test_between_two_consumers_consumer_info_fails_and_unsubscribe_ends_at_once(
     ground: Ground, sieve: Sieve, own: Side
 ) -> None:
     stream = await ground.stream()
@@ -345,12 +347,12 @@ async def test_between_two_consumers_there_is_none_to_ask_about_and_an_end_comes
         await subscription.consumer_info()
     begin = time.monotonic()
     await subscription.unsubscribe()
-    assert time.monotonic() - begin < 8  # the try that is under way takes 10
+    assert time.monotonic() - begin < 8  # the attempt in flight takes 10 s
     assert len(await spy.settled()) == 2
 
 
 @pytest.mark.conformance("ORD-07", "ORD-08")
-async def test_a_session_that_is_lost_under_a_reset_lets_it_be_tried_again(
+async def test_a_session_that_is_lost_during_a_reset_leads_to_another_try(
     ground: Ground, sieve: Sieve, own: Side
 ) -> None:
     stream = await ground.stream()
@@ -366,8 +368,8 @@ async def test_a_session_that_is_lost_under_a_reset_lets_it_be_tried_again(
     assert errors(own.events, StreamNotFoundError) == []
 
 
-async def test_a_reader_that_is_too_slow_for_its_limit_loses_nothing(ground: Ground) -> None:
-    """R43: what our own limit drops is read again."""
+async def test_a_reader_that_exceeds_its_limit_loses_nothing(ground: Ground) -> None:
+    """R43: messages that our own limit drops are read again."""
     stream = await ground.stream()
     count = 100
     await fill(ground, f"{stream.name}.a", 1, count)
@@ -382,7 +384,7 @@ async def test_a_reader_that_is_too_slow_for_its_limit_loses_nothing(ground: Gro
         await subscription.unsubscribe()
 
 
-async def test_r14_resets_leave_no_consumers_behind(ground: Ground, sieve: Sieve, own: Side) -> None:
+async def test_r14_resets_leave_no_consumers(ground: Ground, sieve: Sieve, own: Side) -> None:
     stream = await ground.stream()
     await fill(ground, f"{stream.name}.a", 1, 100)
     loses_every(5, sieve)

@@ -1,4 +1,4 @@
-"""Subscriptions of users who may not do everything: the inbox prefix, and a filter that permissions name."""
+"""Subscriptions of users with few permissions: the inbox prefix, and a filter that permissions name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.fronts import Ground, Profile, open_ground
 from jetspark.server import NatsServer
 
 
-async def test_r36_the_inbox_prefix_holds_for_every_inbox(ground: Ground) -> None:
+async def test_r36_every_inbox_has_the_inbox_prefix(ground: Ground) -> None:
     stream = await ground.stream()
     prefix = ground.nc.new_inbox().split(".")[0]
     spy = await ground.spy("$JS.API.CONSUMER.MSG.NEXT.>")
@@ -22,7 +22,7 @@ async def test_r36_the_inbox_prefix_holds_for_every_inbox(ground: Ground) -> Non
 
 
 @pytest.mark.parametrize("profile", ["private_inbox"], indirect=True)
-async def test_r37_the_filter_is_part_of_the_subject_that_permissions_see(ground: Ground) -> None:
+async def test_r37_the_filter_is_part_of_the_subject_for_permissions(ground: Ground) -> None:
     stream = await ground.stream()
     name = stream.name
     api = "$JS.API."

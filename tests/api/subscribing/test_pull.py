@@ -1,4 +1,4 @@
-"""Pull subscriptions (ADR-13): which pulls a fetch makes, what ends it, and what is kept for the next one."""
+"""Pull subscriptions (ADR-13): the pulls of a fetch, its end, and messages that are kept for the next fetch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Make = Callable[..., Coroutine[Any, Any, PullSubscription]]
 
 @pytest.fixture
 def make(ground: Ground) -> Make:
-    """Makes a stream with messages, and a pull subscription to it."""
+    """Creates a stream with messages, and a pull subscription to it."""
 
     async def make(*stored: bytes, **config: Any) -> PullSubscription:
         stream = await ground.stream()
@@ -55,16 +55,14 @@ def make(ground: Ground) -> Make:
 
 
 @pytest.fixture
-def long_lull(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that is held up between two messages does not end a fetch."""
+def long_idle_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a fetch open if the server is slow between two messages."""
     monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 20.0)
 
 
 @pytest.mark.conformance("PUL-01", "PUL-02", "PUL-03")
 @pytest.mark.blocking
-async def test_a_batch_is_asked_for_without_waiting_first_and_then_by_a_pull_that_waits(
-    ground: Ground, make: Make
-) -> None:
+async def test_a_batch_is_requested_without_waiting_first_and_then_with_waiting(ground: Ground, make: Make) -> None:
     subscription = await make()
     spy = await ground.spy(PULLS)
     fetching = asyncio.create_task(subscription.fetch(5, 10))
@@ -77,19 +75,19 @@ async def test_a_batch_is_asked_for_without_waiting_first_and_then_by_a_pull_tha
     assert 9.5e9 <= second["expires"] < 10e9
 
 
-@pytest.mark.usefixtures("long_lull")
+@pytest.mark.usefixtures("long_idle_timeout")
 @pytest.mark.conformance("PUL-02")
-async def test_r17_a_fetch_returns_what_is_there_and_does_not_wait_for_more(ground: Ground, make: Make) -> None:
+async def test_r17_a_fetch_returns_available_messages_without_waiting_for_more(ground: Ground, make: Make) -> None:
     subscription = await make(*(b"%d" % number for number in range(7)))
     begin = time.monotonic()
     assert len(await subscription.fetch(10, 30)) == 7
     assert time.monotonic() - begin < 15
 
 
-@pytest.mark.usefixtures("long_lull")
+@pytest.mark.usefixtures("long_idle_timeout")
 @pytest.mark.conformance("PUL-04")
 @pytest.mark.profiles
-async def test_pulls_go_to_an_inbox_of_the_subscription_with_a_token_each(ground: Ground, make: Make) -> None:
+async def test_pulls_use_an_inbox_of_the_subscription_with_their_own_token(ground: Ground, make: Make) -> None:
     subscription = await make(b"1", b"2", b"3")
     spy = await ground.spy(PULLS)
     assert payloads(await subscription.fetch(1)) == [b"1"]
@@ -104,9 +102,9 @@ async def test_pulls_go_to_an_inbox_of_the_subscription_with_a_token_each(ground
     assert [body.get("no_wait", False) for body in await bodies(spy)] == [False, True, True, False]
 
 
-@pytest.mark.usefixtures("long_lull")
+@pytest.mark.usefixtures("long_idle_timeout")
 @pytest.mark.conformance("PUL-04", "WIR-07")
-async def test_fetches_side_by_side_do_not_mix(ground: Ground, make: Make) -> None:
+async def test_concurrent_fetches_do_not_mix(ground: Ground, make: Make) -> None:
     subscription = await make(*(b"%d" % number for number in range(40)))
     results = await asyncio.gather(*(subscription.fetch(10, 5) for _ in range(4)))
     assert [len(each) for each in results] == [10, 10, 10, 10]
@@ -115,7 +113,7 @@ async def test_fetches_side_by_side_do_not_mix(ground: Ground, make: Make) -> No
 
 @pytest.mark.conformance("PUL-05")
 @pytest.mark.blocking
-async def test_r16_with_none_a_fetch_raises_and_never_hands_out_a_status(ground: Ground, make: Make) -> None:
+async def test_r16_a_fetch_without_messages_raises_and_never_returns_a_status(ground: Ground, make: Make) -> None:
     subscription = await make()
     for batch in (1, 10):
         begin = time.monotonic()
@@ -126,7 +124,7 @@ async def test_r16_with_none_a_fetch_raises_and_never_hands_out_a_status(ground:
     assert subscription.delivered == 0
 
 
-async def test_r27_each_fetch_has_a_deadline_of_its_own(make: Make) -> None:
+async def test_r27_each_fetch_has_its_own_timeout(make: Make) -> None:
     subscription = await make()
     for _ in range(2):
         begin = time.monotonic()
@@ -136,7 +134,7 @@ async def test_r27_each_fetch_has_a_deadline_of_its_own(make: Make) -> None:
 
 
 @pytest.mark.conformance("PUL-06")
-async def test_a_backlog_that_another_pull_holds_is_waited_for(ground: Ground, make: Make) -> None:
+async def test_a_fetch_waits_for_messages_that_another_pull_holds(ground: Ground, make: Make) -> None:
     subscription = await make(b"1", b"2", max_ack_pending=1)
     [first] = await subscription.fetch(1)
     inbox = ground.admin.new_inbox()
@@ -157,8 +155,8 @@ async def test_a_backlog_that_another_pull_holds_is_waited_for(ground: Ground, m
 @pytest.mark.conformance("PUL-07")
 @pytest.mark.profiles
 @pytest.mark.blocking
-async def test_r18_what_came_too_late_is_kept_and_handed_out_first(ground: Ground, make: Make) -> None:
-    """R24, R25: a fetch that is cancelled loses nothing and stays cancelled."""
+async def test_r18_late_messages_are_kept_and_returned_first(ground: Ground, make: Make) -> None:
+    """R24, R25: a cancelled fetch loses nothing and raises CancelledError."""
     subscription = await make()
     if ground.front == "sync":
         pytest.skip("a blocking call is not cancelled from outside")
@@ -169,7 +167,7 @@ async def test_r18_what_came_too_late_is_kept_and_handed_out_first(ground: Groun
         await asyncio.sleep(0)
         await ground.admin.publish(f"{subscription.stream}.a", b"%d" % number)
         if number % 2:
-            await ground.admin.flush()  # by now the message is on its way to us, or here
+            await ground.admin.flush()  # the message is in flight or has arrived
         fetching.cancel()
         try:
             got += payloads(await fetching)
@@ -181,7 +179,7 @@ async def test_r18_what_came_too_late_is_kept_and_handed_out_first(ground: Groun
     info = await subscription.consumer_info()
     assert sorted(got) == [b"%d" % number for number in range(10)]
     assert info.num_ack_pending == 10
-    assert info.num_redelivered <= info.delivered.consumer_seq - 10  # what the server itself found nobody for
+    assert info.num_redelivered <= info.delivered.consumer_seq - 10  # messages that the server could not deliver
 
 
 @pytest.mark.conformance("PUL-07")
@@ -217,7 +215,7 @@ async def test_r18_a_pull_that_timed_out_takes_no_message(ground: Ground, make: 
         ("499 Something", StatusError),
     ],
 )
-async def test_an_error_status_is_raised_at_once_or_behind_the_messages(
+async def test_an_error_status_is_raised_at_once_or_after_the_messages(
     ground: Ground, make: Make, line: str, kind: type[StatusError]
 ) -> None:
     subscription = await make()
@@ -231,9 +229,7 @@ async def test_an_error_status_is_raised_at_once_or_behind_the_messages(
 
 
 @pytest.mark.conformance("PUL-08")
-async def test_r21_a_consumer_that_is_deleted_ends_an_open_fetch_and_the_next_one_too(
-    ground: Ground, make: Make
-) -> None:
+async def test_r21_a_deleted_consumer_ends_an_open_fetch_and_the_next_one(ground: Ground, make: Make) -> None:
     subscription = await make()
     fetching = asyncio.create_task(subscription.fetch(5, 10))
     await open_pulls(subscription, 1)
@@ -255,14 +251,16 @@ async def test_r21_a_consumer_that_is_deleted_ends_an_open_fetch_and_the_next_on
         ({"max_expires": timedelta(seconds=1)}, 1, "MaxRequestExpires"),
     ],
 )
-async def test_r22_a_limit_of_the_consumer_is_named(make: Make, config: dict[str, Any], batch: int, word: str) -> None:
+async def test_r22_an_exceeded_limit_of_the_consumer_is_named(
+    make: Make, config: dict[str, Any], batch: int, word: str
+) -> None:
     subscription = await make(**config)
     with pytest.raises(PullLimitExceededError, match=word):
         await subscription.fetch(batch, 5)
 
 
 @pytest.mark.conformance("PUL-08")
-async def test_an_error_behind_messages_is_raised_by_the_next_fetch(
+async def test_an_error_after_messages_is_raised_by_the_next_fetch(
     ground: Ground, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 30.0)  # so that the status comes before the end
@@ -278,10 +276,10 @@ async def test_an_error_behind_messages_is_raised_by_the_next_fetch(
         await subscription.fetch(5, 10)
 
 
-async def test_what_the_ack_limit_holds_back_does_not_hold_up_what_came(
+async def test_a_fetch_returns_without_messages_above_the_ack_limit(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 1.5)  # a server may be held up between the two
+    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 1.5)  # a server may be slow between the two messages
     subscription = await make(b"1", b"2", b"3", max_ack_pending=2)
     begin = time.monotonic()
     assert payloads(await subscription.fetch(5, 10)) == [b"1", b"2"]
@@ -289,14 +287,14 @@ async def test_what_the_ack_limit_holds_back_does_not_hold_up_what_came(
 
 
 @pytest.mark.conformance("PUL-09")
-async def test_the_server_forgets_a_pull_that_nobody_waits_for(ground: Ground, make: Make) -> None:
+async def test_the_server_drops_a_pull_without_interest(ground: Ground, make: Make) -> None:
     subscription = await make(max_waiting=2)
     if ground.front == "sync":
         with pytest.raises(NoMessageError):
             await subscription.fetch(1, 0.2)
     else:
         for _ in range(4):
-            fetching = asyncio.create_task(subscription.fetch(1, 300))  # would be open for longer than is waited here
+            fetching = asyncio.create_task(subscription.fetch(1, 300))  # open for longer than this test waits
             await open_pulls(subscription, 1)
             fetching.cancel()
             await asyncio.wait([fetching])
@@ -307,7 +305,7 @@ async def test_the_server_forgets_a_pull_that_nobody_waits_for(ground: Ground, m
 
 
 @pytest.mark.conformance("PUL-10")
-async def test_one_pull_too_many_is_refused_or_with_heartbeats_noticed_by_silence(make: Make) -> None:
+async def test_a_pull_above_max_waiting_is_refused_or_noticed_by_missed_heartbeats(make: Make) -> None:
     subscription = await make(max_waiting=1)
     first = asyncio.create_task(subscription.fetch(1, 30))
     await open_pulls(subscription, 1)
@@ -324,7 +322,7 @@ async def test_one_pull_too_many_is_refused_or_with_heartbeats_noticed_by_silenc
 
 @pytest.mark.conformance("PUL-01", "PUL-11")
 @pytest.mark.parametrize("arguments", [(0,), (-1,), (1, 0), (1, -1.0), (1, 1.0, 0.5), (5, 1.0, 0.6)], ids=str)
-async def test_a_fetch_that_makes_no_sense_is_refused_before_any_request(
+async def test_an_invalid_fetch_is_refused_before_any_request(
     ground: Ground, make: Make, arguments: tuple[Any, ...]
 ) -> None:
     subscription = await make()
@@ -340,13 +338,13 @@ async def test_heartbeats_keep_a_waiting_fetch_alive(ground: Ground, make: Make)
     spy = await ground.spy(PULLS)
     fetching = asyncio.create_task(subscription.fetch(1, 10, 1))
     await spy.wait(1)
-    await asyncio.sleep(2.5)  # longer than a silence may last
+    await asyncio.sleep(2.5)  # longer than the heartbeat timeout
     await ground.fill(f"{subscription.stream}.a", b"1")
     assert payloads(await fetching) == [b"1"]
     assert (await bodies(spy))[0]["idle_heartbeat"] == 1_000_000_000
 
 
-async def test_r19_an_endless_wait_is_ended_by_the_first_message(ground: Ground, make: Make) -> None:
+async def test_r19_the_first_message_ends_a_fetch_without_a_timeout(ground: Ground, make: Make) -> None:
     subscription = await make()
     spy = await ground.spy(PULLS)
     fetching = asyncio.create_task(subscription.fetch(10, None))
@@ -357,10 +355,10 @@ async def test_r19_an_endless_wait_is_ended_by_the_first_message(ground: Ground,
 
 
 @pytest.mark.conformance("PUL-12")
-async def test_a_lost_session_ends_an_empty_handed_fetch_at_once(
+async def test_a_lost_session_ends_a_fetch_without_messages_at_once(
     front: FrontName, profile: Profile, no_leaks: None
 ) -> None:
-    """R1: a pull dies with the connection."""
+    """R1: a pull ends with its connection."""
     with NatsServer(config=profile.config) as server:
         async with open_ground(front, profile, server) as ground, side(ground, reconnect_wait=0.05) as own:
             stream = await ground.stream(storage="file")

@@ -1,4 +1,4 @@
-"""What came too late for its fetch: a fetch that waits has it, as far as it wants it; else the next one."""
+"""A message that is too late for its fetch goes to a waiting fetch, up to its limit, or to the next one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def subscribe(own: Side, name: str, max_ack_pending: int | None = None) ->
 
 
 async def cancel_too_late(ground: Ground, sieve: Sieve, subscription: PullSubscription) -> None:
-    """Cancel a fetch whose message, `1`, is on its way. It is held up with all that the server says from then on."""
+    """Cancel a fetch whose message, `1`, is in flight. It is held back with all later data of the server."""
     cancelled = asyncio.create_task(subscription.fetch(1, 30))
     await open_pulls(subscription, 1)
     sieve.hold()
@@ -37,7 +37,7 @@ async def cancel_too_late(ground: Ground, sieve: Sieve, subscription: PullSubscr
 
 @pytest.mark.conformance("PUL-07")
 @pytest.mark.parametrize("batch", [1, 5])
-async def test_a_fetch_that_waits_has_what_came_too_late_for_another(
+async def test_a_waiting_fetch_gets_late_messages_of_another(
     ground: Ground, sieve: Sieve, own: Side, batch: int
 ) -> None:
     subscription = await subscribe(own, (await ground.stream()).name)
@@ -51,10 +51,10 @@ async def test_a_fetch_that_waits_has_what_came_too_late_for_another(
 
 
 @pytest.mark.conformance("PUL-07")
-async def test_a_fetch_that_waits_has_what_another_had_taken_that_is_cancelled(
+async def test_a_waiting_fetch_gets_messages_of_a_cancelled_one(
     ground: Ground, own: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 30.0)  # so that the first one waits for more
+    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 30.0)  # so that the first fetch waits for more
     stream = await ground.stream()
     subscription = await subscribe(own, stream.name, max_ack_pending=1)
     await ground.fill(f"{stream.name}.a", b"1", b"2")
@@ -72,7 +72,7 @@ async def test_a_fetch_that_waits_has_what_another_had_taken_that_is_cancelled(
 
 
 @pytest.mark.conformance("PUL-07")
-async def test_a_fetch_gets_no_more_than_it_asked_for_and_the_next_one_has_the_rest(
+async def test_a_fetch_gets_no_more_than_its_batch_and_the_next_one_gets_the_rest(
     ground: Ground, sieve: Sieve, own: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 30.0)  # so that it waits for more
@@ -85,7 +85,7 @@ async def test_a_fetch_gets_no_more_than_it_asked_for_and_the_next_one_has_the_r
     sieve.release()
     config = (await subscription.consumer_info()).config.replace(max_ack_pending=10)
     sieve.hold()
-    await ground.js.update_consumer(stream.name, config)  # now its own pull, which is for three, goes on
+    await ground.js.update_consumer(stream.name, config)  # now its own pull of three messages continues
     await eventually(lambda: len(sieve.held) == 2, what="two more of its own")
     sieve.release()
     assert payloads(await fetching) == [b"2", b"1", b"3"]

@@ -1,9 +1,9 @@
-"""Statuses on a push subscription: handled by default, handed over if asked for."""
+"""Statuses on a push subscription are handled by default and delivered on request."""
 
 from __future__ import annotations
 
 import pytest
-from tests.api.subscribing.support import collect, errors, side, told
+from tests.api.subscribing.support import collect, errors, reported_error, side
 from tests.fronts import Ground
 
 from jetspark.errors import ConsumerDeletedError, NoConsumerResponseError, StatusError
@@ -14,12 +14,14 @@ from jetspark.errors import ConsumerDeletedError, NoConsumerResponseError, Statu
     ("line", "kind"),
     [("409 Consumer Deleted", ConsumerDeletedError), ("503", NoConsumerResponseError), ("499 Something", StatusError)],
 )
-async def test_an_error_status_is_told_and_never_a_message(ground: Ground, line: str, kind: type[StatusError]) -> None:
+async def test_an_error_status_is_reported_and_not_delivered(
+    ground: Ground, line: str, kind: type[StatusError]
+) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a")
         await ground.inject(subscription.subject, f"NATS/1.0 {line}\r\n\r\n".encode())
-        error = await told(own.events, kind)
+        error = await reported_error(own.events, kind)
         assert str(error.code) == line[:3]
         await ground.fill(f"{stream.name}.a", b"1")
         assert (await subscription.next_msg(5)).payload == b"1"
@@ -34,12 +36,12 @@ async def test_an_error_status_does_not_reach_a_callback(ground: Ground) -> None
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", cb=lambda message: seen.append(message.payload))
         await ground.inject(subscription.subject, b"NATS/1.0 499 Foo\r\n\r\n")
-        await told(own.events, StatusError)
+        await reported_error(own.events, StatusError)
         await subscription.unsubscribe()
     assert seen == []
 
 
-async def test_a_message_that_only_looks_like_a_status_is_a_message(ground: Ground) -> None:
+async def test_a_message_that_looks_like_a_status_is_delivered(ground: Ground) -> None:
     stream = await ground.stream()
     subscription = await ground.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.2)
     await ground.nc.request(f"{stream.name}.a", b"", headers={"Status": "404", "Description": "hi"})
@@ -47,7 +49,7 @@ async def test_a_message_that_only_looks_like_a_status_is_a_message(ground: Grou
     assert (message.payload, message.headers["Status"]) == (b"", "404")
 
 
-async def test_statuses_are_handed_over_on_request(ground: Ground) -> None:
+async def test_statuses_are_delivered_on_request(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
         subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1, manage_status=False)

@@ -1,4 +1,4 @@
-"""Engines at their start, and what they want done."""
+"""Engines at their start, and their actions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jetspark.errors import (
 
 
 def consumer(**options: object) -> PullEngine:
-    """A consume that has started at time 0; its first pull is taken."""
+    """Return a consume that has started at time 0; its first pull is taken."""
     engine = PullEngine("S", "C", consume_options(**options), PinIds())  # type: ignore[arg-type]
     engine.start(0.0)
     assert pulls(engine.poll_actions())
@@ -26,7 +26,7 @@ def consumer(**options: object) -> PullEngine:
 
 
 def fetcher(max_messages: int | None = 10, **options: object) -> PullEngine:
-    """A fetch that has started at time 0; its pull is taken."""
+    """Return a fetch that has started at time 0; its pull is taken."""
     engine = PullEngine("S", "C", fetch_options(max_messages, **options), PinIds())  # type: ignore[arg-type]
     engine.start(0.0)
     assert len(engine.poll_actions()) == 1
@@ -34,7 +34,7 @@ def fetcher(max_messages: int | None = 10, **options: object) -> PullEngine:
 
 
 def pulls(actions: list[Action]) -> list[int]:
-    """The batches of the pulls among some actions."""
+    """Return the batch sizes of the pulls in a list of actions."""
     return [action.request.batch for action in actions if isinstance(action, SendPull)]
 
 

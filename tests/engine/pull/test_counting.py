@@ -35,7 +35,7 @@ def test_the_first_pull_has_all_options_of_consume() -> None:
     assert action.token == 1
 
 
-def test_it_pulls_what_is_missing_as_soon_as_less_than_half_is_pending() -> None:
+def test_missing_messages_are_pulled_once_less_than_half_is_pending() -> None:
     engine = consumer(max_messages=10)
     engine.delivered(0.1, 10)
     asked = []
@@ -48,7 +48,7 @@ def test_it_pulls_what_is_missing_as_soon_as_less_than_half_is_pending() -> None
     assert engine.pending == (10, 0)
 
 
-def test_what_arrives_does_not_lower_what_is_pending_but_what_is_handed_out_does() -> None:
+def test_consumed_messages_reduce_the_pending_count_and_delivered_ones_do_not() -> None:
     engine = consumer(max_messages=10)
     engine.delivered(0.1, 10)
     assert engine.poll_actions() == []
@@ -61,14 +61,14 @@ def test_what_arrives_does_not_lower_what_is_pending_but_what_is_handed_out_does
 
 def test_pulls_overlap() -> None:
     engine = consumer(max_messages=10)
-    engine.delivered(0.1, 7)  # three are still to come from the first pull
+    engine.delivered(0.1, 7)  # three messages of the first pull are missing
     engine.consumed(0.1, 6)
     assert pulls(engine.poll_actions()) == [6]
     assert engine.pending == (10, 0)
 
 
 @pytest.mark.parametrize(("most", "until"), [(10, 6), (1, 1), (3, 2)])
-def test_it_says_how_many_may_be_handed_out_before_it_wants_to_know(most: int, until: int) -> None:
+def test_messages_until_pull_is_the_number_before_the_next_pull(most: int, until: int) -> None:
     engine = consumer(max_messages=most)
     engine.delivered(0.0, most)
     assert engine.messages_until_pull == until
@@ -79,7 +79,7 @@ def test_it_says_how_many_may_be_handed_out_before_it_wants_to_know(most: int, u
     assert len(pulls(engine.poll_actions())) == 1
 
 
-def test_one_message_at_a_time_never_sticks() -> None:
+def test_one_message_at_a_time_never_gets_stuck() -> None:
     engine = consumer(max_messages=1)
     for _ in range(100):
         engine.delivered(0.0, 1)
@@ -87,7 +87,7 @@ def test_one_message_at_a_time_never_sticks() -> None:
         assert pulls(engine.poll_actions()) == [1]
 
 
-def test_own_thresholds_are_kept() -> None:
+def test_given_thresholds_are_kept() -> None:
     engine = consumer(max_messages=10, threshold_messages=10)
     engine.delivered(0.0, 10)
     engine.consumed(0.0, 1)
@@ -109,7 +109,7 @@ def test_bytes_are_pulled_by_bytes() -> None:
     assert sizes(engine.poll_actions()) == [900]
 
 
-def test_a_drained_or_stopped_one_pulls_no_more() -> None:
+def test_a_drained_or_stopped_consume_sends_no_pull() -> None:
     for end in (PullEngine.drain, PullEngine.stop):
         engine = consumer(max_messages=2)
         engine.delivered(0.0, 2)
@@ -120,7 +120,7 @@ def test_a_drained_or_stopped_one_pulls_no_more() -> None:
         assert engine.deadline is None
 
 
-def test_the_end_is_said_once() -> None:
+def test_the_end_is_reported_once() -> None:
     engine = consumer()
     engine.stop()
     engine.stop(ConsumerDeletedError(409))
@@ -131,7 +131,7 @@ def test_the_end_is_said_once() -> None:
     assert engine.ended
 
 
-def test_what_another_call_had_pulled_counts_as_held_and_not_as_arrived() -> None:
+def test_prefilled_messages_count_as_pending_and_not_as_delivered() -> None:
     engine = PullEngine("S", "C", consume_options(max_messages=10), PinIds())
     engine.prefilled(4, 400)
     engine.start(0.0)

@@ -36,7 +36,7 @@ def test_a_fetch_sends_one_pull_and_ends_when_it_is_full() -> None:
     assert engine.poll_actions() == [End(None)]
 
 
-def test_a_fetch_of_bytes_ends_at_the_servers_word() -> None:
+def test_a_fetch_by_bytes_ends_when_the_server_ends_the_pull() -> None:
     engine = PullEngine("S", "C", fetch_options(max_bytes=1000))
     engine.start(0.0)
     [action] = engine.poll_actions()
@@ -49,7 +49,7 @@ def test_a_fetch_of_bytes_ends_at_the_servers_word() -> None:
 
 
 @pytest.mark.parametrize("rule", STATUS_RULES, ids=lambda rule: f"{rule.id}-{rule.code}")
-def test_every_line_of_the_table_does_to_a_fetch_what_it_says(rule: StatusRule) -> None:
+def test_a_fetch_follows_every_row_of_the_status_table(rule: StatusRule) -> None:
     engine = fetcher()
     engine.status(1.0, 1, 499 if rule.code is None else rule.code, rule.contains)
     actions = engine.poll_actions()
@@ -62,7 +62,7 @@ def test_every_line_of_the_table_does_to_a_fetch_what_it_says(rule: StatusRule) 
         assert actions == []
 
 
-def test_a_fetch_waits_a_second_beyond_its_time_for_the_servers_word() -> None:
+def test_a_fetch_waits_one_second_after_its_timeout_for_the_server() -> None:
     engine = fetcher(expires=2)
     assert engine.deadline == 3.0
     engine.tick(2.9)
@@ -72,7 +72,7 @@ def test_a_fetch_waits_a_second_beyond_its_time_for_the_servers_word() -> None:
     assert engine.pull_left_open
 
 
-def test_a_fetch_ends_at_missed_heartbeats() -> None:
+def test_missed_heartbeats_end_a_fetch() -> None:
     engine = fetcher(expires=10, idle_heartbeat=1)
     engine.status(1.0, 1, 100, "Idle Heartbeat")
     engine.tick(2.9)
@@ -83,7 +83,7 @@ def test_a_fetch_ends_at_missed_heartbeats() -> None:
     assert engine.pull_left_open
 
 
-def test_nothing_is_late_where_the_server_has_ended_the_pull_or_never_saw_it() -> None:
+def test_no_late_messages_are_expected_if_the_server_ended_the_pull_or_never_received_it() -> None:
     full, timed_out, cut, unsent = fetcher(2), fetcher(2), fetcher(2), PullEngine("S", "C", fetch_options(2, expires=4))
     full.delivered(0.1, 2)
     timed_out.status(0.1, 1, 408, "Request Timeout")
@@ -106,7 +106,7 @@ def test_a_fetch_ends_with_the_session() -> None:
     assert engine.poll_actions() == []
 
 
-def test_a_fetch_that_begins_without_a_session_pulls_in_the_time_that_is_left() -> None:
+def test_a_fetch_that_starts_without_a_session_pulls_for_the_rest_of_its_time() -> None:
     engine = PullEngine("S", "C", fetch_options(10, expires=4, idle_heartbeat=2))
     engine.start(0.0, online=False)
     engine.disconnected()
@@ -118,7 +118,7 @@ def test_a_fetch_that_begins_without_a_session_pulls_in_the_time_that_is_left() 
     assert action.request.idle_heartbeat is None  # it would be more than half
 
 
-def test_the_heartbeat_stays_where_it_fits_into_the_time_that_is_left() -> None:
+def test_the_heartbeat_is_kept_if_it_fits_the_rest_of_the_time() -> None:
     engine = PullEngine("S", "C", fetch_options(10, expires=4, idle_heartbeat=1))
     engine.start(0.0, online=False)
     engine.reconnected(1.0)
@@ -127,7 +127,7 @@ def test_the_heartbeat_stays_where_it_fits_into_the_time_that_is_left() -> None:
     assert action.request.idle_heartbeat == timedelta(seconds=1)
 
 
-def test_a_fetch_that_never_gets_a_session_says_so() -> None:
+def test_a_fetch_that_never_gets_a_session_reports_it() -> None:
     engine = PullEngine("S", "C", fetch_options(10, expires=4))
     engine.start(0.0, online=False)
     engine.tick(5.0)
@@ -135,7 +135,7 @@ def test_a_fetch_that_never_gets_a_session_says_so() -> None:
     assert isinstance(error, DisconnectedError)
 
 
-def test_a_fetch_that_does_not_wait_wants_an_answer() -> None:
+def test_a_fetch_without_wait_needs_an_answer() -> None:
     engine = PullEngine("S", "C", fetch_options(10, no_wait=True))
     engine.start(0.0)
     [action] = engine.poll_actions()
@@ -150,9 +150,9 @@ def test_a_fetch_that_does_not_wait_wants_an_answer() -> None:
     assert answered.poll_actions() == [End(None)]
 
 
-def test_waiting_without_a_limit_is_one_bounded_pull_after_the_other() -> None:
+def test_a_fetch_without_a_timeout_sends_one_limited_pull_after_the_other() -> None:
     engine = fetcher(expires=None)
-    assert engine.deadline == pytest.approx(10.0)  # the heartbeat's
+    assert engine.deadline == pytest.approx(10.0)  # that of the heartbeat
     engine.delivered(5.0, 4)
     engine.status(30.0, 1, 408, "Request Timeout", (6, 0))
     assert pulls(engine.poll_actions()) == [6]
@@ -160,7 +160,7 @@ def test_waiting_without_a_limit_is_one_bounded_pull_after_the_other() -> None:
     assert engine.poll_actions() == [End(None)]
 
 
-def test_waiting_without_a_limit_for_bytes_ends_with_what_came() -> None:
+def test_a_fetch_by_bytes_without_a_timeout_ends_with_the_received_messages() -> None:
     engine = fetcher(None, max_bytes=1000, expires=None)
     engine.status(30.0, 1, 408, "Request Timeout", (BYTES_PULL_BATCH, 1000))
     assert sizes(engine.poll_actions()) == [1000]
@@ -169,13 +169,13 @@ def test_waiting_without_a_limit_for_bytes_ends_with_what_came() -> None:
     assert engine.poll_actions() == [End(None)]
 
 
-def test_waiting_without_a_limit_ends_at_a_message_that_does_not_fit() -> None:
+def test_a_fetch_without_a_timeout_ends_at_a_message_that_does_not_fit() -> None:
     engine = fetcher(None, max_bytes=1000, expires=None)
     engine.status(1.0, 1, 409, "Message Size Exceeds MaxBytes", (BYTES_PULL_BATCH, 1000))
     assert engine.poll_actions() == [End(None)]
 
 
-def test_the_time_of_a_fetch_runs_from_where_it_began() -> None:
+def test_the_timeout_of_a_fetch_runs_from_its_start() -> None:
     engine = PullEngine("S", "C", fetch_options(10, expires=4))
     engine.start(3.0, began=0.0)
     [action] = engine.poll_actions()
@@ -184,7 +184,7 @@ def test_the_time_of_a_fetch_runs_from_where_it_began() -> None:
     assert engine.deadline == 5.0
 
 
-def test_a_fetch_can_be_ended_from_outside() -> None:
+def test_a_fetch_can_be_cancelled_from_outside() -> None:
     engine = fetcher()
     refused = PermissionsViolationError("no")
     engine.stop(refused)

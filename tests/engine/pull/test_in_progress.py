@@ -1,4 +1,4 @@
-"""Which messages a consume reports as in progress (R26)."""
+"""The messages that a consume reports as in progress (R26)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def delivery(number: int) -> JetStreamMessage:
 
 
 def of(**fields: Any) -> InProgressTracker:
-    """For a consumer with these fields."""
+    """Return a tracker for a consumer with these fields."""
     config = ConsumerConfig(**fields)
     progress = InProgressTracker.for_consumer(lambda: config)
     assert progress is not None
     return progress
 
 
-def test_what_waits_and_what_is_worked_on_is_reported_until_it_is_settled() -> None:
+def test_buffered_and_current_messages_are_reported_until_they_are_acknowledged() -> None:
     progress = of()
     first, second, third = map(delivery, range(3))
     progress.set_current(HANDLE, first)
@@ -36,7 +36,7 @@ def test_what_waits_and_what_is_worked_on_is_reported_until_it_is_settled() -> N
     assert progress.idle
 
 
-def test_each_reader_is_at_the_message_that_it_gave_last() -> None:
+def test_the_current_message_of_a_reader_is_the_last_one_it_returned() -> None:
     progress = of()
     one, other = progress.new_reader(), progress.new_reader()
     first, second, third = map(delivery, range(3))
@@ -51,7 +51,7 @@ def test_each_reader_is_at_the_message_that_it_gave_last() -> None:
     assert progress.idle
 
 
-def test_what_a_reader_gave_that_is_no_more_is_kept_until_the_next_message_is_asked_for() -> None:
+def test_the_message_of_a_collected_reader_is_kept_until_the_next_message_is_requested() -> None:
     progress = of()
     first, second = map(delivery, range(2))
     reader = progress.new_reader()
@@ -64,7 +64,7 @@ def test_what_a_reader_gave_that_is_no_more_is_kept_until_the_next_message_is_as
     assert progress.idle
 
 
-def test_no_more_is_kept_than_readers_and_one() -> None:
+def test_at_most_one_message_of_collected_readers_is_kept() -> None:
     progress = of()
     for number in range(1000):
         reader = progress.new_reader()
@@ -73,7 +73,7 @@ def test_no_more_is_kept_than_readers_and_one() -> None:
     assert len(progress.messages_to_report()) == 1
 
 
-def test_who_iterates_is_done_when_the_consume_is_stopped() -> None:
+def test_iterating_readers_are_idle_after_the_consume_is_stopped() -> None:
     progress = of()
     progress.set_current(HANDLE, delivery(0))
     progress.set_current(progress.new_reader(), delivery(1))
@@ -83,7 +83,7 @@ def test_who_iterates_is_done_when_the_consume_is_stopped() -> None:
     assert progress.idle
 
 
-def test_a_callback_is_at_its_message_when_the_consume_is_stopped_until_it_returns() -> None:
+def test_a_callback_keeps_its_message_after_the_consume_is_stopped_until_it_returns() -> None:
     progress = of()
     progress.has_callback = True
     progress.set_current(HANDLE, first := delivery(0))
@@ -101,13 +101,11 @@ def test_a_callback_is_at_its_message_when_the_consume_is_stopped_until_it_retur
         ({}, 10.0),
     ],
 )
-def test_there_are_three_reports_within_the_shortest_wait_of_the_consumer(
-    fields: dict[str, Any], interval: float
-) -> None:
+def test_three_reports_fit_into_the_shortest_ack_wait_of_the_consumer(fields: dict[str, Any], interval: float) -> None:
     assert of(**fields).interval == pytest.approx(interval)
 
 
-def test_the_wait_is_the_one_that_the_consumer_is_known_to_have_now() -> None:
+def test_the_interval_follows_the_latest_known_ack_wait() -> None:
     config = ConsumerConfig(ack_wait=timedelta(seconds=30))
     progress = InProgressTracker.for_consumer(lambda: config)
     assert progress is not None
@@ -116,7 +114,7 @@ def test_the_wait_is_the_one_that_the_consumer_is_known_to_have_now() -> None:
     assert progress.interval == pytest.approx(1)
 
 
-def test_what_was_reported_in_a_round_is_not_due_in_it_again_nor_what_was_left_meanwhile() -> None:
+def test_messages_reported_in_a_round_are_not_reported_again_in_it() -> None:
     progress = of()
     first, second, third, fourth = map(delivery, range(4))
     progress.set_current(HANDLE, first)
@@ -125,11 +123,11 @@ def test_what_was_reported_in_a_round_is_not_due_in_it_again_nor_what_was_left_m
     assert progress.messages_to_report([third, fourth], {first}) == [second, third, fourth]
 
 
-def test_a_consumer_without_acknowledgements_wants_no_reports() -> None:
+def test_a_consumer_without_acknowledgements_needs_no_reports() -> None:
     config = ConsumerConfig(ack_policy="none")  # type: ignore[arg-type]
     assert InProgressTracker.for_consumer(lambda: config) is None
 
 
-def test_it_is_off_unless_it_is_asked_for() -> None:
+def test_reports_are_off_by_default() -> None:
     assert not consume_options().auto_in_progress
     assert consume_options(auto_in_progress=True).auto_in_progress

@@ -1,4 +1,4 @@
-"""The pull engine against a model of the server: whatever happens, the buffer keeps its limit and nothing sticks."""
+"""The pull engine against a model of the server: the buffer always keeps its limit, and nothing gets stuck."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ STEPS = st.lists(
 
 
 class Server:
-    """A consumer with its open pulls; they are served in turn, as nats-server does."""
+    """A consumer with its open pulls, which are served in turn, like in nats-server."""
 
     def __init__(self, engine: PullEngine) -> None:
         self.engine = engine
         self.now = 0.0
         self.stored = 0
-        self.buffer = 0  # the client's
+        self.buffer = 0  # of the client
         self.taken = 0
-        self.pulls: list[list[int]] = []  # token, left
-        self.resets = 0  # sessions after which pulls of the one before may still be served
+        self.pulls: list[list[int]] = []  # token, remaining count
+        self.resets = 0  # sessions after which pulls of the previous one may still be served
         engine.start(self.now)
         self.obey()
 
@@ -46,8 +46,8 @@ class Server:
                 assert self.buffer + action.request.batch <= MOST
                 self.pulls.append([action.token, action.request.batch])
 
-    def step(self, what: str, value: float) -> None:
-        getattr(self, what)(value)
+    def step(self, event: str, value: float) -> None:
+        getattr(self, event)(value)
         self.obey()
         assert self.buffer <= MOST * (1 + self.resets)
 
@@ -79,11 +79,11 @@ class Server:
             self.engine.status(self.now, token, 408, "Request Timeout", (left, 0))
 
     def refuse(self, code: float) -> None:
-        """The latest pull was not taken, if it is untouched."""
+        """Lose the latest pull, if nothing of it was served."""
         if self.pulls:
             token, _ = self.pulls.pop()
             self.engine.status(self.now, token, int(code), "Exceeded MaxWaiting" if code == 409 else "")
-            if code == 503:  # nobody is there: the others are gone, too
+            if code == 503:  # no responders: the other pulls are gone, too
                 self.pulls.clear()
 
     def elect(self, _: float) -> None:
@@ -100,7 +100,7 @@ class Server:
         self.engine.reconnected(self.now)
 
     def wait(self, seconds: float) -> None:
-        """Time passes, in which a living server sends heartbeats."""
+        """Advance the time, while a living server sends heartbeats."""
         end = self.now + seconds
         while (deadline := self.engine.deadline) is not None and deadline <= end:
             self.now = max(self.now, deadline - 0.01)
@@ -113,13 +113,13 @@ class Server:
 
 
 @given(STEPS)
-def test_everything_comes_and_the_buffer_keeps_its_limit(steps: list[tuple[str, float]]) -> None:
+def test_all_messages_are_delivered_and_the_buffer_keeps_its_limit(steps: list[tuple[str, float]]) -> None:
     server = Server(PullEngine("S", "C", consume_options(max_messages=MOST)))
     published = 0
-    for what, value in steps:
-        published += int(value) if what == "publish" else 0
-        server.step(what, value)
-    for _ in range(200):  # from now on all goes well
+    for event, value in steps:
+        published += int(value) if event == "publish" else 0
+        server.step(event, value)
+    for _ in range(200):  # from now on nothing is lost
         if not server.stored and not server.buffer:
             break
         server.step("deliver", MOST)

@@ -20,7 +20,7 @@ from jetspark.errors import ConfigError
 from jetspark.jetstream import ConsumerConfig
 
 
-def test_the_defaults_of_consume() -> None:
+def test_consume_has_the_documented_defaults() -> None:
     options = consume_options()
     assert (options.max_messages, options.max_bytes, options.expires, options.idle_heartbeat) == (500, None, 30.0, 15.0)
     assert (options.threshold_messages, options.threshold_bytes) == (250, 0)
@@ -54,13 +54,13 @@ def test_thresholds_are_half_rounded_up() -> None:
         (ConsumeFields(idle_heartbeat=2, expires=3), "idle_heartbeat"),
     ],
 )
-def test_what_consume_does_not_take_is_told(wrong: ConsumeFields, word: str) -> None:
+def test_invalid_options_of_consume_are_reported(wrong: ConsumeFields, word: str) -> None:
     with pytest.raises(ConfigError, match=word):
         consume_options(**wrong)
 
 
 @pytest.mark.parametrize("priority", [-1, 10])
-def test_what_the_server_would_refuse_is_refused_with_the_first_pull(priority: int) -> None:
+def test_options_that_the_server_would_refuse_are_refused_with_the_first_pull(priority: int) -> None:
     options = fetch_options(1, group="g", priority=priority)
     with pytest.raises(ConfigError, match="priority"):
         options.template("S", "C")
@@ -82,7 +82,7 @@ def test_a_long_fetch_has_a_heartbeat(expires: float | None, heartbeat: float | 
     assert fetch_options(1, expires=expires).idle_heartbeat == heartbeat
 
 
-def test_a_fetch_may_be_for_what_is_left() -> None:
+def test_a_fetch_can_be_reduced_to_the_remaining_messages() -> None:
     options = fetch_options(10, expires=None)
     assert options.remaining(0) is options
     assert options.remaining(3, 300) == replace(options, max_messages=7)
@@ -93,14 +93,14 @@ def test_a_fetch_may_be_for_what_is_left() -> None:
     assert bytes_too.remaining(10, 300) is None
 
 
-def test_the_deadline_of_a_fetch_lies_beyond_its_time() -> None:
+def test_the_deadline_of_a_fetch_is_after_its_timeout() -> None:
     assert fetch_options(1, expires=4).deadline(10.0) == 15.0
     assert fetch_options(1, no_wait=True).deadline(10.0) == 15.0
     assert fetch_options(1, expires=None).deadline(10.0) is None
     assert consume_options().deadline(10.0) is None
 
 
-def test_all_of_it_stands_in_the_pull() -> None:
+def test_all_options_are_part_of_the_pull() -> None:
     options = fetch_options(7, max_bytes=70, expires=3, idle_heartbeat=1, group="g", min_pending=0, priority=0)
     request = options.template("S", "C")
     assert (request.batch, request.max_bytes, request.group) == (7, 70, "g")
@@ -110,7 +110,7 @@ def test_all_of_it_stands_in_the_pull() -> None:
     assert b'"min_pending":0' in request.payload()
 
 
-def test_the_group_is_checked_against_the_consumer_as_far_as_it_is_known() -> None:
+def test_the_group_is_checked_against_the_known_groups_of_the_consumer() -> None:
     grouped = ConsumerConfig(priority_groups=["g"])
     check_group(None, Priority(group="anything"))
     check_group(grouped, Priority(group="g"))
@@ -120,7 +120,7 @@ def test_the_group_is_checked_against_the_consumer_as_far_as_it_is_known() -> No
             check_group(config, Priority(group=group))
 
 
-def test_a_batch_shows_its_error_behind_the_last_message() -> None:
+def test_a_batch_raises_its_error_after_the_last_message() -> None:
     whole = MessageBatch([1, 2, 3])
     assert (list(whole), whole.error) == ([1, 2, 3], None)
     cut = MessageBatch([1, 2])

@@ -23,7 +23,7 @@ from jetspark.errors import (
 )
 
 
-def test_silence_for_two_heartbeats_is_told_and_pulled_anew_each_time() -> None:
+def test_each_pair_of_missed_heartbeats_is_reported_and_followed_by_a_new_pull() -> None:
     engine = consumer(expires=2, idle_heartbeat=0.5)
     for number in range(1, 4):
         assert engine.deadline == pytest.approx(number * 1.0)
@@ -47,13 +47,13 @@ def test_heartbeats_and_messages_are_signs_of_life_and_change_nothing_else() -> 
 
 def test_without_an_open_pull_no_heartbeat_is_missed() -> None:
     engine = consumer(max_messages=10)
-    engine.delivered(0.0, 10)  # a slow handler holds them all, and the server has nothing to say
+    engine.delivered(0.0, 10)  # a slow handler holds all messages, and the server sends nothing
     assert engine.deadline is None
     engine.tick(1000.0)
     assert engine.poll_actions() == []
 
 
-def test_without_a_session_nothing_is_pulled_and_no_heartbeat_missed() -> None:
+def test_without_a_session_nothing_is_pulled_and_no_heartbeat_is_missed() -> None:
     engine = consumer(max_messages=10, expires=2)
     engine.delivered(0.1, 10)
     engine.disconnected()
@@ -65,10 +65,10 @@ def test_without_a_session_nothing_is_pulled_and_no_heartbeat_missed() -> None:
     assert engine.deadline == pytest.approx(102.0)
 
 
-def test_a_reconnect_pulls_what_the_buffer_has_room_for() -> None:
+def test_a_reconnect_pulls_as_many_messages_as_fit_the_buffer() -> None:
     engine = consumer(max_messages=10)
     engine.delivered(0.1, 8)
-    for _ in range(5):  # a session that comes and goes fills no more than the buffer
+    for _ in range(5):  # reconnects never exceed the buffer
         engine.disconnected()
         engine.reconnected(1.0)
     assert (engine.poll_actions(), engine.pending) == ([], (8, 0))
@@ -76,7 +76,7 @@ def test_a_reconnect_pulls_what_the_buffer_has_room_for() -> None:
     assert pulls(engine.poll_actions()) == [6]
 
 
-def test_more_than_was_asked_for_does_no_harm() -> None:
+def test_more_messages_than_requested_do_no_harm() -> None:
     engine = consumer(max_messages=10)
     engine.disconnected()
     engine.reconnected(1.0)  # the server serves the old pull as well
@@ -97,7 +97,7 @@ def test_a_reconnect_ends_a_wait() -> None:
     assert pulls(engine.poll_actions()) == [10]
 
 
-def test_it_may_start_without_a_session() -> None:
+def test_consume_can_start_without_a_session() -> None:
     engine = PullEngine("S", "C", consume_options(max_messages=10))
     engine.start(0.0, online=False)
     assert engine.poll_actions() == []
@@ -105,7 +105,7 @@ def test_it_may_start_without_a_session() -> None:
     assert pulls(engine.poll_actions()) == [10]
 
 
-def test_revision_1_looks_the_consumer_up_and_pulls_when_it_is_there() -> None:
+def test_verify_on_reconnect_looks_up_the_consumer_and_pulls_if_it_exists() -> None:
     engine = consumer(max_messages=10, verify_on_reconnect=True)
     engine.disconnected()
     engine.reconnected(1.0)
@@ -118,7 +118,7 @@ def test_revision_1_looks_the_consumer_up_and_pulls_when_it_is_there() -> None:
     assert engine.poll_actions() == []
 
 
-def test_revision_1_asks_again_and_ends_when_the_consumer_stays_missing() -> None:
+def test_verify_on_reconnect_asks_again_and_ends_if_the_consumer_stays_missing() -> None:
     engine = consumer(verify_on_reconnect=True)
     engine.disconnected()
     engine.reconnected(0.0)
@@ -136,7 +136,7 @@ def test_revision_1_asks_again_and_ends_when_the_consumer_stays_missing() -> Non
     assert engine.poll_actions() == [End(missing)]
 
 
-def test_revision_1_starts_over_with_the_next_session() -> None:
+def test_verify_on_reconnect_starts_again_with_the_next_session() -> None:
     engine = consumer(verify_on_reconnect=True)
     engine.disconnected()
     engine.reconnected(0.0)
@@ -148,7 +148,7 @@ def test_revision_1_starts_over_with_the_next_session() -> None:
     assert engine.poll_actions() == [CheckConsumer()]
 
 
-def test_the_id_of_the_pinned_client_goes_with_every_later_pull_of_the_handle() -> None:
+def test_the_id_of_the_pinned_client_is_sent_with_every_later_pull_of_the_handle() -> None:
     pins = PinIds()
     engine = PullEngine("S", "C", consume_options(max_messages=2, group="g"), pins)
     engine.start(0.0)
@@ -168,7 +168,7 @@ def test_the_id_of_the_pinned_client_goes_with_every_later_pull_of_the_handle() 
 
 
 @pytest.mark.parametrize("description", ["Nats-Wrong-Pin-Id", "Nats-Pin-Id mismatch"])
-def test_a_423_forgets_the_id_and_pulls_on_without_it_at_once(description: str) -> None:
+def test_a_423_drops_the_id_and_pulls_without_it_at_once(description: str) -> None:
     engine = consumer(max_messages=10, group="g")
     engine.pinned("abc")
     engine.status(1.0, 1, 423, description, (10, 0) if "Wrong" in description else None)
@@ -177,7 +177,7 @@ def test_a_423_forgets_the_id_and_pulls_on_without_it_at_once(description: str) 
     assert (action.request.id, action.request.batch) == (None, 10)
 
 
-def test_ids_without_a_group_are_left_alone() -> None:
+def test_ids_without_a_group_are_ignored() -> None:
     pins = PinIds()
     engine = PullEngine("S", "C", fetch_options(1), pins)
     engine.pinned("abc")

@@ -1,4 +1,4 @@
-"""What each status does to consume."""
+"""The effect of each status on consume."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jetspark.errors import (
 from jetspark.jetstream.status import STATUS_RULES
 
 
-def test_what_a_pull_did_not_bring_is_not_pending_any_more() -> None:
+def test_undelivered_messages_of_a_pull_are_no_longer_pending() -> None:
     engine = consumer(max_messages=10)
     engine.delivered(0.1, 4)
     engine.consumed(0.1, 4)
@@ -32,7 +32,7 @@ def test_what_a_pull_did_not_bring_is_not_pending_any_more() -> None:
     assert pulls(engine.poll_actions()) == [10]
 
 
-def test_two_open_pulls_are_told_apart() -> None:
+def test_two_open_pulls_are_distinguished() -> None:
     engine = consumer(max_messages=10)
     engine.delivered(0.1, 6)
     engine.consumed(0.1, 6)
@@ -44,7 +44,7 @@ def test_two_open_pulls_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("left", [(-1, 0), (20, 0), (0, 0), None])
-def test_counters_never_go_below_nothing_and_never_starve(left: tuple[int, int] | None) -> None:
+def test_counters_never_become_negative_and_consume_never_gets_stuck(left: tuple[int, int] | None) -> None:
     engine = consumer(max_messages=10)
     engine.status(1.0, 1, 408, "Request Timeout", left)
     assert pulls(engine.poll_actions()) == [10]
@@ -53,7 +53,7 @@ def test_counters_never_go_below_nothing_and_never_starve(left: tuple[int, int] 
 
 @pytest.mark.parametrize("description", ["No Messages", "Request Timeout", "Batch Completed", "Interest Expired"])
 @pytest.mark.parametrize("code", [404, 408, 409])
-def test_an_ordinary_end_of_a_pull_is_followed_by_the_next_one(code: int, description: str) -> None:
+def test_a_normal_end_of_a_pull_is_followed_by_the_next_one(code: int, description: str) -> None:
     engine = consumer(max_messages=10)
     engine.status(1.0, 1, code, description if code != 409 else "Batch Completed", (10, 0))
     actions = engine.poll_actions()
@@ -68,7 +68,7 @@ def test_an_ordinary_end_of_a_pull_is_followed_by_the_next_one(code: int, descri
         (409, "Consumer is push based", ConsumerIsPushError),
     ],
 )
-def test_what_cannot_go_on_ends_consume_with_its_error(code: int, description: str, kind: type[Error]) -> None:
+def test_a_permanent_error_ends_consume(code: int, description: str, kind: type[Error]) -> None:
     engine = consumer()
     engine.status(1.0, 1, code, description)
     [error] = ends(engine.poll_actions())
@@ -77,7 +77,7 @@ def test_what_cannot_go_on_ends_consume_with_its_error(code: int, description: s
     assert engine.deadline is None
 
 
-def test_a_change_of_the_leader_is_told_and_pulled_again_at_once() -> None:
+def test_a_change_of_the_leader_is_reported_and_followed_by_a_pull_at_once() -> None:
     engine = consumer(max_messages=10)
     engine.delivered(0.1, 6)
     engine.consumed(0.1, 6)
@@ -101,7 +101,7 @@ def test_a_change_of_the_leader_is_told_and_pulled_again_at_once() -> None:
         (503, "", NoConsumerResponseError),
     ],
 )
-def test_what_would_be_answered_the_same_at_once_is_paced(code: int, description: str, kind: type[Error]) -> None:
+def test_pulls_after_repeatable_errors_are_delayed(code: int, description: str, kind: type[Error]) -> None:
     engine = consumer(max_messages=10)
     now, sent = 0.0, 0
     token = 1
@@ -119,13 +119,13 @@ def test_what_would_be_answered_the_same_at_once_is_paced(code: int, description
         assert pulls(engine.poll_actions()) == [10]
         token += 1
         sent += 1
-    assert 5 <= sent <= 10  # a few a second at first, then one every two
+    assert 5 <= sent <= 10  # a few per second at first, then one every two seconds
     engine.delivered(now, 1)
-    engine.status(now, token, code, description)  # something came meanwhile: nothing spins
+    engine.status(now, token, code, description)  # a message came meanwhile: this is not a busy loop
     assert pulls(engine.poll_actions()) == [10 - 1]
 
 
-def test_the_first_wait_is_short_again_after_something_came() -> None:
+def test_the_first_delay_is_short_again_after_a_message() -> None:
     engine = consumer(max_messages=10)
     engine.status(0.0, 1, 503)
     engine.poll_actions()
@@ -139,7 +139,7 @@ def test_the_first_wait_is_short_again_after_something_came() -> None:
     assert engine.deadline == pytest.approx(0.65)
 
 
-def test_a_message_larger_than_max_bytes_is_told_and_paced() -> None:
+def test_a_message_larger_than_max_bytes_is_reported_and_pulls_are_delayed() -> None:
     engine = consumer(max_bytes=100)
     engine.status(0.0, 1, 409, "Message Size Exceeds MaxBytes", (BYTES_PULL_BATCH, 100))
     actions = engine.poll_actions()
@@ -148,11 +148,11 @@ def test_a_message_larger_than_max_bytes_is_told_and_paced() -> None:
     assert sizes(engine.poll_actions()) == [100]
 
 
-def test_a_message_larger_than_the_rest_of_max_bytes_waits_for_a_whole_pull() -> None:
+def test_a_message_larger_than_the_rest_of_max_bytes_waits_for_a_full_pull() -> None:
     engine = consumer(max_bytes=1000, threshold_bytes=1000)
     engine.delivered(0.0, 2, 800)
     engine.status(0.0, 1, 409, "Message Size Exceeds MaxBytes", (BYTES_PULL_BATCH - 2, 200))
-    assert sizes(engine.poll_actions()) == [200]  # something came since the last pull
+    assert sizes(engine.poll_actions()) == [200]  # a message came since the last pull
     engine.status(0.1, 2, 409, "Message Size Exceeds MaxBytes", (BYTES_PULL_BATCH, 200))
     assert engine.poll_actions() == []
     engine.consumed(0.2, 1, 400)
@@ -162,7 +162,7 @@ def test_a_message_larger_than_the_rest_of_max_bytes_waits_for_a_whole_pull() ->
     assert (sizes(actions), warnings(actions)) == ([1000], [])
 
 
-def test_an_unknown_status_is_told_and_changes_nothing() -> None:
+def test_an_unknown_status_is_reported_and_changes_nothing() -> None:
     engine = consumer(max_messages=10)
     for code, text in ((499, "Foo"), (409, "something new")):
         engine.status(1.0, 1, code, text)
@@ -173,7 +173,7 @@ def test_an_unknown_status_is_told_and_changes_nothing() -> None:
     assert pulls(engine.poll_actions()) == [6]
 
 
-def test_statuses_of_pulls_before_a_reset_say_nothing_about_the_new_ones() -> None:
+def test_statuses_of_pulls_before_a_reset_do_not_affect_the_new_ones() -> None:
     engine = consumer(max_messages=10)
     engine.disconnected()
     engine.reconnected(1.0)
@@ -185,17 +185,17 @@ def test_statuses_of_pulls_before_a_reset_say_nothing_about_the_new_ones() -> No
 
 def test_only_the_size_of_recent_pulls_is_remembered() -> None:
     engine = consumer(max_messages=1000, threshold_messages=1000)
-    for _ in range(200):  # each brings one message, so that none is seen to be complete
+    for _ in range(200):  # each brings one message, so that none is seen as complete
         engine.delivered(0.0, 1)
         engine.consumed(0.0, 1)
     engine.poll_actions()
     assert engine.pending == (1000, 0)
-    engine.status(0.0, 2, 409, "Exceeded MaxRequestBatch of 10")  # too old: everything is taken for lost
+    engine.status(0.0, 2, 409, "Exceeded MaxRequestBatch of 10")  # too old: everything counts as lost
     engine.poll_actions()
     assert engine.pending == (0, 0)
 
 
-def test_every_line_of_the_table_leaves_consume_ended_or_with_a_pull_to_come() -> None:
+def test_after_every_row_of_the_status_table_consume_has_ended_or_a_pull_will_follow() -> None:
     for rule in STATUS_RULES:
         engine = consumer(max_messages=10)
         code = 499 if rule.code is None else rule.code

@@ -72,19 +72,19 @@ def push_filters(
 ) -> tuple[PushedFilters, list[Filter]]:
     """Divide a condition between the server and Spark.
 
-        Parameters
-        ----------
-        filters
-            The parts of the condition. A row must match all of them.
-        subjects
-                Subject filters of the options; empty for all subjects.
-        native_columns
-            Columns of the schema with their native type, in lower case. Filters on other columns stay with Spark.
-    
-        Returns
-        -------
-        tuple[PushedFilters, list[Filter]]
-            The part for the server, and the filters (the same objects) that Spark must evaluate.
+    Parameters
+    ----------
+    filters
+        The parts of the condition. A row must match all of them.
+    subjects
+            Subject filters of the options; empty for all subjects.
+    native_columns
+        Columns of the schema with their native type, in lower case. Filters on other columns stay with Spark.
+
+    Returns
+    -------
+    tuple[PushedFilters, list[Filter]]
+        The part for the server, and the filters (the same objects) that Spark must evaluate.
     """
     push = PushedFilters(tuple(subjects))
     rest = [each for each in filters if not _push(each, push, native_columns)]

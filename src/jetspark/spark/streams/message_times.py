@@ -37,18 +37,18 @@ class MessageTimes:
     def time_of(self, stream: str, sequence: int, retry_timeout: float) -> int | None:
         """Return the time in ns since 1970; None if there is no such message, or it cannot be requested.
 
-                Parameters
-                ----------
-                stream, sequence
-                            Stream and sequence of the message.
-                retry_timeout
-                    Seconds to keep trying while the server cannot be reached.
-        
-                Raises
-                ------
-                Error
-                    The server still cannot be reached, or does not know the stream now. Without the time, the query would skip
-                    messages that replaced lost ones.
+        Parameters
+        ----------
+        stream, sequence
+            Stream and sequence of the message.
+        retry_timeout
+            Seconds to keep trying while the server cannot be reached.
+
+        Raises
+        ------
+        Error
+            The server still cannot be reached, or does not know the stream now. Without the time, the query would skip
+            messages that replaced lost ones.
         """
         if sequence < 1 or stream in self._unavailable:
             return None

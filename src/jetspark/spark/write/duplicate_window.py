@@ -38,21 +38,21 @@ def window_warnings(
 ) -> dict[str, str]:
     """Compare the duplicate windows of streams with the option `maxReplayDelay`.
 
-        Parameters
-        ----------
-        connection
-            Connection for the requests. Each stream is checked once in a run by each process.
-        streams
-                Streams that store the rows.
-            run_id
-            Id of the run of the query.
-        options
-            Options of the write.
+    Parameters
+    ----------
+    connection
+        Connection for the requests. Each stream is checked once in a run by each process.
+    streams
+            Streams that store the rows.
+        run_id
+        Id of the run of the query.
+    options
+        Options of the write.
 
-        Returns
-        -------
-        dict[str, str]
-            The warnings, by the stream's name.
+    Returns
+    -------
+    dict[str, str]
+        The warnings, by the stream's name.
     """
     found: dict[str, str] = {}
     if not options.write.dedup or options.ledger_stream is not None:

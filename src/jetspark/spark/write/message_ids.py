@@ -43,18 +43,18 @@ def add_message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: b
 def message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: bool = False) -> pa.StringArray:
     """Return the ids of a record batch's rows.
 
-        Parameters
-        ----------
-        prefix
-            First part of the ids: job and partition.
-        first
-            Number of the first row within the partition.
-        batch
-                Published columns: any of `subject`, `data`, `headers`.
-        stable
-            Whether the ids must be the same in another Spark session and another Python. That takes half a microsecond
-            more for each row.
-        """
+    Parameters
+    ----------
+    prefix
+        First part of the ids: job and partition.
+    first
+        Number of the first row within the partition.
+    batch
+            Published columns: any of `subject`, `data`, `headers`.
+    stable
+        Whether the ids must be the same in another Spark session and another Python. That takes half a microsecond
+        more for each row.
+    """
     rows = pa.array(np.arange(first, first + len(batch))).cast(pa.string())
     # The interpreter's hash is the same in all workers if they have a common seed, which Spark sets.
     seeded = os.environ.get(_HASH_SEED, "random").isdecimal()

@@ -21,13 +21,13 @@ def prepare_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches with only the columns to publish, and with ids for rows that have none.
 
-        Parameters
-        ----------
-        prefix
-            First part of the ids: job and partition.
-        stable
-                Whether the ids must be the same in other sessions, see `message_ids`.
-        """
+    Parameters
+    ----------
+    prefix
+        First part of the ids: job and partition.
+    stable
+            Whether the ids must be the same in other sessions, see `message_ids`.
+    """
     import pyarrow as pa
 
     from jetspark.spark.write.message_ids import add_message_ids

@@ -1,4 +1,4 @@
-"""The names of nats-py, for its own public test suite to run against jetspark. It renames, and adds no behaviour."""
+"""The names of nats-py, so that its public test suite can run with jetspark. It renames, and adds no behaviour."""
 
 from nats.aio.client import Client
 

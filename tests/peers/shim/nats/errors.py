@@ -1,4 +1,4 @@
-"""Errors: nats-py's names for jetspark's classes. Where it has one name for several of them, the name is a tuple."""
+"""Errors: the names of nats-py for the classes of jetspark. One name for several classes is a tuple."""
 
 import asyncio
 
@@ -21,4 +21,4 @@ SlowConsumerError = js.SlowConsumerError
 
 
 class MsgAlreadyAckdError(js.Error):
-    """Never raised: a second acknowledgement is left out silently (ADR-15)."""
+    """Never raised: a second acknowledgement is ignored (ADR-15)."""

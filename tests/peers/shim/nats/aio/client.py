@@ -1,4 +1,4 @@
-"""The connection under nats-py's names."""
+"""The connection with the names of nats-py."""
 
 import inspect
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from nats.js.client import JetStreamContext
 
 __all__ = ["Client"]
 
-_FOR_EVER = 3600  # seconds that a publish waits for room when no time was given
+_FOR_EVER = 3600  # seconds that a publish waits for space when no time was given
 
 
 class Client:
@@ -31,7 +31,7 @@ class Client:
         disconnected_cb=None,
         reconnected_cb=None,
     ):
-        """Connect. Callbacks become one handler of events; `verbose` is never on in jetspark."""
+        """Connect. Callbacks become one event handler; `verbose` is never on in jetspark."""
         assert not verbose
         self._callbacks = {
             "error_cb": error_cb,
@@ -81,7 +81,7 @@ class Client:
 
 
 class _Publishing:
-    """The contexts that publish without waiting, one for each time that a publish may wait for room."""
+    """Contexts for asynchronous publishes, one for each time that a publish may wait for space."""
 
     def __init__(self, connection, domain, timeout, max_pending):
         self._make = lambda wait: connection.jetstream(
@@ -92,11 +92,11 @@ class _Publishing:
         self._made = {}
 
     def __call__(self, wait):
-        """The context for that time."""
+        """Return the context for that time."""
         if wait not in self._made:
             self._made[wait] = self._make(wait)
         return self._made[wait]
 
     def made(self):
-        """All of them."""
+        """Return all contexts."""
         return list(self._made.values())

@@ -8,7 +8,7 @@ __all__ = ["Msg", "wrapped"]
 
 
 class Msg:
-    """A message under nats-py's names."""
+    """A message with the names of nats-py."""
 
     def __init__(self, client=None, inner=None):
         self._client = client
@@ -54,7 +54,7 @@ class Msg:
         )
 
     async def ack_sync(self, timeout=1.0):
-        """Acknowledge and wait; true when that worked."""
+        """Acknowledge and wait; return whether it worked."""
         await self._inner.ack_sync(timeout)
         return self
 
@@ -64,5 +64,5 @@ class Msg:
 
 
 def wrapped(callback):
-    """The callback, given messages under nats-py's names."""
+    """Wrap the callback, so that it gets messages with the names of nats-py."""
     return None if callback is None else lambda message: callback(Msg(None, message))

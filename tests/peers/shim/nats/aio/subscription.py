@@ -1,4 +1,4 @@
-"""Subscriptions under nats-py's names."""
+"""Subscriptions with the names of nats-py."""
 
 from jetspark.errors import SubscriptionClosedError
 from nats.aio.msg import Msg
@@ -27,20 +27,20 @@ class Subscription:
             yield Msg(None, message)
 
     async def next_msg(self, timeout=1.0):
-        """The next message; a second is waited by default."""
+        """Return the next message; the default timeout is one second."""
         return Msg(None, await self._inner.next_msg(timeout))
 
     async def fetch(self, batch=1, timeout=5, heartbeat=None):
-        """Messages of a pull subscription."""
+        """Fetch messages of a pull subscription."""
         with renamed():
             return [Msg(None, message) for message in await self._inner.fetch(batch, timeout, heartbeat)]
 
     async def consumer_info(self):
-        """The consumer."""
+        """Return the consumer info."""
         return shown(await self._inner.consumer_info())
 
     async def unsubscribe(self, limit=0):
-        """End it."""
+        """Unsubscribe."""
         if self._inner.closed:
             raise SubscriptionClosedError("the subscription has ended")
         await (self._inner.unsubscribe(limit) if limit else self._inner.unsubscribe())

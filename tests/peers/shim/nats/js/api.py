@@ -1,4 +1,4 @@
-"""Configurations and infos under nats-py's names: seconds instead of `timedelta`, and dictionaries both ways."""
+"""Configurations and infos with the names of nats-py: seconds instead of `timedelta`, and dictionaries both ways."""
 
 import datetime
 import json
@@ -25,7 +25,7 @@ _NOT_COMPARED = {"extra", "ts"}
 
 
 class Record:
-    """A struct of jetspark under nats-py's names."""
+    """A struct of jetspark with the names of nats-py."""
 
     _struct = None
 
@@ -51,7 +51,7 @@ class Record:
         return type(self)(**{**self.__dict__, **changes})
 
     def given(self):
-        """What was set, as jetspark takes it."""
+        """Return the set fields in the types of jetspark."""
         kinds = {field.name: field.type for field in inspect.type_info(self._struct).fields}
         return {
             name: _taken(value, kinds.get(name))
@@ -74,7 +74,7 @@ class Record:
 
 
 def _taken(value, kind):
-    """A value of nats-py's kind as jetspark has it."""
+    """Convert a value of nats-py to jetspark."""
     if isinstance(value, Record):
         return value._struct(**value.given())
     if isinstance(value, list):
@@ -102,7 +102,7 @@ def _inner(kind):
 
 
 def shown(value):
-    """A value of jetspark as nats-py has it."""
+    """Convert a value of jetspark to nats-py."""
     if type(value) in _RECORDS:
         record = _RECORDS[type(value)]()
         for name in value.__struct_fields__:

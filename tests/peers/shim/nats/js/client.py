@@ -1,4 +1,4 @@
-"""The JetStream context under nats-py's names."""
+"""The JetStream context with the names of nats-py."""
 
 import base64
 import datetime
@@ -18,7 +18,7 @@ __all__ = ["JetStreamContext"]
 
 
 def _config(kind, config, fields):
-    """What was given, as jetspark takes it."""
+    """Convert arguments to the types of jetspark."""
     given = (config or kind()).given()
     return {**given, **kind(**fields).given()}
 
@@ -33,7 +33,7 @@ class JetStreamContext:
     def __init__(self, connection, inner, publishing):
         self._connection = connection
         self._inner = inner
-        self._publishing = publishing  # by how long a publish waits for room
+        self._publishing = publishing  # the time that a publish waits for space
 
     async def _ask(self, make):
         with renamed():
@@ -52,11 +52,11 @@ class JetStreamContext:
         return await context.publish_async(subject, payload, headers=headers, **_publish_fields(stream, msg_ttl))
 
     def publish_async_pending(self):
-        """How many are under way."""
+        """Return how many publishes are in flight."""
         return sum(context.publish_async_pending for context in self._publishing.made())
 
     async def publish_async_completed(self):
-        """Wait for them."""
+        """Wait for the publishes in flight."""
         for context in self._publishing.made():
             await context.publish_async_completed()
 
@@ -67,7 +67,7 @@ class JetStreamContext:
         return shown(await self._ask(api.AccountInfoRequest))
 
     async def add_stream(self, config=None, **fields):
-        """Make a stream."""
+        """Create a stream."""
         with renamed():
             given = _config(StreamConfig, config, fields)
             if "name" not in given:
@@ -95,7 +95,7 @@ class JetStreamContext:
         return [shown(each) for each in (await self._ask(lambda: api.StreamListRequest(offset=offset))).items]
 
     async def purge_stream(self, name):
-        """Empty a stream."""
+        """Purge a stream."""
         await self._ask(lambda: api.StreamPurgeRequest(name))
         return True
 
@@ -121,7 +121,7 @@ class JetStreamContext:
     # -- consumers --
 
     async def add_consumer(self, stream, config=None, **fields):
-        """Make a consumer, or change it."""
+        """Create a consumer, or update it."""
         with renamed():
             given = _config(ConsumerConfig, config, fields)
             return shown((await self._inner.create_or_update_consumer(stream, None, **given)).cached_info)
@@ -148,7 +148,7 @@ class JetStreamContext:
         return shown(await self._ask(lambda: api.ConsumerPauseRequest(stream, consumer, Timestamp.parse(pause_until))))
 
     async def resume_consumer(self, stream, consumer):
-        """Let it go on."""
+        """Resume a consumer."""
         return shown(await self._ask(lambda: api.ConsumerPauseRequest(stream, consumer)))
 
     # -- subscriptions --

@@ -1,4 +1,4 @@
-"""Errors of JetStream under nats-py's names, and the words that it has for some of them."""
+"""JetStream errors with the names of nats-py, and its texts for some of them."""
 
 from contextlib import contextmanager
 
@@ -18,7 +18,7 @@ __all__ = [
 Error = js.Error
 APIError = (js.APIError, js.StatusError)
 NotFoundError = (js.NotFoundError, js.NoMatchingStreamError)
-# nats-py goes by the class of the number, 400, and jetspark by the number itself: these are its classes for them.
+# nats-py uses the class of the HTTP code, 400, and jetspark the class of the number: these are its classes for them.
 BadRequestError = (js.BadRequestError, js.ConsumerConfigError, js.PublishExpectationError, js.StreamConfigError)
 NoStreamResponseError = js.NoStreamResponseError
 TooManyStalledMsgsError = js.TooManyStalledError
@@ -27,7 +27,7 @@ FetchTimeoutError = js.NoMessageError
 
 @contextmanager
 def renamed(queue=""):
-    """Tell errors in nats-py's words, where its suite compares words."""
+    """Raise errors with the texts of nats-py, if its suite compares texts."""
     try:
         yield
     except js.BadNameError as error:
@@ -43,7 +43,7 @@ def renamed(queue=""):
 
 
 def _worded(error):
-    """The same error, a ValueError there as well, in the words that the suite compares."""
+    """Return the same error, also as a ValueError, with the text that the suite compares."""
     text = str(error)
     if "needs the name of its stream" in text:
         return ValueError("nats: stream name is required")

@@ -1,4 +1,4 @@
-"""What stays on the server: nothing that nobody reads."""
+"""No unused consumer stays on the server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-from tests.api.subscribing.support import collect, consumers_left, told
+from tests.api.subscribing.support import collect, consumers_left, reported_error
 from tests.api.subscribing.support import side as open_side
 from tests.fronts import FrontName, Ground, Profile, open_ground
 
@@ -58,8 +58,8 @@ RESTARTS = 50
 @_ONE_SERVER
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 @pytest.mark.matrix
-async def test_a_process_that_is_killed_and_restarted_50_times_leaves_no_consumer_behind(ground: Ground) -> None:
-    """The inactive threshold takes away what a killed process could not delete."""
+async def test_a_process_that_is_killed_and_restarted_50_times_leaves_no_consumer(ground: Ground) -> None:
+    """The inactive threshold removes the consumer that a killed process could not delete."""
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1")
     command = [sys.executable, "-c", PROGRAM, ground.server.url, f"{stream.name}.a", str(RESTARTS)]
@@ -68,7 +68,7 @@ async def test_a_process_that_is_killed_and_restarted_50_times_leaves_no_consume
     await consumers_left(ground, stream.name, 0)
 
 
-async def test_r15_a_consumer_that_went_while_the_server_was_away_is_told_of(
+async def test_r15_a_consumer_that_disappeared_while_the_server_was_down_is_reported(
     front: FrontName, profile: Profile, no_leaks: None
 ) -> None:
     with NatsServer(config=profile.config) as server:
@@ -84,13 +84,13 @@ async def test_r15_a_consumer_that_went_while_the_server_was_away_is_told_of(
             await asyncio.sleep(0.6)
             server.start()
             await own.events.wait(Reconnected)
-            with suppress(ConsumerNotFoundError):  # it depends on the server's own timer whether it is gone already
+            with suppress(ConsumerNotFoundError):  # the timer of the server decides whether it is gone already
                 await ground.js.delete_consumer(stream.name, subscription.consumer)
-            await told(own.events, MissedHeartbeatError)
-            await told(own.events, ConsumerNotFoundError)
+            await reported_error(own.events, MissedHeartbeatError)
+            await reported_error(own.events, ConsumerNotFoundError)
 
 
-async def test_a_reader_that_is_back_in_time_keeps_its_consumer(ground: Ground) -> None:
+async def test_a_reader_that_returns_in_time_keeps_its_consumer(ground: Ground) -> None:
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1", b"2")
     subscription = await ground.js.subscribe(f"{stream.name}.a", inactive_threshold=0.3)
