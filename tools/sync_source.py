@@ -101,7 +101,7 @@ class _Translation:
                 yield f"\n{_text(node)}"
         for name, node in self._module.callbacks.items():
             yield f"\n{name} = {self._types.front(node.value)}"
-            yield from _docstring(_text_behind(self._module.tree, node))
+            yield from _docstring(_text_after(self._module.tree, node))
         yield from classes
 
     def _head(self) -> Iterator[str]:
@@ -169,7 +169,7 @@ class _Translation:
                     if name not in left_out and statement.name not in _LEFT_OUT and _is_public(statement.name):
                         yield from self._method(statement, name)
                 case ast.AnnAssign(target=ast.Name(id=name), annotation=kind) if _is_public(name):
-                    yield from self._property(name, kind, _text_behind(node, statement))
+                    yield from self._property(name, kind, _text_after(node, statement))
 
     def _property(self, name: str, kind: ast.expr, doc: str | None) -> Iterator[str]:
         yield f"    @property\n    def {name}(self) -> {self._types.front(kind)}:"
@@ -305,7 +305,7 @@ def _each_argument(arguments: ast.arguments) -> Iterator[ast.arg]:
     yield from (each for each in (arguments.vararg, arguments.kwarg) if each is not None)
 
 
-def _text_behind(parent: ast.Module | ast.ClassDef, node: ast.stmt) -> str | None:
+def _text_after(parent: ast.Module | ast.ClassDef, node: ast.stmt) -> str | None:
     """Return the string after a statement that describes it."""
     place = parent.body.index(node) + 1
     if place < len(parent.body):
