@@ -24,9 +24,8 @@ from typing import Final, NamedTuple
 __all__ = ["Use", "find_uses", "main"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-PARTS: Final = ("src", "tools", "bench")
-"""Folders and files that are checked by default, and so by `make lint`. The list grows to the whole project: `tests`,
-`docs`, `demo`, `examples`, `README.md` and `CHANGELOG.md` still have uses."""
+PARTS: Final = ("src", "tests", "tools", "docs", "bench", "demo", "examples", "README.md", "CHANGELOG.md")
+"""Folders and files that are checked by default, and so by `make lint`."""
 WORDS: Final = {
     "behind": "after; or say what follows what",
     "anew": "again",
