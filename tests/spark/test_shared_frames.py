@@ -17,7 +17,7 @@ from tests.spark.conftest import PUSH_DOWN
 from tests.spark.support import Nats
 
 from jetspark.spark import recommended_conf
-from jetspark.spark.filter_pushdown import HAS_SHARED_PLAN_BUG
+from jetspark.spark.shared_plan_bug import HAS_SHARED_PLAN_BUG
 
 pytestmark = pytest.mark.spark
 

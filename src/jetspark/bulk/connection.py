@@ -8,38 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import secrets
 import socket
 import ssl
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Final, NoReturn, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from jetspark.bulk.open_session import open_any, set_timeout
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.errors import APIError
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire import frames
 from jetspark.wire.errors import (
-    AuthenticationError,
-    ConnectError,
     ConnectionClosedError,
     DisconnectedError,
-    Error,
     MaxPayloadError,
-    NoServersError,
     ProtocolError,
     RequestTimeoutError,
-    TLSError,
 )
 from jetspark.wire.headers import parse_status
-from jetspark.wire.options import ConnectOptions, ServerAddress, TLSOptions
-from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session, parse_err, parse_info
+from jetspark.wire.options import ConnectOptions, ServerAddress
+from jetspark.wire.session import ServerInfo, parse_err, parse_info
 from jetspark.wire.vector import FrameTable, decode
 
 __all__ = ["Connection", "connect"]
@@ -48,38 +42,9 @@ R = TypeVar("R")
 
 _INITIAL_BUFFER_SIZE: Final = 1 << 20
 _MUX_SID: Final = 1
-_KERNEL_BUFFER_SIZE: Final = 4 << 20
 _MORE_BYTES_TIMEOUT: Final = 0.002  # seconds to wait for more bytes before decoding
 _MAX_COLLECT_TIME: Final = 0.02  # most seconds from the first bytes to decoding
 _MAX_LOW_WATERMARK: Final = 1 << 18  # bytes; if a fast reader wakes for less, its system calls slow down the server
-
-
-def _enlarge_kernel_buffer(opened: socket.socket) -> None:
-    """Enlarge the kernel's receive buffer, if allowed, for data that arrives while we decode."""
-    try:
-        allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
-    except (OSError, ValueError):
-        return
-    if allowed >= _KERNEL_BUFFER_SIZE:  # a smaller one would only disable the kernel's tuning
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _KERNEL_BUFFER_SIZE)
-
-
-def _connect_failure(address: ServerAddress, error: OSError | ValueError | Error) -> Error:
-    """Return the failure of one server as an error of the library that names the server."""
-    if isinstance(error, (ProtocolError, AuthenticationError)) and str(address) not in str(error):
-        failure: Error = type(error)(f"{address}: {error}")
-    elif isinstance(error, Error) and not isinstance(error, DisconnectedError):
-        return error
-    elif isinstance(error, ssl.SSLCertVerificationError):
-        failure = TLSError(f"{address}: the server's certificate cannot be verified: {error.verify_message}")
-    elif isinstance(error, ssl.SSLError):
-        failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
-    elif isinstance(error, TimeoutError):
-        failure = ConnectError(f"{address}: no answer in time; check the address, or raise connect_timeout")
-    else:
-        failure = ConnectError(f"{address}: cannot connect: {error}")
-    failure.__cause__ = error
-    return failure
 
 
 def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes: object) -> Connection:
@@ -169,91 +134,26 @@ class Connection:
         self._pid = os.getpid()
         self._open()
 
-    # -- opening -------------------------------------------------------------------------------------------------
-
     def _open(self) -> None:
-        addresses = self.options.addresses()
-        random.shuffle(addresses)
-        failures: list[Error] = []
-        for address in addresses:
-            try:
-                self._open_one(address)
-            except (OSError, ValueError, Error) as error:  # ValueError: the host is not valid
-                self.close()
-                failures.append(_connect_failure(address, error))
-            except BaseException:
-                self.close()
-                raise
-            else:
-                return
-        if len(failures) == 1:
-            raise failures[0]
-        raise NoServersError("none of the servers can be used: " + "; ".join(map(str, failures))) from failures[-1]
-
-    def _open_one(self, address: ServerAddress) -> None:
-        deadline = time.monotonic() + self.options.connect_timeout
-        opened = socket.create_connection((address.host, address.port), self.options.connect_timeout)
-        self._socket = opened
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _enlarge_kernel_buffer(opened)
-        self.address = address
+        opened = open_any(self.options, self._set_socket)
+        self.address, self.server_info = opened.address, opened.server_info
+        rest = np.frombuffer(opened.unread, np.uint8)
+        self._buffer[: len(rest)] = rest
+        self._filled, self._decoded = len(rest), 0
         self._next_sid = _MUX_SID
         self._low_watermark = 1
         self._active_sids.clear()
-        self._handshake(address, deadline)
         self.subscribe(f"{self._inbox}.*")
 
-    def _handshake(self, address: ServerAddress, deadline: float) -> None:
-        conversation = open_session(self.options, address)
-        parser = frames.Parser()
-        step = next(conversation)
-        try:
-            while True:
-                if isinstance(step, ReadLine):
-                    frame = self._next_frame(parser, deadline)
-                    if isinstance(frame, frames.MsgFrame):
-                        raise ProtocolError(f"{address}: the server sent a message before it accepted the connection")
-                    step = conversation.send(frame)
-                elif isinstance(step, StartTLS):
-                    if parser.unread:
-                        raise ProtocolError(f"{address}: the server sent more bytes before the TLS handshake")
-                    self._start_tls(address, deadline)
-                    step = next(conversation)
-                else:
-                    assert isinstance(step, Write)
-                    self.send(step.data, deadline)
-                    step = next(conversation)
-        except StopIteration as done:
-            self.server_info = done.value
-        rest = np.frombuffer(parser.unread, np.uint8)
-        self._buffer[: len(rest)] = rest
-        self._filled, self._decoded = len(rest), 0
-
-    def _next_frame(self, parser: frames.Parser, deadline: float) -> frames.Frame:
-        data = b""
-        while (frame := next(parser.feed(data), None)) is None:
-            data = self._receive_bytes(deadline)
-        return frame
-
-    def _receive_bytes(self, deadline: float) -> bytes:
-        opened = self._socket_until(deadline)
-        data = opened.recv(4096)
-        if not data:
-            raise DisconnectedError("the server closed the connection")
-        return data
-
-    def _start_tls(self, address: ServerAddress, deadline: float) -> None:
-        plain = self._socket_until(deadline)
-        tls = self.options.tls or TLSOptions()
-        self._socket = tls.context().wrap_socket(plain, server_hostname=tls.server_hostname or address.host)
+    def _set_socket(self, opened: socket.socket | None) -> None:
+        self._socket = opened
 
     # -- sending -------------------------------------------------------------------------------------------------
 
     def _socket_until(self, deadline: float) -> socket.socket:
         if self._socket is None or self._pid != os.getpid():
             raise ConnectionClosedError(f"the connection to {self.address} is closed; open another one")
-        # A timeout of 0 would not wait at all; after the deadline, data that has come is still read.
-        self._socket.settimeout(max(deadline - time.monotonic(), 1e-6))
+        set_timeout(self._socket, deadline)
         return self._socket
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:

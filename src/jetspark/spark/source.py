@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from jetspark.spark.filter_pushdown import accepts_filters
 from jetspark.spark.options.batch import common_read_options, read_options, write_options
 from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.stream_read import stream_read_options
@@ -14,6 +13,7 @@ from jetspark.spark.read.batch_reader import FilteringReader, JetStreamReader
 from jetspark.spark.read.snapshot_reader import FilteringSnapshotReader, SnapshotReader
 from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.schema import read_schema
+from jetspark.spark.shared_plan_bug import accepts_filters
 from jetspark.spark.write.batch_writer import JetStreamWriter, plan_write
 from jetspark.spark.write.stream_writer import JetStreamStreamWriter, plan_stream_write
 

@@ -16,7 +16,7 @@ from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
-from jetspark.spark.read.filters import PushedFilters, push_filters
+from jetspark.spark.read.filter_pushdown import PushedFilters, push_filters
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions
 from jetspark.spark.read.range_reader import RangeReader, report_loss
 from jetspark.spark.streams.offsets import StreamExtent

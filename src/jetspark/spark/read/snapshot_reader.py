@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
-from jetspark.spark.read.filters import PushedFilters, push_filters
+from jetspark.spark.read.filter_pushdown import PushedFilters, push_filters
 from jetspark.spark.schema import plan_projection
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ def push_filters(
     filters
         The parts of the condition. A row must match all of them.
     subjects
-            Subject filters of the options; empty for all subjects.
+        Subject filters of the options; empty for all subjects.
     native_columns
         Columns of the schema with their native type, in lower case. Filters on other columns stay with Spark.
 

@@ -1,0 +1,182 @@
+"""Opens the session of a blocking connection: a socket to one of the servers, TLS, and the handshake."""
+
+from __future__ import annotations
+
+import random
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from jetspark.wire import frames
+from jetspark.wire.errors import (
+    AuthenticationError,
+    ConnectError,
+    DisconnectedError,
+    Error,
+    NoServersError,
+    ProtocolError,
+    TLSError,
+)
+from jetspark.wire.options import ConnectOptions, ServerAddress, TLSOptions
+from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session
+
+__all__ = ["OpenedSession", "open_any", "set_timeout"]
+
+_KERNEL_BUFFER_SIZE: Final = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """A session that a server has accepted.
+
+    Attributes
+    ----------
+    unread
+        Bytes that came after the handshake.
+    """
+
+    socket: socket.socket
+    address: ServerAddress
+    server_info: ServerInfo
+    unread: bytes
+
+
+def open_any(options: ConnectOptions, on_socket: Callable[[socket.socket | None], None]) -> OpenedSession:
+    """Open a session with one of the servers, in random order.
+
+    Parameters
+    ----------
+    on_socket
+        Gets each socket as soon as there is one, so that another thread can shut it down, and None when it is closed.
+
+    Raises
+    ------
+    ConnectError, AuthenticationError, TLSError
+        A server cannot be reached or rejects the client; with several servers `NoServersError` lists them.
+    """
+    addresses = options.addresses()
+    random.shuffle(addresses)
+    failures: list[Error] = []
+    for address in addresses:
+        opening = _Opening(options, address, on_socket)
+        try:
+            return opening.open()
+        except (OSError, ValueError, Error) as error:  # ValueError: the host is not valid
+            opening.close()
+            failures.append(_connect_failure(address, error))
+        except BaseException:
+            opening.close()
+            raise
+    if len(failures) == 1:
+        raise failures[0]
+    raise NoServersError("none of the servers can be used: " + "; ".join(map(str, failures))) from failures[-1]
+
+
+def set_timeout(opened: socket.socket, deadline: float) -> None:
+    """Limit the next call of a socket. After the deadline (monotonic) it still reads data that has come."""
+    opened.settimeout(max(deadline - time.monotonic(), 1e-6))  # a timeout of 0 would not wait at all
+
+
+class _Opening:
+    def __init__(
+        self, options: ConnectOptions, address: ServerAddress, on_socket: Callable[[socket.socket | None], None]
+    ) -> None:
+        self._options = options
+        self._address = address
+        self._on_socket = on_socket
+        self._deadline = time.monotonic() + options.connect_timeout
+        self._socket: socket.socket | None = None
+        self._parser = frames.Parser()
+
+    def open(self) -> OpenedSession:
+        self._set_socket(
+            socket.create_connection((self._address.host, self._address.port), self._options.connect_timeout)
+        )
+        self._opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _enlarge_kernel_buffer(self._opened)
+        info = self._handshake()
+        return OpenedSession(self._opened, self._address, info, self._parser.unread)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._on_socket(None)
+            self._socket.close()
+
+    def _set_socket(self, opened: socket.socket) -> None:
+        self._socket = opened
+        self._on_socket(opened)
+
+    @property
+    def _opened(self) -> socket.socket:
+        assert self._socket is not None
+        set_timeout(self._socket, self._deadline)
+        return self._socket
+
+    def _handshake(self) -> ServerInfo:
+        conversation = open_session(self._options, self._address)
+        step = next(conversation)
+        try:
+            while True:
+                if isinstance(step, ReadLine):
+                    frame = self._next_frame()
+                    if isinstance(frame, frames.MsgFrame):
+                        raise ProtocolError(
+                            f"{self._address}: the server sent a message before it accepted the connection"
+                        )
+                    step = conversation.send(frame)
+                elif isinstance(step, StartTLS):
+                    if self._parser.unread:
+                        raise ProtocolError(f"{self._address}: the server sent more bytes before the TLS handshake")
+                    self._start_tls()
+                    step = next(conversation)
+                else:
+                    assert isinstance(step, Write)
+                    self._opened.sendall(step.data)
+                    step = next(conversation)
+        except StopIteration as done:
+            return cast("ServerInfo", done.value)
+
+    def _next_frame(self) -> frames.Frame:
+        data = b""
+        while (frame := next(self._parser.feed(data), None)) is None:
+            data = self._opened.recv(4096)
+            if not data:
+                raise DisconnectedError("the server closed the connection")
+        return frame
+
+    def _start_tls(self) -> None:
+        tls = self._options.tls or TLSOptions()
+        host = tls.server_hostname or self._address.host
+        self._set_socket(tls.context().wrap_socket(self._opened, server_hostname=host))
+
+
+def _enlarge_kernel_buffer(opened: socket.socket) -> None:
+    """Enlarge the kernel's receive buffer, if allowed, for data that arrives while we decode."""
+    try:
+        allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
+    except (OSError, ValueError):
+        return
+    if allowed >= _KERNEL_BUFFER_SIZE:  # a smaller one would only disable the kernel's tuning
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _KERNEL_BUFFER_SIZE)
+
+
+def _connect_failure(address: ServerAddress, error: OSError | ValueError | Error) -> Error:
+    """Return the failure of one server as an error of the library that names the server."""
+    if isinstance(error, (ProtocolError, AuthenticationError)) and str(address) not in str(error):
+        failure: Error = type(error)(f"{address}: {error}")
+    elif isinstance(error, Error) and not isinstance(error, DisconnectedError):
+        return error
+    elif isinstance(error, ssl.SSLCertVerificationError):
+        failure = TLSError(f"{address}: the server's certificate cannot be verified: {error.verify_message}")
+    elif isinstance(error, ssl.SSLError):
+        failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
+    elif isinstance(error, TimeoutError):
+        failure = ConnectError(f"{address}: no answer in time; check the address, or raise connect_timeout")
+    else:
+        failure = ConnectError(f"{address}: cannot connect: {error}")
+    failure.__cause__ = error
+    return failure
