@@ -1,7 +1,7 @@
-"""A flight of publishes: rows sent without waiting for each other, until all are answered or one is refused.
+"""A pipeline of publishes: rows sent without waiting for each other, until all are answered or one is refused.
 
 It sends nothing twice. If it ends early, some rows stay open: rows refused for the moment, and rows whose answers got
-lost. `publisher` sends them again in another flight.
+lost. `retrying_publisher` sends them again in another pipeline.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RowsRefusedError(Error, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class UnsettledRows:
-    """Rows that are open after a flight that ended early.
+    """Rows that are open after a pipeline that ended early.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class PublishPipeline:
 
     @property
     def reduced_limit(self) -> int:
-        """Most rows in flight for the next flight, if this one flooded the server."""
+        """Most rows in flight for the next pipeline, if this one flooded the server."""
         return self._window.reduced_limit
 
     @property

@@ -1,9 +1,9 @@
 """Read a range of a stream into Arrow record batches.
 
 A range is read from an ephemeral, ack-none, in-memory pull consumer, the fastest way on the server. If the consumer
-would be refused, or would change which messages the stream keeps, the range is read by batched direct get (`direct`).
-Nothing is acknowledged and nothing is left on the server, so a repeated read returns the same. If the connection, the
-server or the consumer goes away, reading continues after the last sequence.
+would be refused, or would change which messages the stream keeps, the range is read by batched direct get
+(`direct_get_source`). Nothing is acknowledged and nothing is left on the server, so a repeated read returns the same.
+If the connection, the server or the consumer goes away, reading continues after the last sequence.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 - `publish_window`, `ack_runs`: publishes that wait for acknowledgements; `atomic_batch`: all messages or none;
 - `pull/`: fetch, next and consume; `ordered`: every message once and in order, by pulls;
 - `consumer_series`: the consumers of an ordered reader, one after the other;
-- `subscribing/`: the workflow of the classic subscriptions; `push/`: handling of messages in a push subscription;
+- `subscribe/`: the workflow of the classic subscriptions; `push/`: handling of messages in a push subscription;
   `pull_subscribe`: the fetch of pull subscriptions;
 - `ranges`: reading a range of a stream once and in order; `direct_read`: many messages by direct get;
 - `retry`: when to retry, and for how long.

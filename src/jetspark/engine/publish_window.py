@@ -294,7 +294,7 @@ class PublishWindow(Generic[P]):
     # -- time ----------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> float | None:
-        """Return the earliest time at which `again` or `expire` has work; None if there is none."""
+        """Return the earliest time at which `due_retries` or `expire` has work; None if there is none."""
         times = [publish._deadline for publish in list(self.pending.values())]
         if self._retry_queue:
             times.append(self._retry_queue[0][0])

@@ -2,7 +2,7 @@
 
 - `errors`: the error tree; `codec`: JSON to structs and back; `times`: exact times and durations;
 - `config`, `info`, `account`: configuration and state of streams and consumers; use and limits of the account;
-- `api`: requests as values, `api.pull` the body of a pull; `direct`: direct get, `stored` its result;
+- `api`: requests as values, `api.pull` the body of a pull; `direct_get`: direct get, `stored_message` its result;
 - `publish`: headers of a publish and its acknowledgement; `ack`: ack subjects; `status`: meaning of pull statuses;
 - `names`: checks of names and subjects; `header_names`: the headers that JetStream uses.
 """

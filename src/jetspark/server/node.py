@@ -387,9 +387,9 @@ class NatsServer:
         """Wait until ``/varz`` reports a load time of the configuration other than `before`, and return it."""
 
         def later() -> str | None:
-            patience = max(min(_PROBE_TIMEOUT, _remaining(deadline)), 0.001)
+            timeout = max(min(_PROBE_TIMEOUT, _remaining(deadline)), 0.001)
             with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                loaded = monitor.text_at(self._probe("/varz", {}, patience)[1], "config_load_time")
+                loaded = monitor.text_at(self._probe("/varz", {}, timeout)[1], "config_load_time")
                 return loaded if loaded != before else None
             return None
 

@@ -1,10 +1,10 @@
 """State machine of a connection and its sessions: subscriptions, waiting publishes, and the handling of each frame.
 
-A front (asyncio) owns the sockets. It asks `servers` which server to try, opens a session with `begin_handshake` and
-`on_session_opened`, feeds the received bytes, sends the bytes in `outbound`, and calls `on_session_lost`. This module
-makes all changes of state, in order and without a clock: it restores subscriptions before it sends publishes that
-waited (REC-02), it ends the subscription that a permissions violation names (REC-09), and it reports each change as an
-event.
+A front (asyncio) owns the sockets. It asks `server_pool` which server to try, opens a session with `begin_handshake`
+and `on_session_opened`, feeds the received bytes, sends the bytes in `outbound`, and calls `on_session_lost`. This
+module makes all changes of state, in order and without a clock: it restores subscriptions before it sends publishes
+that waited (REC-02), it ends the subscription that a permissions violation names (REC-09), and it reports each change
+as an event.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Routes, the wire's part of subscriptions: where messages of an id go, and how to restore them after a reconnect.
+"""The state of subscriptions: where messages of an id go, and how to restore them after a reconnect.
 
 A subscription has one counter for received bytes and one for taken bytes. Each counter has one writer, so a reader in
 another thread needs no lock. A subscription ends when the server sends no more messages to it: at once after an UNSUB,
@@ -218,7 +218,7 @@ class SubscriptionTable:
         return [sub for sub in self if sub.subject == subject and sub.queue == queue]
 
     def restore(self) -> bytes:
-        """Return the SUBs for a new session (REC-02). Routes with `max_msgs` also get an UNSUB with the rest."""
+        """Return the SUBs for a new session (REC-02). Subscriptions with `max_msgs` also get an UNSUB with the rest."""
         commands = bytearray()
         for sub in self:
             if sub.draining:

@@ -131,7 +131,7 @@ class AsyncPublisher:
             await self._connection.wait_writable()
 
     def send(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture | None:
-        """Send a message; return None if the caller must wait for `room` first."""
+        """Send a message; return None if the caller must wait for `wait_writable` first."""
         window = self._window
         if len(window.pending) >= window.limit or self._connection.write_buffer_full:
             return None

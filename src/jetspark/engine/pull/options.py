@@ -114,10 +114,10 @@ class PullOptions:
 
     def deadline(self, began: float) -> float | None:
         """Return when a fetch that began at `began` times out; None for no timeout (FET-04)."""
-        patience = self.wait_limit
-        if patience is None:
+        limit = self.wait_limit
+        if limit is None:
             return None
-        return began + patience + (0.0 if self.expires is None else GRACE)
+        return began + limit + (0.0 if self.expires is None else GRACE)
 
     def remaining(self, count: int, size: int = 0) -> PullOptions | None:
         """Return the options for the rest of a fetch that already has `count` messages, None if nothing is left.

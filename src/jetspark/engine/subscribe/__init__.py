@@ -1,9 +1,9 @@
 """The subscribe workflow (ADR-15) without I/O.
 
 - `options`: the options, and their checks before anything is sent;
-- `binding`: whether an existing consumer matches the options;
+- `existing_consumer`: whether an existing consumer matches the options;
 - `workflow`: from the options to a bound subscription, and its end: generators that yield requests and actions;
-- `ordered`: the common configuration of the consumers of an ordered subscription (ADR-17).
+- `ordered_config`: the common configuration of the consumers of an ordered subscription (ADR-17).
 """
 
 from jetspark.engine.subscribe.existing_consumer import check_existing_consumer

@@ -3,7 +3,7 @@
 - `jetspark.wire.errors`: its root, the connection, timeouts and wrong arguments;
 - `api`: errors that the JetStream API answers, by their number;
 - `status`: errors of a consumer that answers a pull, or a stream that answers a direct get, with a status;
-- `subscribing`: a subscription that cannot be bound, and missing deliveries.
+- `subscribe`: a subscription that cannot be bound, and missing deliveries.
 """
 
 from jetspark.jetstream.errors.api import (

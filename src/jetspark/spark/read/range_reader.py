@@ -78,23 +78,23 @@ class RangeReader:
             return
         from jetspark.bulk.retry import RetryTimer
 
-        patience = RetryTimer(self.options.retry_timeout)
+        timer = RetryTimer(self.options.retry_timeout)
         with borrow_connection(self.options.server.connect, self.options.retry_timeout) as connection:
             done = False
             while not done:
-                done = yield from self._read_once(connection, part, patience)
+                done = yield from self._read_once(connection, part, timer)
             if part.commit_consumer is not None:
                 self._check_retained(connection, part, part.commit_consumer)
 
     def _read_once(
-        self, connection: Connection, part: StreamPartition, patience: RetryTimer
+        self, connection: Connection, part: StreamPartition, timer: RetryTimer
     ) -> Generator[pa.RecordBatch, None, bool]:
         """Read the partition and return True. Return False, after a wait, if the leader does not know all of it yet."""
         begin = time.monotonic()
         with self._scan(connection, part) as batches:
             try:
                 batch = _next_batch(batches)
-                if _has_stale_leader(part, batches.report) and patience.wait(batches.close):
+                if _has_stale_leader(part, batches.report) and timer.wait(batches.close):
                     return False
                 yield from self._verified_batches(part, batches, batch)
             except (StreamNotFoundError, _StreamReplacedError) as error:

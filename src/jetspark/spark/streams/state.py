@@ -53,11 +53,11 @@ class StreamStates:
         """
         from jetspark.bulk.retry import RetryTimer
 
-        patience = RetryTimer(self._options.read.retry_timeout)
+        timer = RetryTimer(self._options.read.retry_timeout)
         self.infos = self._call_with_connection(self._request_infos)
         while (
             any(has_stale_leader(self.infos[stream], offset) for stream, offset in (reached or {}).items())
-            and patience.wait()
+            and timer.wait()
         ):
             self.infos = self._call_with_connection(self._request_infos)
         self.extents = {
