@@ -87,6 +87,38 @@ async def test_a_late_message_of_a_timed_out_fetch_is_returned_by_the_next_one(
     assert len(worker.pulls) == 1
 
 
+async def test_a_waiting_fetch_takes_a_late_message_before_the_server_confirms_the_end(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock
+) -> None:
+    world.net.latency = 0.1
+    consumer = await handle(world)
+    first = asyncio.create_task(consumer.fetch(2, expires=5))
+    second = asyncio.create_task(consumer.fetch(1, expires=60))
+    await clock.until(6.55)
+    server.answers_pings = False
+    assert worker.pulls[0].fill(1) == 1
+    assert await first == []
+    assert payloads(await second) == [b"1"]
+    assert round(clock.now, 3) == 6.65
+
+
+async def test_a_fetch_with_carried_over_messages_leaves_those_beyond_its_batch(
+    world: World, worker: ConsumerScript, clock: Clock
+) -> None:
+    consumer = await handle(world)
+    first, second = asyncio.create_task(consumer.fetch(5)), asyncio.create_task(consumer.fetch(3))
+    await clock.settle()
+    worker.pulls[0].fill(2)
+    await clock.settle()
+    first.cancel()
+    await clock.settle()
+    assert not second.done()
+    worker.pulls[1].fill(3)
+    assert payloads(await second) == [b"1", b"2", b"3"]
+    assert payloads(await consumer.fetch(2)) == [b"4", b"5"]
+    assert len(worker.pulls) == 2
+
+
 async def test_messages_of_a_cancelled_fetch_go_to_a_consume(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:

@@ -239,7 +239,7 @@ async def test_messages_beyond_the_batch_of_a_fetch_go_to_the_next_one(
     worker.pulls[0].fill(1)
     await clock.advance(0.05)
     first.cancel()
-    await clock.advance(0.21)  # its message was left, the second fetch took it, and its own pull ends
+    await clock.advance(0.06)  # its message was left, the second fetch took it, and its own pull ends
     worker.pull.fill(2)  # the server has not read that UNSUB
     assert payloads(await second) == [b"1", b"2"]
     assert payloads(await subscription.fetch(1)) == [b"3"]

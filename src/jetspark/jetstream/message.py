@@ -10,7 +10,7 @@ from __future__ import annotations
 from jetspark.jetstream.ack import AckMetadata, check_ack_subject, parse_ack_subject
 from jetspark.wire.messages import Message
 
-__all__ = ["JetStreamMessage", "settle"]
+__all__ = ["JetStreamMessage", "message_size", "settle"]
 
 
 class JetStreamMessage(Message, gc=False, eq=False):
@@ -39,6 +39,11 @@ class JetStreamMessage(Message, gc=False, eq=False):
     def _check_ackable(self) -> None:
         """Raise InvalidAckError if no JetStream consumer delivered the message."""
         check_ack_subject(self.raw_reply)
+
+
+def message_size(message: Message) -> int:
+    """Bytes of a message as the server counts them against `max_bytes` (SIZ-01, SIZ-02)."""
+    return len(message.raw_subject) + len(message.raw_reply) + len(message.raw_header) + len(message.payload)
 
 
 def settle(message: JetStreamMessage) -> None:

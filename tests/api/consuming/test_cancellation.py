@@ -22,8 +22,8 @@ from tests.fronts import FrontName, Ground, Profile, open_ground
 
 from jetspark.aio import Msg
 from jetspark.aio.jetstream import Consumer
-from jetspark.aio.jetstream._drivers.pull import message_size
 from jetspark.errors import ConfigError
+from jetspark.jetstream.message import message_size
 from jetspark.server import NatsServer
 
 pytestmark = pytest.mark.parametrize("front", ["aio"], indirect=True)  # blocking calls are not cancelled

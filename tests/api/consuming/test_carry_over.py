@@ -20,7 +20,7 @@ from tests.fronts import Ground, connect, eventually
 
 from jetspark.aio import Msg
 from jetspark.aio.jetstream import ConsumeContext, Consumer
-from jetspark.aio.jetstream._drivers.pull import PullDriver
+from jetspark.aio.jetstream._drivers.carry_over import CarryOver
 
 asyncio_only = pytest.mark.parametrize("front", ["aio"], indirect=True)
 """Only calls on the asyncio front are cancelled."""
@@ -160,13 +160,13 @@ async def test_r18_a_consume_that_starts_at_the_end_of_a_fetch_gets_the_late_mes
         js = connection.jetstream(domain=ground.profile.domain)
         handle = await js.consumer(consumer.stream_name, consumer.name)
         begun: list[ConsumeContext] = []
-        linger = PullDriver._receive_late_messages
+        drain = CarryOver.drain
 
-        def at_the_end(driver: PullDriver, *args: Any) -> None:
-            linger(driver, *args)
+        def at_the_end(carry_over: CarryOver, *args: Any) -> None:
+            drain(carry_over, *args)
             begun.append(handle.consume())
 
-        monkeypatch.setattr(PullDriver, "_receive_late_messages", at_the_end)
+        monkeypatch.setattr(CarryOver, "drain", at_the_end)
         spy = await spy_on_pulls(ground, consumer)
         fetching = asyncio.create_task(handle.fetch(1, expires=1))
         await spy.wait(1)

@@ -9,8 +9,8 @@ from tests.api.consuming.support import consumer_of, spy_on_pulls, take
 from tests.fronts import Ground
 
 from jetspark import aio
-from jetspark.aio.jetstream._drivers.pull import message_size
 from jetspark.jetstream.header_names import PENDING_BYTES
+from jetspark.jetstream.message import message_size
 
 
 async def pending_bytes(ground: Ground, stream: str, consumer: str, max_bytes: int) -> tuple[list[aio.Msg], int]:

@@ -8,11 +8,12 @@ next call. The same happens to messages that come after a fetch has timed out wi
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Unpack
 
-from jetspark.aio.jetstream._drivers.carry_over import CarryOver, FetchBuffer
+from jetspark.aio.jetstream._drivers.carry_over import CarryOver, move_within_limits
 from jetspark.aio.jetstream._drivers.consume import start_consume
 from jetspark.aio.jetstream._drivers.pull import PullDriver
 from jetspark.aio.jetstream.arrow import FetchReader, fetch_consumer
@@ -253,7 +254,7 @@ class Consumer:
         def make(on_ready: Callable[[], None], on_warning: Callable[[Error], None]) -> PullDriver:
             nonlocal driver
             driver = self._make_driver(wanted, on_ready, on_warning)
-            self._carry_over.prefill_driver(driver)
+            self._carry_over.move_all(driver.prefill)
             return driver
 
         try:
@@ -261,7 +262,7 @@ class Consumer:
             return ConsumeContext(start_consume(self._core.connection, where, make, callback, on_error, progress))
         except BaseException:
             if driver is not None:
-                self._carry_over.detach(driver)
+                driver.detach()
             raise
 
     async def ack_all(self, messages: Iterable[Msg]) -> None:
@@ -329,7 +330,7 @@ class Consumer:
         options: PullOptions,
         on_ready: Callable[[], None],
         on_warning: Callable[[Error], None],
-        carry_over: CarryOver | None = None,
+        ready: deque[Msg] | None = None,
     ) -> PullDriver:
         return PullDriver(
             self._core,
@@ -340,8 +341,8 @@ class Consumer:
             acks=self._info.config.ack_policy is not AckPolicy.NONE,
             on_ready=on_ready,
             on_warning=on_warning,
-            on_late_messages=None if carry_over is None else carry_over.add,
-            on_draining=None if carry_over is None else carry_over.track,
+            ready=ready,
+            carry_over=self._carry_over,
         )
 
     async def _fetch(self, options: PullOptions) -> MessageBatch[Msg]:
@@ -353,27 +354,37 @@ class Consumer:
             began = loop.time()
             options.template(self._info.stream_name, self._info.name)  # raises before any message is taken
             await self._carry_over.wait_quiet(options.wait_limit)
-        batch, wanted = self._carry_over.take(options)
+        ready: deque[Msg] = deque()  # the messages of the fetch, from other calls and from its own pull
+        wanted = move_within_limits(self._carry_over.messages, ready, options)
         if wanted is None:
-            return batch
+            return MessageBatch(ready)
         ended = loop.create_future()
-
-        share = FetchBuffer(self._carry_over, options, batch)
+        full = False  # it has all that it wants, or the next message of other calls does not fit
 
         def on_ready() -> None:
-            if not ended.done() and (driver.ended or share.take_carried_over(driver.ready)):
+            nonlocal full
+            if ended.done():
+                return
+            if self._carry_over.messages or len(ready) > driver.received:  # else its own pull decides when it ends
+                rest = move_within_limits(self._carry_over.messages, ready, options)
+                full = rest is None or rest.no_timeout != options.no_timeout  # endless until the first message
+            if full or driver.ended:
                 ended.set_result(None)
 
-        driver = self._make_driver(wanted, on_ready, self._warn, self._carry_over)
+        driver = self._make_driver(wanted, on_ready, self._warn, ready)
         try:
             with self._carry_over.listening(on_ready):
                 driver.start(began)
                 await ended
         except BaseException:
-            self._carry_over.put_back(batch)
-            self._carry_over.detach(driver)
+            driver.detach()
             raise
-        return self._finish_batch(share.finish(driver), None if share.full else driver.error)
+        if not full:
+            return self._finish_batch(MessageBatch(ready), driver.error)
+        batch = MessageBatch[Msg]()
+        move_within_limits(ready, batch, options)
+        driver.detach()
+        return self._finish_batch(batch, None)
 
     def _finish_batch(self, batch: MessageBatch[Msg], error: Error | None) -> MessageBatch[Msg]:
         if not batch:

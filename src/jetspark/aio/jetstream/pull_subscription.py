@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from contextlib import suppress
 from types import TracebackType
 from typing import Self, cast
 
 from jetspark.aio._interfaces import HasCore
+from jetspark.aio.jetstream._drivers.carry_over import CarryOver
 from jetspark.aio.jetstream._drivers.pull_subscribe import PullSubscribeDriver
 from jetspark.aio.jetstream._drivers.workflow import run_workflow
 from jetspark.aio.jetstream.core import JetStreamCore
@@ -49,7 +49,7 @@ class PullSubscriptionCore:
         self.binding = binding
         self._inbox = js.connection.new_inbox()
         self._inbox_count = 0
-        self._buffer: deque[Message] = deque()
+        self._carry_over = CarryOver()
         self._deferred_error: Error | None = None
         self._drivers: set[PullSubscribeDriver] = set()
         self.delivered = 0
@@ -70,7 +70,8 @@ class PullSubscriptionCore:
     @property
     def pending(self) -> tuple[int, int]:
         """Messages that wait for the next fetch, and their bytes."""
-        return len(self._buffer), sum(len(message.raw_header) + len(message.payload) for message in self._buffer)
+        messages = self._carry_over.messages
+        return len(messages), sum(len(message.raw_header) + len(message.payload) for message in messages)
 
     # -- fetching ------------------------------------------------------------------------------------------------
 
@@ -78,10 +79,10 @@ class PullSubscriptionCore:
         """Fetch messages; see `PullSubscription.fetch`."""
         self.connection.check_loop()
         options = FetchOptions(self.binding.stream, self.binding.consumer, batch, timeout, heartbeat)
-        if self._next_requested is not None and not self._next_requested.done() and not self._buffer:
+        if self._next_requested is not None and not self._next_requested.done() and not self._carry_over.messages:
             self._next_requested.set_result(None)
         self._check_fetch()
-        got: list[Message] = [self._buffer.popleft() for _ in range(min(batch, len(self._buffer)))]
+        got = self._carry_over.take(batch)
         if not (self._ending and got):
             await self._fetch(options, got)
         self.delivered += len(got)
@@ -89,46 +90,27 @@ class PullSubscriptionCore:
         return cast("list[Msg]", got)
 
     async def _fetch(self, options: FetchOptions, got: list[Message]) -> None:
-        fetcher = PullSubscribeDriver(
-            self._js, self._new_inbox, self._add_late, self._buffer, acks=self.binding.acknowledged
-        )
+        fetcher = PullSubscribeDriver(self._js, self._new_inbox, self._carry_over, acks=self.binding.acknowledged)
         self._drivers.add(fetcher)
         try:
             problem = await fetcher.run(fetch(options, got, asyncio.get_running_loop().time))
             self._deferred_error = problem or self._deferred_error
         except BaseException:
-            self._put_back(got)
+            self._carry_over.put_back(got)
             raise
         else:
-            self._put_back(got[options.batch :])  # it may have both its own messages and left ones
+            self._carry_over.put_back(got[options.batch :])  # it may have both its own messages and left ones
             del got[options.batch :]
         finally:
             self._drivers.discard(fetcher)
 
     def _check_fetch(self) -> None:
         self.connection.check_open()
-        if self._ended or (self._ending and not self._buffer):
+        if self._ended or (self._ending and not self._carry_over.messages):
             raise SubscriptionClosedError(f"{self!r} has ended")
-        if self._deferred_error is not None and not self._buffer:
+        if self._deferred_error is not None and not self._carry_over.messages:
             problem, self._deferred_error = self._deferred_error, None
             raise problem
-
-    def _put_back(self, messages: list[Message]) -> None:
-        """Put back the messages of a fetch that does not return them."""
-        if messages and not self._ended:
-            self._buffer.extendleft(reversed(messages))
-            self._wake_fetches()
-
-    def _add_late(self, late: list[Message]) -> None:
-        """Keep messages that came too late for their fetch."""
-        if not self._ended:
-            self._buffer.extend(late)
-            self._wake_fetches()
-
-    def _wake_fetches(self) -> None:
-        """Let waiting fetches look at the kept messages: their own pulls may bring nothing for long."""
-        for fetcher in self._drivers:
-            fetcher.wake()
 
     def _new_inbox(self) -> str:
         self._inbox_count += 1
@@ -150,7 +132,7 @@ class PullSubscriptionCore:
             async with asyncio.timeout(seconds):
                 problem = await run_workflow(drain(self.binding), self._js.request, self._wait_fetched)
         except TimeoutError:
-            left = len(self._buffer)
+            left = len(self._carry_over.messages)
             await self._end()
             raise DrainTimeoutError(f"{self!r} was not drained within {seconds:g} s; {left} messages dropped") from None
         await self._end()
@@ -171,7 +153,7 @@ class PullSubscriptionCore:
 
     def discard(self) -> None:
         """Drop the messages that wait."""
-        self._buffer.clear()
+        self._carry_over.messages.clear()
 
     def _check_open(self, over: bool) -> None:
         self.connection.check_loop()
@@ -187,13 +169,13 @@ class PullSubscriptionCore:
     async def _end(self, _: Step | None = None) -> None:
         self._stop_fetching()
         self._ended = True
-        self._buffer.clear()
+        self._carry_over.close()
 
     async def _wait_fetched(self, _: Step) -> None:
         """Wait until nothing more can come, and all received messages were fetched."""
         with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
             await self.connection.ping_roundtrip(None)
-        if self._buffer:
+        if self._carry_over.messages:
             loop = asyncio.get_running_loop()
             self._drained_waiter, self._next_requested = loop.create_future(), loop.create_future()
             await self._drained_waiter
@@ -202,7 +184,7 @@ class PullSubscriptionCore:
             )  # for the acks of the messages fetched last
 
     def _check_drained(self) -> None:
-        if self._drained_waiter is not None and not self._buffer and not self._drained_waiter.done():
+        if self._drained_waiter is not None and not self._carry_over.messages and not self._drained_waiter.done():
             self._drained_waiter.set_result(None)
 
 

@@ -67,7 +67,7 @@ class PullEngine:
     received
         Number of messages that arrived so far.
     pull_left_open
-        Whether a fetch has ended by its own timeout; the server may still serve its pull until it is informed.
+        Whether it has ended before its pull; the server may still serve the pull until it is informed.
     """
 
     def __init__(self, stream: str, consumer: str, options: PullOptions, pins: PinIds | None = None) -> None:
@@ -249,8 +249,7 @@ class PullEngine:
         if self.ended:
             return
         if self._fetch_deadline is not None and now >= self._fetch_deadline:
-            self.pull_left_open = bool(self._open)
-            self._end(self._timeout_error())
+            self.abandon(self._timeout_error())
             return
         heartbeat = self._heartbeat_deadline()
         if heartbeat is not None and now >= heartbeat:
@@ -268,6 +267,11 @@ class PullEngine:
 
     def stop(self, error: Error | None = None) -> None:
         """End: the user stopped it, or the connection closed."""
+        self._end(error)
+
+    def abandon(self, error: Error | None = None) -> None:
+        """End before the server has ended the pull: the fetch has timed out, or its caller does not wait any more."""
+        self.pull_left_open = bool(self._open)
         self._end(error)
 
     # -- statuses ------------------------------------------------------------------------------------------------

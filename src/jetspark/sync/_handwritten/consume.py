@@ -16,9 +16,9 @@ from typing import Any, Self, Unpack, cast
 from jetspark.aio.jetstream import consumer, ordered_consumer
 from jetspark.aio.jetstream._drivers import consume as aio
 from jetspark.aio.jetstream._drivers.consume import drain_timeout_error
-from jetspark.aio.jetstream._drivers.pull import message_size
 from jetspark.engine.pull import HANDLE, ConsumeFields
 from jetspark.jetstream.errors import ConnectionClosedError, Error
+from jetspark.jetstream.message import message_size
 from jetspark.sync._interfaces import core_of
 from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX
 from jetspark.sync.core import ConnectionCore

@@ -10,12 +10,11 @@ from functools import partial
 from typing import Protocol, Self
 
 from jetspark.aio.core import ConnectionCore
-from jetspark.aio.jetstream._drivers.pull import message_size
 from jetspark.aio.message import Msg
 from jetspark.engine.pull import HANDLE, InProgressTracker
 from jetspark.jetstream.ack import IN_PROGRESS
 from jetspark.jetstream.errors import DrainTimeoutError, Error
-from jetspark.jetstream.message import JetStreamMessage
+from jetspark.jetstream.message import JetStreamMessage, message_size
 from jetspark.wire.events import ErrorOccurred
 
 __all__ = [

@@ -9,26 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final, cast
 
+from jetspark.aio.jetstream._drivers.carry_over import CarryOver
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.message import Msg
 from jetspark.engine.pull import CheckConsumer, End, PinIds, PullEngine, PullOptions, SendPull, Warn
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import PENDING_BYTES, PENDING_MESSAGES, PIN_ID
+from jetspark.jetstream.message import message_size
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import SubscriptionState
 
-__all__ = ["PullDriver", "message_size"]
+__all__ = ["PullDriver"]
 
 _IDLE_HEARTBEAT: Final = 100
-
-
-def message_size(message: Message) -> int:
-    """Bytes of a message as the server counts them against `max_bytes` (SIZ-01, SIZ-02)."""
-    return len(message.raw_subject) + len(message.raw_reply) + len(message.raw_header) + len(message.payload)
 
 
 class PullDriver:
@@ -56,10 +52,8 @@ class PullDriver:
         Returns how many of the new messages are good; the others are dropped.
     on_heartbeat
         Called with each heartbeat.
-    on_late_messages
-        Receives messages that the server sent to a fetch that had timed out (R18).
-    on_draining
-        Called at such an end with a future, which is done when nothing more can come to `on_late_messages`.
+    carry_over
+        Receives messages that come after the end of a fetch that has timed out, and the messages of a cancelled call.
 
     Attributes
     ----------
@@ -85,8 +79,7 @@ class PullDriver:
         ready: deque[Msg] | None = None,
         check: Callable[[Sequence[Msg]], int] | None = None,
         on_heartbeat: Callable[[Message], None] | None = None,
-        on_late_messages: Callable[[deque[Msg]], None] | None = None,
-        on_draining: Callable[[asyncio.Future[None]], None] | None = None,
+        carry_over: CarryOver | None = None,
     ) -> None:
         self.engine = PullEngine(stream, consumer, options, pins)
         self.ready: deque[Msg] = deque() if ready is None else ready
@@ -103,8 +96,7 @@ class PullDriver:
         self._on_warning = on_warning
         self._check = check
         self._on_heartbeat = on_heartbeat
-        self._on_late_messages = on_late_messages
-        self._on_draining = on_draining
+        self._carry_over = carry_over
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._timer: asyncio.TimerHandle | None = None
@@ -156,52 +148,38 @@ class PullDriver:
         self.engine.stop(error)
         self._perform_actions()
 
-    def detach(self, on_messages: Callable[[deque[Msg]], None]) -> asyncio.Future[None] | None:
-        """End for a cancelled caller: `on_messages` receives the messages in `ready`, now and whenever more come.
+    def detach(self) -> None:
+        """End for a cancelled caller: `carry_over` gets the messages in `ready`, and those that still come."""
+        self.engine.abandon()
+        if self._sub is not None:
+            self._perform_actions()
+        self.ended = True
+        if self._carry_over is not None:
+            self._carry_over.put_back(self.ready)
+            self.ready.clear()
 
-        Returns a future that is done when nothing more can come; None if nothing can, or if `on_draining` got the
-        future.
-        """
-        on_messages(self.ready)
-        if self.ended or self._sub is None:
-            return None
-        self.engine.stop()
-        self.engine.poll_actions()
-        self._on_ready = partial(on_messages, self.ready)
-        return self.stop_receiving()
-
-    def prefill(self, messages: Sequence[Msg]) -> None:
-        """Take over messages that another call has pulled."""
-        if messages:
+    def prefill(self, messages: deque[Msg]) -> None:
+        """Take over messages that another call has pulled, unless it has ended."""
+        if messages and not self.ended:
             self._report_consumed()
             self._count_prefilled(messages)
             self.ready.extend(messages)
+            messages.clear()
             if self._sub is not None:
                 self._on_ready()
 
     def drain(self) -> None:
         """Pull no more; messages of open pulls that were sent still come, then it ends."""
         self.engine.drain()
-        if not self.ended:
-            self.stop_receiving()
-
-    def stop_receiving(self) -> asyncio.Future[None]:
-        """Ask the server to send nothing more; end when it has confirmed that, or when it cannot any more."""
-        done = self._loop.create_future()
-
-        def confirmed(_: Error | None) -> None:
-            self._finish(None)
-            if not done.done():
-                done.set_result(None)
-
+        if self.ended:
+            return
         self._set_timer(None)
         assert self._sub is not None
         if self._client.stop_delivery(self._sub) and self._client.outbound.online:
-            self._client.ping(confirmed)
+            self._client.ping(lambda _: self._finish(None))
             self._connection.flush_soon()
         else:
-            confirmed(None)
-        return done
+            self._finish(None)
 
     # -- called by the connection --------------------------------------------------------------------------------
 
@@ -285,15 +263,18 @@ class PullDriver:
             while len(fresh) > good:
                 fresh.pop()
         if fresh:
+            self._note_pin(self._sub.pending)
             self._count_received(fresh)
             self.ready.extend(fresh)
             fresh.clear()
         self._sub.taken_bytes = self._sub.received_bytes
 
+    def _note_pin(self, messages: deque[Message]) -> None:
+        if self._group is not None and (pin_id := messages[-1].headers.get(PIN_ID)) is not None:
+            self.engine.pinned(pin_id)
+
     def _count_received(self, messages: deque[Msg]) -> None:
         engine = self.engine
-        if self._group is not None and (pin_id := messages[-1].headers.get(PIN_ID)) is not None:
-            engine.pinned(pin_id)
         size = sum(map(message_size, messages)) if engine.counts_bytes else 0
         self._received += len(messages)
         engine.delivered(self._now(), len(messages), size)
@@ -377,28 +358,12 @@ class PullDriver:
         self._on_ready()
         if sub.ended:
             return
-        if self.engine.pull_left_open and self._on_late_messages is not None and self._client.outbound.online:
-            self._receive_late_messages(sub, self._on_late_messages)
+        if self.engine.pull_left_open and self._carry_over is not None and self._client.outbound.online:
+            self._carry_over.drain(self._connection, sub, self._note_pin)
         else:
             self._connection.send_next_tick(
                 self._client.subscriptions.remove(sub)
             )  # sent with the caller's next frames
-
-    def _receive_late_messages(self, sub: SubscriptionState, on_late_messages: Callable[[deque[Msg]], None]) -> None:
-        """Keep messages until the server has confirmed the end."""
-        done = self._loop.create_future()
-
-        def confirmed(_: Error | None) -> None:
-            self._client.subscriptions.remove(sub)
-            on_late_messages(cast("deque[Msg]", sub.pending))
-            done.set_result(None)
-
-        sub.on_status = lambda message: message.raw_subject.startswith(self._prefix)
-        self._client.stop_delivery(sub)
-        self._client.ping(confirmed)
-        self._connection.flush_soon()
-        if self._on_draining is not None:
-            self._on_draining(done)
 
 
 def _pending_counts(message: Message) -> tuple[int, int] | None:

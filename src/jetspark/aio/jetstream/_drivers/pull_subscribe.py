@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from jetspark.aio.jetstream._drivers.carry_over import CarryOver
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.engine.pull_subscribe import (
     Action,
@@ -38,20 +39,17 @@ class PullSubscribeDriver:
     ----------
     new_inbox
         Returns a new inbox for a pull.
-    late_messages
-        Messages that came too late for other fetches; this fetch may take them while it waits.
+    carry_over
+        Receives messages that came after the end of a pull. While it waits, this fetch may take those of other fetches.
     acks
         Whether the messages can be acknowledged.
-    on_late_messages
-        Receives messages that came after the end of a pull.
     """
 
     def __init__(
         self,
         js: JetStreamCore,
         new_inbox: Callable[[], str],
-        on_late_messages: Callable[[list[Message]], None],
-        late_messages: deque[Message],
+        carry_over: CarryOver,
         *,
         acks: bool,
     ) -> None:
@@ -59,8 +57,7 @@ class PullSubscribeDriver:
         self._connection = js.connection
         self._client = js.connection.client
         self._new_inbox = new_inbox
-        self._on_late_messages = on_late_messages
-        self._late_messages = late_messages
+        self._carry_over = carry_over
         self._acks = acks
         self._loop = asyncio.get_running_loop()
         self._sub: SubscriptionState | None = None
@@ -75,8 +72,9 @@ class PullSubscribeDriver:
         event: Event | None = None
         self._client.reply_listeners.add(self)
         try:
-            while True:
-                event = await self._perform(workflow.send(event))
+            with self._carry_over.listening(self._wake):
+                while True:
+                    event = await self._perform(workflow.send(event))
         except StopIteration as end:
             problem: Error | None = end.value
             return problem
@@ -94,11 +92,6 @@ class PullSubscribeDriver:
                 return await self._wait(until)
             case DrainPull(until):
                 return await self._drain_pull(until)
-
-    def wake(self) -> None:
-        """Wake the fetch, because there are spare messages."""
-        if self._waiter is not None:
-            _settle(self._waiter)
 
     def close(self) -> None:
         """End the fetch with the messages it has, because the subscription ends."""
@@ -133,20 +126,13 @@ class PullSubscribeDriver:
         if sub is None:
             return
         self._client.outbound.withdraw((self._frame,))
-        self._collect(sub)
-        late = [message for event in self._events if isinstance(event, Messages) for message in event.messages]
-        self._events.clear()
-        if late:
-            self._on_late_messages(late)
-        sub.on_status = _is_status
-        sub.wake = None
-        if self._remaining > 0 and self._client.outbound.online and self._client.stop_delivery(sub):
-            self._client.ping(
-                partial(_remove_ended_pull, self._client.subscriptions.remove, sub, self._on_late_messages)
-            )
+        self._carry_over.add(self._take_received(sub))
+        if self._remaining > 0 and self._client.outbound.online and not sub.ended:
+            self._carry_over.drain(self._connection, sub)
         else:
+            sub.wake = sub.on_status = None
             self._client.unsubscribe(sub)
-        self._connection.flush_soon()
+            self._connection.flush_soon()
 
     async def _drain_pull(self, until: float | None) -> Messages:
         """Ask the server to send nothing more, and return the messages it had sent."""
@@ -159,19 +145,14 @@ class PullSubscribeDriver:
             left = None if until is None else max(until - self._loop.time(), 0)
             if (await asyncio.wait([confirmed], timeout=left))[0]:
                 self._remaining = 0
-        self._collect(sub)
-        messages = [message for event in self._events if isinstance(event, Messages) for message in event.messages]
-        self._events.clear()
-        return Messages(messages)
+        return Messages(self._take_received(sub))
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
     async def _wait(self, until: float | None) -> Event:
         while not self._events:
-            if self._late_messages and self._remaining > 0:
-                return Messages(
-                    [self._late_messages.popleft() for _ in range(min(self._remaining, len(self._late_messages)))]
-                )
+            if self._carry_over.messages and self._remaining > 0:
+                return Messages(self._carry_over.take(self._remaining))
             if until is not None and self._loop.time() >= until:
                 return TimedOut()
             self._waiter = news = self._loop.create_future()
@@ -212,6 +193,15 @@ class PullSubscribeDriver:
 
     def _add_event(self, event: Event) -> None:
         self._events.append(event)
+        self._wake()
+
+    def _take_received(self, sub: SubscriptionState) -> list[Message]:
+        self._collect(sub)
+        messages = [message for event in self._events if isinstance(event, Messages) for message in event.messages]
+        self._events.clear()
+        return messages
+
+    def _wake(self) -> None:
         if self._waiter is not None:
             _settle(self._waiter)
 
@@ -219,20 +209,3 @@ class PullSubscribeDriver:
 def _settle(future: asyncio.Future[None], _: Error | None = None) -> None:
     if not future.done():
         future.set_result(None)
-
-
-def _is_status(message: Message) -> bool:
-    """Whether it is a status; statuses of an ended pull are ignored."""
-    return message.status is not None
-
-
-def _remove_ended_pull(
-    remove: Callable[[SubscriptionState], bytes],
-    sub: SubscriptionState,
-    on_late_messages: Callable[[list[Message]], None],
-    _: Error | None,
-) -> None:
-    """Clean up an ended pull: the server has confirmed that nothing more comes, or the session is lost."""
-    remove(sub)
-    if sub.pending:
-        on_late_messages(list(sub.pending))
