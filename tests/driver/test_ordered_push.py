@@ -14,7 +14,13 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World, fix_jitter
 
 from jetspark.aio.jetstream import PushSubscription
-from jetspark.errors import ConsumerCreateError, JetStreamUnavailableError, RequestTimeoutError
+from jetspark.errors import (
+    ConfigError,
+    ConsumerCreateError,
+    InvalidAckError,
+    JetStreamUnavailableError,
+    RequestTimeoutError,
+)
 
 pytestmark = pytest.mark.usefixtures("stream")
 
@@ -287,6 +293,62 @@ async def test_messages_that_a_full_subscription_dropped_are_read_again_when_it_
     assert starts(script) == [None, 5]
     script.created[1].push(b"5", b"6")
     assert await take(subscription, 4) == [b"3", b"4", b"5", b"6"]
+
+
+async def test_a_session_that_is_lost_while_reading_is_paused_leads_to_a_new_consumer(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, pending_msgs_limit=2, overflow="pause")
+    script.created[0].push(b"1", b"2", b"3")
+    await clock.until(1)
+    server.session.reset()
+    await clock.until(2)
+    assert await take(subscription, 3) == [b"1", b"2", b"3"]
+    await clock.until(4)
+    assert starts(script) == [None, 4]
+    script.created[1].push(b"4")
+    assert await take(subscription, 1) == [b"4"]
+
+
+async def test_a_message_without_ack_subject_is_reported_and_does_not_replace_the_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    first = script.created[0]
+    first.push(b"1")
+    script.session.deliver(first.deliver_subject, b"forged")
+    first.push(b"2")
+    await clock.settle()
+    script.session.deliver(first.deliver_subject, b"forged", reply="somewhere")
+    first.push(b"3")
+    assert await take(subscription, 3) == [b"1", b"2", b"3"]
+    assert errors(world) == [InvalidAckError] * 2
+    assert len(script.created) == 1
+
+
+async def test_the_number_of_attempts_is_checked_before_any_request(world: World, script: JetStreamScript) -> None:
+    with pytest.raises(ConfigError, match="max_reset_attempts"):
+        await ordered(world, max_reset_attempts=0)
+    assert script.asked(">") == []
+
+
+async def test_r14_an_unanswered_deletion_is_repeated_with_the_next_consumer(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world)
+    script.answer("CONSUMER.DELETE.>", SILENCE, {"success": True})
+    script.created[0].push(b"1")
+    script.created[0].lose()
+    script.created[0].push(b"3")
+    await clock.until(12)
+    script.created[1].push(b"2")
+    script.created[1].lose()
+    script.created[1].push(b"4")
+    await clock.settle()
+    assert await take(subscription, 2) == [b"1", b"2"]
+    first, second = (consumer.name for consumer in script.created[:2])
+    deletions = [pub.subject.rpartition(".")[2] for pub in script.asked("CONSUMER.DELETE.>")]
+    assert deletions == [first, second, first]
 
 
 async def test_unsubscribe_between_two_consumers_leaves_none(

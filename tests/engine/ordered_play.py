@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from jetspark.engine.ordered import (
     CreateConsumer,
     OrderedAction,
-    OrderedCursor,
     OrderedEngine,
-    StartPulling,
-    ordered_config,
+    StartReading,
 )
+from jetspark.engine.ordered_config import ordered_config
+from jetspark.engine.ordered_cursor import OrderedCursor
 from jetspark.jetstream import ConsumerConfig, ConsumerInfo
 from jetspark.jetstream.info import SequenceInfo
 from jetspark.wire.messages import Message
@@ -42,14 +42,16 @@ def info(name: str, *, pending: int = 9, stream_seq: int = 0, consumer_seq: int 
     )
 
 
-def running(until_caught_up: bool = False, pending: int = 9, **fields: object) -> tuple[OrderedEngine, OrderedCursor]:
+def running(
+    report_caught_up: bool = False, pending: int = 9, delay_after_idle: bool = False, **fields: object
+) -> tuple[OrderedEngine, OrderedCursor]:
     """Return an engine whose first consumer exists and is being read."""
     where = cursor(**fields)
-    engine = OrderedEngine(where, until_caught_up=until_caught_up)
+    engine = OrderedEngine(where, report_caught_up=report_caught_up, delay_after_idle=delay_after_idle)
     engine.start()
     assert [type(action) for action in engine.poll_actions()] == [CreateConsumer]
     engine.created(info("o_1", pending=pending))
-    assert engine.poll_actions() == [StartPulling("o_1")]
+    assert engine.poll_actions() == [StartReading(info("o_1", pending=pending))]
     return engine, where
 
 

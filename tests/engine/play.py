@@ -9,7 +9,6 @@ from typing import Any
 
 from jetspark.engine.subscribe import (
     Drain,
-    RequestNoWait,
     Step,
     Subscribe,
     SubscribeOptions,
@@ -53,7 +52,7 @@ class Play:
 
     def done(self) -> Play:
         """Confirm a step that the front has done."""
-        assert isinstance(self.step, Subscribe | Unsubscribe | Drain | RequestNoWait)
+        assert isinstance(self.step, Subscribe | Unsubscribe | Drain)
         return self.answer(None)
 
     def create(self) -> ConsumerCreateRequest:

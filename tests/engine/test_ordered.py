@@ -10,14 +10,13 @@ from tests.engine.ordered_play import NOW, created_config, cursor, deliveries, d
 from jetspark.engine.ordered import (
     CreateConsumer,
     DeleteConsumer,
-    OrderedCursor,
     OrderedEnd,
     OrderedEngine,
-    StartPulling,
+    StartReading,
     Warn,
-    ordered_config,
-    ordered_heartbeat,
 )
+from jetspark.engine.ordered_config import ordered_config, ordered_heartbeat
+from jetspark.engine.ordered_cursor import OrderedCursor
 from jetspark.errors import (
     ConfigError,
     ConsumerDeletedError,
@@ -139,7 +138,7 @@ def test_a_consumer_that_may_be_gone_is_replaced_with_a_warning(error: MissedHea
     assert created_config(actions).opt_start_seq == 4
     assert engine.resetting
     engine.created(info("o_2"))
-    assert engine.poll_actions() == [StartPulling("o_2")]
+    assert engine.poll_actions() == [StartReading(info("o_2"))]
     assert not engine.resetting
 
 
@@ -173,11 +172,11 @@ def test_other_warnings_are_passed_on_and_other_ends_end_the_engine() -> None:
 def test_no_consumer_is_created_without_a_session() -> None:
     engine, _ = running()
     engine.accept(deliveries(1, 4))
-    engine.disconnected()
+    engine.suspend()
     engine.reset()
     engine.tick(1e9)
     assert engine.poll_actions() == []
-    engine.reconnected()
+    engine.resume()
     actions = engine.poll_actions()
     assert kinds(actions) == [DeleteConsumer, CreateConsumer]
     assert created_config(actions).opt_start_seq == 4
@@ -186,17 +185,17 @@ def test_no_consumer_is_created_without_a_session() -> None:
 def test_r14_earlier_consumers_are_deleted_in_each_session_until_they_are_known_to_be_gone() -> None:
     engine, _ = running()
     for names in (["o_1"], ["o_1", "o_2"], ["o_1", "o_2", "o_3"]):
-        engine.disconnected()
-        engine.reconnected()
+        engine.suspend()
+        engine.resume()
         assert [action.name for action in engine.poll_actions() if isinstance(action, DeleteConsumer)] == names
     for name in ("o_1", "o_3"):
         engine.deleted(name)
-    engine.disconnected()
-    engine.reconnected()
+    engine.suspend()
+    engine.resume()
     assert [action.name for action in engine.poll_actions() if isinstance(action, DeleteConsumer)] == ["o_2", "o_4"]
     for _ in range(100):
-        engine.disconnected()
-        engine.reconnected()
+        engine.suspend()
+        engine.resume()
         assert len(engine.poll_actions()) <= 33  # one creation, and at most the remembered deletions
 
 
@@ -204,7 +203,7 @@ def test_the_engine_can_start_without_a_session() -> None:
     engine = OrderedEngine(cursor())
     engine.start(online=False)
     assert engine.poll_actions() == []
-    engine.reconnected()
+    engine.resume()
     assert kinds(engine.poll_actions()) == [CreateConsumer]
 
 
@@ -269,7 +268,7 @@ def test_stop_ends_a_wait_at_once_and_later_consumers_are_deleted() -> None:
     assert engine.retry_at is None
     engine.created(info("o_1"))
     assert engine.poll_actions() == [DeleteConsumer("o_1")]
-    engine.reconnected()
+    engine.resume()
     engine.failed(0.0, "o_1", RequestTimeoutError())
     assert engine.poll_actions() == []
 
@@ -284,7 +283,7 @@ def test_r14_a_consumer_that_may_exist_is_deleted_when_the_server_answers_again(
     engine.tick(5.0)
     engine.poll_actions()
     engine.created(info("o_3"))
-    assert engine.poll_actions() == [StartPulling("o_3"), DeleteConsumer("o_1")]
+    assert engine.poll_actions() == [StartReading(info("o_3")), DeleteConsumer("o_1")]
     engine.stop()
     assert engine.poll_actions() == [DeleteConsumer("o_3"), OrderedEnd(None)]  # the other one is in flight
 
@@ -297,7 +296,7 @@ def test_r14_a_failed_deletion_is_retried_with_the_next_consumer_and_at_the_end(
             DeleteConsumer(f"o_{number}")
         ]
         engine.created(info(f"o_{number + 1}"))
-        assert engine.poll_actions() == [StartPulling(f"o_{number + 1}")]  # nobody has answered yet
+        assert engine.poll_actions() == [StartReading(info(f"o_{number + 1}"))]  # nobody has answered yet
     engine.delete_failed("o_1")
     engine.deleted("o_2")
     engine.delete_failed("o_2")
@@ -306,7 +305,7 @@ def test_r14_a_failed_deletion_is_retried_with_the_next_consumer_and_at_the_end(
     engine.delete_failed("o_3")
     engine.deleted("o_3")
     engine.created(info("o_4"))
-    assert engine.poll_actions() == [StartPulling("o_4"), DeleteConsumer("o_1")]
+    assert engine.poll_actions() == [StartReading(info("o_4")), DeleteConsumer("o_1")]
     engine.delete_failed("o_1")
     engine.stop()
     assert engine.poll_actions() == [DeleteConsumer("o_1"), DeleteConsumer("o_4"), OrderedEnd(None)]
@@ -328,7 +327,7 @@ def test_no_request_is_sent_without_a_session() -> None:
     engine.start()
     engine.failed(0.0, "o_1", RequestTimeoutError())
     engine.poll_actions()
-    engine.disconnected()
+    engine.suspend()
     engine.failed(0.0, "o_1", DisconnectedError())
     engine.stop()
     assert engine.poll_actions() == [OrderedEnd(None)]
@@ -337,12 +336,92 @@ def test_no_request_is_sent_without_a_session() -> None:
 def test_an_answer_to_a_creation_of_an_earlier_session_is_ignored() -> None:
     engine = OrderedEngine(cursor())
     engine.start()
-    engine.disconnected()
+    engine.suspend()
     engine.failed(0.0, "o_1", DisconnectedError())
-    engine.reconnected()
+    engine.resume()
     engine.poll_actions()
     engine.failed(0.0, "o_1", DisconnectedError())
     engine.created(info("o_1"))
     assert engine.poll_actions() == [DeleteConsumer("o_1")]
     engine.created(info("o_2"))
-    assert engine.poll_actions() == [StartPulling("o_2")]
+    assert engine.poll_actions() == [StartReading(info("o_2"))]
+
+
+def test_messages_between_two_consumers_are_not_accepted() -> None:
+    engine, where = running()
+    assert engine.accept([delivery(1, 1), delivery(3, 3)]) == 1
+    assert not engine.reading
+    assert engine.accept(deliveries(1, 3, shift=9)) == 0
+    assert where.last_sequence == 1
+    engine.created(info("o_2"))
+    assert engine.accept(deliveries(1, 3, shift=1)) == 2
+
+
+def test_r43_a_message_without_room_is_the_first_of_the_next_consumer() -> None:
+    engine, _ = running()
+    messages = deliveries(1, 4)
+    engine.accept(messages)
+    engine.suspend(messages[1])
+    assert engine.accept(deliveries(4, 6)) == 0
+    assert not engine.resetting
+    engine.reset()
+    assert engine.poll_actions() == []
+    engine.resume()
+    engine.resume()
+    actions = engine.poll_actions()
+    assert kinds(actions) == [DeleteConsumer, CreateConsumer]
+    assert created_config(actions).opt_start_seq == 2
+
+
+@pytest.mark.parametrize("online", [True, False])
+def test_the_first_consumer_may_exist(online: bool) -> None:
+    where = cursor()
+    where.next_config()
+    where.created(info("o_1"))
+    engine = OrderedEngine(where)
+    engine.start(online=online, exists=True)
+    assert engine.poll_actions() == []
+    assert (engine.reading, engine.resetting) == (online, False)
+    engine.suspend()
+    engine.resume()
+    assert kinds(engine.poll_actions()) == [DeleteConsumer, CreateConsumer]
+
+
+def test_the_caller_may_delete_the_last_consumer() -> None:
+    engine, _ = running()
+    engine.stop(delete=False)
+    assert engine.poll_actions() == [OrderedEnd(None)]
+    engine, _ = running()
+    engine.reset()
+    engine.stop(delete=False)
+    assert kinds(engine.poll_actions()) == [DeleteConsumer, CreateConsumer, OrderedEnd]
+    engine.created(info("o_2"))  # too late
+    assert engine.poll_actions() == [DeleteConsumer("o_2")]
+
+
+def test_r14_after_consumers_that_brought_nothing_the_next_one_waits() -> None:
+    engine, _ = running(delay_after_idle=True)
+    engine.accept(deliveries(1, 4))
+    engine.reset()  # this one brought messages
+    assert kinds(engine.poll_actions()) == [DeleteConsumer, CreateConsumer]
+    now, waits = 10.0, []
+    for serial in range(2, 8):
+        engine.created(info(f"o_{serial}"))
+        engine.poll_actions()
+        engine.heartbeat(1, now)
+        assert engine.poll_actions() == [DeleteConsumer(f"o_{serial}")]
+        assert engine.resetting
+        assert engine.retry_at is not None
+        waits.append(engine.retry_at - now)
+        now = engine.retry_at
+        engine.tick(now)
+        assert kinds(engine.poll_actions()) == [CreateConsumer]
+    for wait, longest in zip(waits, [1, 2, 4, 8, 10, 10], strict=True):
+        assert 0.75 * longest <= wait <= longest
+    engine.suspend()
+    engine.resume()  # in a new session the next one is created at once
+    assert CreateConsumer in kinds(engine.poll_actions())
+    engine.created(info("o_9"))
+    engine.reset(now)
+    assert engine.retry_at is not None
+    assert engine.retry_at - now <= 1

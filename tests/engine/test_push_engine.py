@@ -12,7 +12,6 @@ from jetspark.engine.push import (
     GapDetector,
     HeartbeatMonitor,
     PushEngine,
-    RecreateConsumer,
     ReportError,
 )
 from jetspark.errors import (
@@ -42,8 +41,8 @@ def beat(last: int, **headers: str) -> Message:
     return status("100 Idle Heartbeat", Nats_Last_Consumer=str(last), **headers)
 
 
-def engine(baseline: int | None = 0, *, ordered: bool = False) -> PushEngine:
-    return PushEngine("consumer c", gaps=GapDetector(baseline), ordered=ordered)
+def engine(baseline: int | None = 0) -> PushEngine:
+    return PushEngine("consumer c", gaps=GapDetector(baseline))
 
 
 def actions_after(engine: PushEngine, message: Message) -> list[Action]:
@@ -139,58 +138,6 @@ def test_without_gap_detection_every_message_is_passed_on() -> None:
     assert actions_after(push, beat(9)) == []
     assert actions_after(push, status("100 FlowControl Request", "fc")) == []
     assert push.receive([]) == []
-
-
-# -- ordered -----------------------------------------------------------------------------------------------------------
-
-
-def test_an_ordered_subscription_passes_on_good_messages_and_resets() -> None:
-    push = engine(ordered=True)
-    actions = push.receive([data(1), data(2), data(4)])
-    assert delivered(actions) == [1, 2]
-    assert isinstance(actions[-1], RecreateConsumer)
-    assert (push.needs_reset, push.last_sequence) == (True, 20)
-    assert push.receive([data(5)]) == []
-    assert actions_after(push, beat(9)) == []
-    push.consumer_recreated("the next")
-    assert delivered(push.receive([data(1)])) == [1]
-    assert (push.needs_reset, push.last_sequence) == (False, 10)
-
-
-@pytest.mark.parametrize(("received", "last"), [(0, 1), (2, 3), (2, 1)])
-def test_a_heartbeat_with_another_sequence_resets(received: int, last: int) -> None:
-    push = engine(ordered=True)
-    push.receive([data(number) for number in range(1, received + 1)])
-    [action] = actions_after(push, beat(last))
-    assert isinstance(action, RecreateConsumer)
-    assert (push.needs_reset, push.last_sequence) == (True, received * 10)
-
-
-def test_a_message_without_ack_subject_does_not_reset_an_ordered_subscription() -> None:
-    push = engine(ordered=True)
-    actions = push.receive([data(1), Message(b"a", b"", b"", b"0", None), data(2)])
-    assert (delivered(actions), push.needs_reset) == ([1, 2], False)
-
-
-def test_only_the_kept_part_of_a_batch_counts_if_the_queue_is_full() -> None:
-    push = engine(ordered=True)
-    push.receive([data(1)])
-    batch = [data(2), data(3), data(4)]
-    push.receive(batch)
-    push.delivered_up_to(batch[0])
-    assert (push.needs_reset, push.last_sequence) == (True, 20)
-    push.consumer_recreated("c")
-    push.receive([data(1)])
-    push.receive([data(2)])
-    push.delivered_up_to(None)
-    assert push.last_sequence == 10
-
-
-def test_an_abandoned_consumer_is_ignored() -> None:
-    push = engine(ordered=True)
-    push.invalidate()
-    assert push.receive([data(1)]) == []
-    assert push.last_sequence == 0
 
 
 # -- statuses ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import random
 from typing import Final
 
-from jetspark.jetstream.errors import Error, InsufficientResourcesError
+from jetspark.jetstream.errors import ConfigError, Error, InsufficientResourcesError
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT
 
 __all__ = [
@@ -98,7 +98,12 @@ def request_backoff(timeout: float) -> ExponentialBackoff:
 
 
 def create_backoff(max_attempts: int | None = None) -> ExponentialBackoff:
-    """Return the backoff of creating an ordered reader's next consumer (ORD-08): delays from 1 s to 10 s."""
+    """Return the backoff of creating an ordered reader's next consumer (ORD-08): delays from 1 s to 10 s.
+
+    Raises ConfigError if `max_attempts` is not positive.
+    """
+    if max_attempts is not None and max_attempts < 1:
+        raise ConfigError(f"max_reset_attempts must be positive, not {max_attempts}")
     return ExponentialBackoff(1.0, 10.0, max_attempts=math.inf if max_attempts is None else max_attempts, jitter=0.25)
 
 

@@ -10,7 +10,7 @@ from jetspark.aio.jetstream.pager import ListPager, Pager
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
 from jetspark.aio.jetstream.push_subscription import PushSubscription
 from jetspark.aio.jetstream.stream import Stream
-from jetspark.engine.ordered import OrderedFields
+from jetspark.engine.ordered_config import OrderedFields
 from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PriorityFields
 from jetspark.engine.retry import RetryPolicy

@@ -9,7 +9,8 @@ from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.consumer import Consumer
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager
-from jetspark.engine.ordered import OrderedCursor, OrderedFields, ordered_config
+from jetspark.engine.ordered_config import OrderedFields, ordered_config
+from jetspark.engine.ordered_cursor import OrderedCursor
 from jetspark.jetstream.api import (
     ConsumerAction,
     ConsumerCreateRequest,

@@ -13,11 +13,15 @@ from typing import Unpack
 from jetspark.aio.jetstream._drivers.consume import start_consume
 from jetspark.aio.jetstream._drivers.ordered_pull import OrderedPullDriver
 from jetspark.aio.jetstream._drivers.pull import PullDriver
+from jetspark.aio.jetstream._drivers.workflow import run_in_background
 from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.message import Msg
-from jetspark.engine.ordered import CREATE_TIMEOUT, OrderedCursor, OrderedEngine, ordered_heartbeat
+from jetspark.engine.ordered import OrderedEngine
+from jetspark.engine.ordered_config import ordered_heartbeat
+from jetspark.engine.ordered_cursor import OrderedCursor
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PullOptions, consume_options, fetch_options
+from jetspark.engine.retry import CREATE_TIMEOUT
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
 from jetspark.jetstream.errors import ConsumerBusyError, ConsumerResettingError, Error, NoMessageError
 from jetspark.jetstream.info import ConsumerInfo
@@ -45,7 +49,6 @@ class OrderedConsumer:
         self._max_reset_attempts = max_reset_attempts
         self._busy = False
         self._info: ConsumerInfo | None = None
-        self._deletions: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
         return f"<OrderedConsumer of stream {self._stream!r} after sequence {self._cursor.last_sequence or 0}>"
@@ -115,19 +118,18 @@ class OrderedConsumer:
         deadline = options.deadline(began)
         before = self._cursor.last_sequence
         config = self._cursor.next_config()
-        ended = loop.create_future()
+        ended = asyncio.Event()
         driver: PullDriver | None = None
-        gap = False
 
         def check(messages: Sequence[Msg]) -> int:
-            nonlocal gap
-            good = 0 if gap else self._cursor.accept(messages)[0]
-            gap = good < len(messages)
+            good = self._cursor.accept(messages)[0]
+            if good < len(messages):  # no later message is in order either
+                ended.set()
             return good
 
         def on_ready() -> None:
-            if driver is not None and (driver.ended or gap) and not ended.done():
-                ended.set_result(None)
+            if driver is not None and driver.ended:
+                ended.set()
 
         try:
             timeout = CREATE_TIMEOUT if deadline is None else min(CREATE_TIMEOUT, deadline - began)
@@ -145,7 +147,7 @@ class OrderedConsumer:
                 on_warning=self._warn,
             )
             driver.start(began)
-            await ended
+            await ended.wait()
             driver.stop()
         except BaseException:
             if driver is not None:
@@ -198,7 +200,9 @@ class OrderedConsumer:
                 min(CATCH_UP_HEARTBEAT, expires / 2) if until_caught_up else ordered_heartbeat(expires)
             )
         wanted = consume_options(**options)
-        flow = OrderedEngine(self._cursor, max_reset_attempts=self._max_reset_attempts, until_caught_up=until_caught_up)
+        engine = OrderedEngine(
+            self._cursor, max_reset_attempts=self._max_reset_attempts, report_caught_up=until_caught_up
+        )
 
         def make(on_ready: Callable[[], None], on_warning: Callable[[Error], None]) -> OrderedPullDriver:
             return OrderedPullDriver(
@@ -206,11 +210,12 @@ class OrderedConsumer:
                 self._stream,
                 wanted,
                 self._cursor,
-                flow,
+                engine,
                 on_ready,
                 on_warning,
                 on_info=self._set_info,
                 on_end=self._release,
+                until_caught_up=until_caught_up,
             )
 
         self._acquire()
@@ -251,15 +256,5 @@ class OrderedConsumer:
 
     def _delete(self, name: str) -> None:
         """Delete the consumer of a fetch without waiting; the server deletes an unused consumer anyway."""
-
-        async def delete() -> None:
-            try:
-                await self._js.request(ConsumerDeleteRequest(self._stream, name))
-            except Error:
-                return
-
         if not self._js.connection.closed:
-            task = asyncio.get_running_loop().create_task(delete(), name="jetspark ordered consumer")
-            self._deletions.add(task)
-            task.add_done_callback(self._deletions.discard)
-            self._js.connection.track_task(task)
+            run_in_background(self._js.connection, self._js.request(ConsumerDeleteRequest(self._stream, name)))

@@ -10,7 +10,7 @@ from jetspark.aio.jetstream.consumer_manager import ConsumerManager
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager
-from jetspark.engine.ordered import OrderedFields
+from jetspark.engine.ordered_config import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, StreamInfo
 

@@ -6,7 +6,7 @@
 - `heartbeat`: whether heartbeats are missing.
 """
 
-from jetspark.engine.push.engine import Action, Deliver, FlowControlRequest, PushEngine, RecreateConsumer, ReportError
+from jetspark.engine.push.engine import Action, Deliver, FlowControlRequest, PushEngine, ReportError
 from jetspark.engine.push.flow_control import FlowControl
 from jetspark.engine.push.gaps import GapDetector
 from jetspark.engine.push.heartbeat import ALARM_FACTOR, HeartbeatMonitor
@@ -20,6 +20,5 @@ __all__ = [
     "GapDetector",
     "HeartbeatMonitor",
     "PushEngine",
-    "RecreateConsumer",
     "ReportError",
 ]

@@ -3,6 +3,8 @@
 It checks messages when they arrive, not when the program takes them. So it detects a gap and replaces an ordered
 consumer even if nobody reads, and a slow reader does not look like a gap. The check reads only a short slice of each
 ack subject. Statuses are rare; they are handled one by one, in order with the messages.
+
+An ordered subscription checks its messages itself (`jetspark.engine.ordered`); this engine handles its statuses.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from jetspark.jetstream.status import FetchEffect, StatusSeverity, classify
 from jetspark.wire.headers import Status
 from jetspark.wire.messages import Message
 
-__all__ = ["Action", "Deliver", "FlowControlRequest", "PushEngine", "RecreateConsumer", "ReportError"]
+__all__ = ["Action", "Deliver", "FlowControlRequest", "PushEngine", "ReportError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +47,7 @@ class ReportError:
     """The error."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecreateConsumer:
-    """Create the next consumer of an ordered subscription; messages that were not passed on are dropped."""
-
-    reason: Error
-    """The reason."""
-
-
-Action: TypeAlias = Deliver | FlowControlRequest | ReportError | RecreateConsumer
+Action: TypeAlias = Deliver | FlowControlRequest | ReportError
 
 
 class PushEngine:
@@ -64,66 +58,29 @@ class PushEngine:
     name
         Name of the consumer in error messages.
     gaps
-        Checks the consumer sequences; None for queue groups, whose members each get only some of them (GAP-05).
+        Checks the consumer sequences; None for ordered subscriptions, which do that themselves, and for queue groups,
+        whose members each get only some of them (GAP-05).
     control
         Whether to handle heartbeats and flow control; False for queue groups, where they reach a random member.
-    ordered
-        Whether a gap requests the next consumer; otherwise it is reported as an error.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        gaps: GapDetector | None = None,
-        control: bool = True,
-        ordered: bool = False,
-    ) -> None:
-        self._name = name
+    def __init__(self, name: str, *, gaps: GapDetector | None = None, control: bool = True) -> None:
+        self.name = name
         self._gaps = gaps
         self._control = control
-        self._ordered = ordered
-        self._needs_reset = False
-        self._last_reply = self._reply_before = b""
-
-    @property
-    def needs_reset(self) -> bool:
-        """Whether the order is lost: all messages are dropped until `renewed`."""
-        return self._needs_reset
-
-    @property
-    def last_sequence(self) -> int:
-        """Stream sequence of the last message that was passed on; 0 if there was none."""
-        return parse_ack_subject(self._last_reply.decode()).stream_sequence if self._last_reply else 0
-
-    def consumer_recreated(self, name: str) -> None:
-        """Handle the next consumer of an ordered subscription."""
-        self._name = name
-        self._gaps = GapDetector(0)
-        self._needs_reset = False
-
-    def invalidate(self) -> None:
-        """Drop further messages of an ordered subscription's consumer, as it cannot be used any more."""
-        self._needs_reset = self._ordered
-
-    def delivered_up_to(self, last: Message | None) -> None:
-        """Handle a lack of room: of the last `Deliver`, only messages up to `last` were passed on (None: none)."""
-        self._last_reply = last.raw_reply if last is not None else self._reply_before
-        self._needs_reset = self._ordered
+        self._last_reply = b""
 
     def receive(self, messages: list[Message]) -> list[Action]:
         """Handle messages in the order of their arrival; return the actions."""
-        if self._needs_reset or not messages:
+        if not messages:
             return []
         return self._deliver(messages) if self._gaps is not None else [Deliver(messages)]
 
     def receive_status(self, message: Message, status: Status) -> list[Action]:
         """Handle a status that came after all messages so far; return the actions."""
-        if self._needs_reset:
-            return []
         rule = classify(status.code, status.description)
         if rule.severity is not StatusSeverity.CONTROL:
-            return [ReportError(rule.make_error(status.code, status.description, where=self._name))]
+            return [ReportError(rule.make_error(status.code, status.description, where=self.name))]
         if not self._control:
             return []
         if rule.fetch is not FetchEffect.TIMER:
@@ -131,7 +88,7 @@ class PushEngine:
         return self._heartbeat(message)
 
     def _deliver(self, messages: list[Message]) -> list[Action]:
-        """Pass on messages that are in order; report the others, or reset an ordered subscription."""
+        """Pass on messages; report gaps and messages that are no deliveries."""
         assert self._gaps is not None, "called only if consumer sequences are checked"
         actions: list[Action] = []
         good = self._gaps.scan(messages)
@@ -139,19 +96,15 @@ class PushEngine:
             actions += self._good(messages[:good])
             odd = messages[good:]
             problem = self._order_error(odd[0])
-            missing = isinstance(problem, ConsumerSequenceMismatchError)
-            if missing and self._ordered:
-                self._needs_reset = True
-                return [*actions, RecreateConsumer(problem)]
             actions.append(ReportError(problem))
-            messages = odd if missing else odd[1:]
+            messages = odd if isinstance(problem, ConsumerSequenceMismatchError) else odd[1:]
             good = self._gaps.scan(messages)
         return [*actions, *self._good(messages)]
 
     def _good(self, messages: list[Message]) -> list[Action]:
         if not messages:
             return []
-        self._reply_before, self._last_reply = self._last_reply, messages[-1].raw_reply
+        self._last_reply = messages[-1].raw_reply
         return [Deliver(messages)]
 
     def _order_error(self, odd: Message) -> Error:
@@ -160,7 +113,7 @@ class PushEngine:
         try:
             got = parse_ack_subject(odd.reply).consumer_sequence
         except InvalidAckError as problem:
-            return InvalidAckError(f"{self._name}: a message was dropped, because no consumer delivered it: {problem}")
+            return InvalidAckError(f"{self.name}: a message was dropped, because no consumer delivered it: {problem}")
         gap = self._gap(got)
         self._gaps.last = got - 1
         return gap
@@ -168,9 +121,9 @@ class PushEngine:
     def _gap(self, got: int) -> ConsumerSequenceMismatchError:
         assert self._gaps is not None, "called only if consumer sequences are checked"
         expected = (self._gaps.last or 0) + 1
-        sequence = self.last_sequence
+        sequence = parse_ack_subject(self._last_reply.decode()).stream_sequence if self._last_reply else 0
         return ConsumerSequenceMismatchError(
-            f"{self._name}: messages are missing: expected consumer sequence {expected}, got {got}; "
+            f"{self.name}: messages are missing: expected consumer sequence {expected}, got {got}; "
             f"the last message before the gap has stream sequence {sequence}",
             expected=expected,
             got=got,
@@ -182,9 +135,6 @@ class PushEngine:
         last = message.headers.get(header_names.LAST_CONSUMER, "")
         if self._gaps is not None and last and last.isdecimal() and self._gaps.heartbeat(int(last)):
             gap = self._gap(int(last))
-            if self._ordered:
-                self._needs_reset = True
-                return [RecreateConsumer(gap)]
             if int(last) >= gap.expected:
                 actions.append(ReportError(gap))
             self._gaps.last = int(last)

@@ -2,8 +2,7 @@
 
 - `options`: the options, and their checks before anything is sent;
 - `existing_consumer`: whether an existing consumer matches the options;
-- `workflow`: from the options to a bound subscription, and its end: generators that yield requests and actions;
-- `ordered_config`: the common configuration of the consumers of an ordered subscription (ADR-17).
+- `workflow`: from the options to a bound subscription, and its end: generators that yield requests and actions.
 """
 
 from jetspark.engine.subscribe.existing_consumer import check_existing_consumer
@@ -12,12 +11,10 @@ from jetspark.engine.subscribe.workflow import (
     LAST_ACK_TIMEOUT,
     Binding,
     Drain,
-    RequestNoWait,
     Step,
     Subscribe,
     Unsubscribe,
     drain,
-    recreate_consumer,
     subscribe,
     unsubscribe,
 )
@@ -26,7 +23,6 @@ __all__ = [
     "LAST_ACK_TIMEOUT",
     "Binding",
     "Drain",
-    "RequestNoWait",
     "ResolvedSubscribeOptions",
     "Step",
     "Subscribe",
@@ -35,7 +31,6 @@ __all__ = [
     "check_existing_consumer",
     "drain",
     "merge_config",
-    "recreate_consumer",
     "resolve_options",
     "subscribe",
     "unsubscribe",

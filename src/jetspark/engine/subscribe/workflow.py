@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
-from jetspark.engine.consumer_series import ConsumerSeries
+from jetspark.engine.ordered_config import ordered_push_config
+from jetspark.engine.ordered_cursor import OrderedCursor
 from jetspark.engine.subscribe.existing_consumer import check_existing_consumer
 from jetspark.engine.subscribe.options import ResolvedSubscribeOptions, SubscribeOptions, resolve_options
-from jetspark.engine.subscribe.ordered_config import ordered_push_config
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.api.consumers import (
     ConsumerAction,
@@ -44,12 +44,10 @@ __all__ = [
     "LAST_ACK_TIMEOUT",
     "Binding",
     "Drain",
-    "RequestNoWait",
     "Step",
     "Subscribe",
     "Unsubscribe",
     "drain",
-    "recreate_consumer",
     "subscribe",
     "unsubscribe",
 ]
@@ -83,15 +81,7 @@ class Drain:
     """Send UNSUB, and wait until all received messages are handled."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestNoWait:
-    """Send a request, and do not wait for its answer."""
-
-    request: Request[Any]
-    """The request."""
-
-
-Step: TypeAlias = Request[Any] | Subscribe | Unsubscribe | Drain | RequestNoWait
+Step: TypeAlias = Request[Any] | Subscribe | Unsubscribe | Drain
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +98,7 @@ class Binding:
     """Number of messages pending when it began (CRE-09)."""
     config: ConsumerConfig
     """As the server reports it; as the caller gave it if there was no look-up."""
-    ordered: ConsumerSeries | None = None
+    ordered: OrderedCursor | None = None
     """The consumers of an ordered subscription, else None."""
 
     @property
@@ -164,27 +154,6 @@ def subscribe(
     if wanted.bind:
         return (yield from _bind_without_lookup(wanted, stream))
     return (yield from _create(wanted, stream, new_inbox, new_name))
-
-
-def recreate_consumer(binding: Binding, new_inbox: Callable[[], str]) -> Generator[Step, Any, Binding]:
-    """Create the next consumer of an ordered subscription; it starts after the last good message (ORD-03).
-
-    UNSUB of the old inbox comes first, so that messages in transit to it are not mistaken for those of the new one.
-    """
-    ordered = binding.ordered
-    assert ordered is not None, "only ordered subscriptions are renewed"
-    yield Unsubscribe()
-    yield RequestNoWait(ConsumerDeleteRequest(binding.stream, ordered.name))
-    deliver = new_inbox()
-    config = ordered.next_config(deliver)
-    yield Subscribe(deliver, "")
-    try:
-        info: ConsumerInfo = yield ConsumerCreateRequest(binding.stream, config, ConsumerAction.CREATE)
-    except Error:
-        yield Unsubscribe()
-        raise
-    ordered.created(info)
-    return _bound(info, created=True, ordered=ordered)
 
 
 def unsubscribe(binding: Binding) -> Generator[Step, Any, None]:
@@ -272,9 +241,11 @@ def _create(
     """Create the consumer. For push, SUB comes first: it shows the server that the durable consumer is in use."""
     ordered = None
     if wanted.ordered:
-        ordered = ConsumerSeries(ordered_push_config(wanted.config, wanted.subject), new_name())
+        ordered = OrderedCursor(ordered_push_config(wanted.config, wanted.subject), new_name())
     deliver = "" if wanted.pull else wanted.config.deliver_subject or new_inbox()
-    config = ordered.next_config(deliver) if ordered else _new_config(wanted, deliver, new_name)
+    config = (
+        ordered.next_config().replace(deliver_subject=deliver) if ordered else _new_config(wanted, deliver, new_name)
+    )
     if deliver:
         yield Subscribe(deliver, wanted.queue)
     try:
@@ -328,7 +299,7 @@ def _new_config(wanted: ResolvedSubscribeOptions, deliver: str, new_name: Callab
     return config.replace(name=name, metadata={**(given.metadata or {}), CREATOR: new_name()})
 
 
-def _bound(info: ConsumerInfo, *, created: bool = False, ordered: ConsumerSeries | None = None) -> Binding:
+def _bound(info: ConsumerInfo, *, created: bool = False, ordered: OrderedCursor | None = None) -> Binding:
     return Binding(
         info.stream_name,
         info.name,

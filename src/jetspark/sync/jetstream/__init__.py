@@ -5,7 +5,7 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream`: change that, then `m
 
 from __future__ import annotations
 
-from jetspark.engine.ordered import OrderedFields
+from jetspark.engine.ordered_config import OrderedFields
 from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PriorityFields
 from jetspark.engine.retry import RetryPolicy

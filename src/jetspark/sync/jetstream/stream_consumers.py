@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Unpack
 
 from jetspark.aio.jetstream import stream_consumers as aio
-from jetspark.engine.ordered import OrderedFields
+from jetspark.engine.ordered_config import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
 from jetspark.sync._handwritten.pager import ListPager

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
+from jetspark.aio.jetstream._drivers.ordered import OrderedRunner
 from jetspark.aio.jetstream._drivers.pull import PullDriver
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.message import Msg
-from jetspark.engine.ordered import (
-    CREATE_TIMEOUT,
-    CreateConsumer,
-    DeleteConsumer,
-    GetConsumerInfo,
-    GetLastSequence,
-    OrderedCursor,
-    OrderedEnd,
-    OrderedEngine,
-    StartPulling,
-    Warn,
-)
+from jetspark.engine.ordered import OrderedEngine
+from jetspark.engine.ordered_cursor import OrderedCursor
 from jetspark.engine.pull import PullOptions
-from jetspark.jetstream.api import (
-    ConsumerAction,
-    ConsumerCreateRequest,
-    ConsumerDeleteRequest,
-    ConsumerInfoRequest,
-    MessageGetRequest,
-)
-from jetspark.jetstream.errors import Error, MessageNotFoundError, NotFoundError, PermissionsViolationError
-from jetspark.jetstream.header_names import LAST_CONSUMER
+from jetspark.jetstream.config import ConsumerConfig
+from jetspark.jetstream.errors import Error
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.messages import Message
 
@@ -58,6 +40,8 @@ class OrderedPullDriver:
         Called with the info of each new consumer; with None between two consumers.
     on_end
         Called at the end.
+    until_caught_up
+        Whether to end when the reader has caught up.
     """
 
     def __init__(
@@ -72,6 +56,7 @@ class OrderedPullDriver:
         *,
         on_info: Callable[[ConsumerInfo | None], None],
         on_end: Callable[[], None],
+        until_caught_up: bool,
     ) -> None:
         self.ready: deque[Msg] = deque()
         self.taken_size = 0
@@ -86,12 +71,11 @@ class OrderedPullDriver:
         self._on_warning = on_warning
         self._on_info = on_info
         self._on_end = on_end
-        self._loop = asyncio.get_running_loop()
+        on_caught_up = engine.stop if until_caught_up else None
+        self._runner = OrderedRunner(js, stream, engine, self, on_caught_up)
         self._driver: PullDriver | None = None
         self._earlier_received = 0  # messages of earlier consumers
         self._draining = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def messages_until_pull(self) -> int:
@@ -115,7 +99,7 @@ class OrderedPullDriver:
         client.reply_listeners.add(self)
         client.session_listeners.add(self)
         self._engine.start(online=client.outbound.online)
-        self._perform_actions()
+        self._runner.perform_actions()
 
     def on_consumed(self) -> None:
         """Note that messages were taken from `ready`, or that a reader waits."""
@@ -126,11 +110,9 @@ class OrderedPullDriver:
     def stop(self, error: Error | None = None) -> None:
         """End now. The cursor moves back to the last message that was taken."""
         with suppress(IndexError):  # another thread may take messages
-            first = self.ready[0]
-            if self._cursor.last_sequence is not None:
-                self._cursor.last_sequence = first.metadata.stream_sequence - 1
+            self._cursor.rewind(self.ready[0])
         self._engine.stop(error)
-        self._perform_actions()
+        self._runner.perform_actions()
 
     def drain(self) -> None:
         """Create no more consumers, pull no more, and end when the messages that were sent have come."""
@@ -139,7 +121,7 @@ class OrderedPullDriver:
             self._driver.drain()
         else:
             self._engine.stop()
-            self._perform_actions()
+            self._runner.perform_actions()
 
     # -- called by the connection --------------------------------------------------------------------------------
 
@@ -147,17 +129,17 @@ class OrderedPullDriver:
         """Handle the end of the session. Missing permissions are reported by the requests and pulls themselves."""
         if subject is not None:
             return
-        self._stop_driver()
+        self._close_driver()
         if self._draining or self._js.connection.client.closed:
             self._engine.stop()
         else:
-            self._engine.disconnected()
-        self._perform_actions()
+            self._engine.suspend()
+        self._runner.perform_actions()
 
     def on_session_restored(self) -> None:
         """Handle that another session is open."""
-        self._engine.reconnected()
-        self._perform_actions()
+        self._engine.resume()
+        self._runner.perform_actions()
 
     # -- called by the driver ------------------------------------------------------------------------------------
 
@@ -167,50 +149,32 @@ class OrderedPullDriver:
                 self._engine.pull_error(driver.error, final=True)
             else:
                 self._engine.stop()  # drained
-        self._perform_actions()
+        self._runner.perform_actions()
         if not self.ended:
             self._on_ready()
 
     def _on_driver_warning(self, driver: PullDriver, error: Error) -> None:
         if driver is self._driver:
             self._engine.pull_error(error, final=False)
-            self._perform_actions()
+            self._runner.perform_actions()
 
     def _on_driver_heartbeat(self, driver: PullDriver, message: Message) -> None:
         if driver is self._driver:
-            last = message.headers.get(LAST_CONSUMER)
-            self._engine.heartbeat(int(last) if last is not None and last.isdigit() else None)
-            self._perform_actions()
+            self._runner.heartbeat(message)
 
-    # -- actions -------------------------------------------------------------------------------------------------
+    # -- called by the runner --------------------------------------------------------------------------------------
 
-    def _perform_actions(self) -> None:
-        for action in self._engine.poll_actions():
-            match action:
-                case CreateConsumer(config):
-                    self._stop_driver()
-                    self._on_info(None)
-                    request = ConsumerCreateRequest(self._stream, config, ConsumerAction.CREATE)
-                    self._start_task(self._create(request, self._cursor.name))
-                case DeleteConsumer(name):
-                    self._start_task(self._delete(name))
-                case StartPulling(name):
-                    self._start_pulling(name)
-                case GetConsumerInfo(name):
-                    self._start_task(self._get_info(name))
-                case GetLastSequence(subjects):
-                    self._start_task(self._get_last_sequence(subjects))
-                case Warn(error):
-                    self._on_warning(error)
-                case OrderedEnd(error):
-                    self._finish(error)
-        self._set_timer(self._engine.retry_at)
+    def prepare(self, config: ConsumerConfig) -> ConsumerConfig:
+        """Return the configuration as it is: pulls need nothing more."""
+        return config
 
-    def _start_pulling(self, name: str) -> None:
+    def start_reading(self, info: ConsumerInfo) -> None:
+        """Pull from this consumer."""
+        self._on_info(info)
         driver = PullDriver(
             self._js,
             self._stream,
-            name,
+            info.name,
             self._options,
             acks=False,
             ready=self.ready,
@@ -224,79 +188,28 @@ class OrderedPullDriver:
         self._driver = driver
         driver.start()
 
-    def _stop_driver(self) -> None:
-        """Stop listening to the present consumer; later messages of it are ignored (ORD-09)."""
-        driver, self._driver = self._driver, None
-        if driver is not None:
-            driver.stop()
-            self._earlier_received += driver.received
+    def stop_reading(self) -> None:
+        """Stop the pulls."""
+        self._close_driver()
+        self._on_info(None)
 
-    async def _create(self, request: ConsumerCreateRequest, name: str) -> None:
-        try:
-            info = await self._js.request(request, CREATE_TIMEOUT)
-        except Error as error:
-            self._engine.failed(self._loop.time(), name, error)
-        else:
-            self._on_info(info)
-            self._engine.created(info)
-        self._perform_actions()
+    def handle_warning(self, error: Error) -> None:
+        """Report the warning to the user."""
+        self._on_warning(error)
 
-    async def _delete(self, name: str) -> None:
-        try:
-            await self._js.request(ConsumerDeleteRequest(self._stream, name), CREATE_TIMEOUT)
-        except (NotFoundError, PermissionsViolationError):
-            pass  # a user without the permission gets an error each time: one try for each consumer is enough
-        except Error:
-            self._engine.delete_failed(name)  # the server deletes an unused consumer by itself
-            return
-        self._engine.deleted(name)
-
-    async def _get_info(self, name: str) -> None:
-        with suppress(Error):  # the next heartbeat asks again
-            self._engine.info_received(await self._js.request(ConsumerInfoRequest(self._stream, name)))
-        self._perform_actions()
-
-    async def _get_last_sequence(self, subjects: tuple[str, ...]) -> None:
-        try:
-            last = [await self._last_sequence_of(subject) for subject in subjects]
-        except Error as error:
-            self._engine.last_sequence_failed(error)
-        else:
-            self._engine.last_sequence_received(max(last))
-        self._perform_actions()
-
-    async def _last_sequence_of(self, subject: str) -> int:
-        request = MessageGetRequest(self._stream, last_by_subj=subject, no_headers=True)
-        try:
-            return (await self._js.request(request)).sequence
-        except MessageNotFoundError:
-            return 0
-
-    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work, name=f"jetspark ordered consumer of {self._stream}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        self._js.connection.track_task(task)
-
-    def _set_timer(self, when: float | None) -> None:
-        if self._timer is not None and (when is None or self._timer.when() != when):
-            self._timer.cancel()
-            self._timer = None
-        if self._timer is None and when is not None:
-            self._timer = self._loop.call_at(when, self._tick)
-
-    def _tick(self) -> None:
-        self._timer = None
-        self._engine.tick(self._loop.time())
-        self._perform_actions()
-
-    def _finish(self, error: Error | None) -> None:
-        self._stop_driver()
+    def handle_end(self, error: Error | None) -> None:
+        """End."""
+        self._close_driver()
         self.error = error
         self.ended = True  # set after `error`, because other threads read that next
-        self._set_timer(None)
         client = self._js.connection.client
         client.reply_listeners.discard(self)
         client.session_listeners.discard(self)
         self._on_end()
         self._on_ready()
+
+    def _close_driver(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.stop()
+            self._earlier_received += driver.received

@@ -25,9 +25,9 @@ from jetspark.engine.push import (
     GapDetector,
     HeartbeatMonitor,
     PushEngine,
-    RecreateConsumer,
     ReportError,
 )
+from jetspark.engine.retry import create_backoff
 from jetspark.engine.subscribe import Binding, Step, Subscribe, Unsubscribe
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import ConsumerNotFoundError, Error, MissedHeartbeatError
@@ -62,8 +62,9 @@ class PushDriverOptions:
     """Most tries in a row to give an ordered subscription its next consumer; None for no limit."""
 
     def __post_init__(self) -> None:
-        """Check the factor before anything is sent. Raises ConfigError."""
+        """Check the numbers before anything is sent. Raises ConfigError."""
         HeartbeatMonitor(0.0, self.alarm_factor)
+        create_backoff(self.max_reset_attempts)
 
 
 class PushDriver:
@@ -90,7 +91,7 @@ class PushDriver:
         self._engine = PushEngine("")
         self._flow_control = FlowControl()
         self._heartbeat_timer = HeartbeatTimer(None, self._is_paused, self._alarm)
-        self._online = asyncio.Event()
+        self._online = self._client.outbound.online
         self._existence_checked = self._receiving_stopped = False
         self.flow_reply_at: int | None = None
         self.binding: Binding
@@ -101,7 +102,6 @@ class PushDriver:
     async def run(
         self,
         workflow: Generator[Step, Any, T],
-        timeout: float | None = None,  # noqa: ASYNC109 (of each request)
         perform_step: Callable[[Step], Coroutine[Any, Any, None]] | None = None,
     ) -> T:
         """Drive a workflow on this subscription.
@@ -109,10 +109,7 @@ class PushDriver:
         `perform_step` replaces the built-in handling of steps that are no requests.
         """
         return await run_workflow(
-            workflow,
-            partial(self._js.request, timeout=timeout),
-            perform_step or self._perform_step,
-            self._run_in_background,
+            workflow, self._js.request, perform_step or self._perform_step, self._run_in_background
         )
 
     async def open(self, workflow: Generator[Step, Any, Binding]) -> None:
@@ -124,8 +121,7 @@ class PushDriver:
             raise
         self.sub = self._make_state()
         self._set_engine()
-        if self._client.outbound.online:
-            self._online.set()
+        self._online = self._client.outbound.online
         self._client.reply_listeners.add(self)
         self._client.session_listeners.add(self)
         self._start_receiving()
@@ -169,12 +165,16 @@ class PushDriver:
 
     async def _perform_step(self, step: Step) -> None:
         if isinstance(step, Subscribe):
-            self._inner = self._client.subscribe(
-                step.subject, step.queue, pending_msgs_limit=NO_LIMIT, pending_bytes_limit=NO_LIMIT, overflow="pause"
-            )
-            self._connection.flush_soon()
+            self._subscribe_inner(step)
         elif isinstance(step, Unsubscribe):
             self._unsubscribe_inner()
+
+    def _subscribe_inner(self, step: Subscribe) -> None:
+        """Begin the subscription of the server."""
+        self._inner = self._client.subscribe(
+            step.subject, step.queue, pending_msgs_limit=NO_LIMIT, pending_bytes_limit=NO_LIMIT, overflow="pause"
+        )
+        self._connection.flush_soon()
 
     def _unsubscribe_inner(self) -> None:
         """End the present subscription of the server."""
@@ -208,9 +208,8 @@ class PushDriver:
         alone = self._options.manage_status and not binding.deliver_group
         self._engine = PushEngine(
             self._name,
-            gaps=GapDetector(0 if binding.created else None) if alone else None,
+            gaps=GapDetector(0 if binding.created else None) if alone and binding.ordered is None else None,
             control=alone,
-            ordered=binding.ordered is not None,
         )
         interval = binding.config.idle_heartbeat
         if alone and interval:
@@ -291,8 +290,6 @@ class PushDriver:
             self._send_flow_replies()
         elif isinstance(action, ReportError):
             self._connection.emit(ErrorOccurred(action.error))
-        elif isinstance(action, RecreateConsumer):
-            self._begin_reset()
 
     def _deliver(self, messages: list[Message], size: int | None) -> None:
         """Give the messages to the user, as far as there is room."""
@@ -364,13 +361,13 @@ class PushDriver:
     def fail(self, error: Error, subject: str | None = None) -> None:  # noqa: ARG002 (for all dependents)
         """Handle the end of the session; silence is expected then."""
         if subject is None:
-            self._online.clear()
+            self._online = False
             self._flow_control.disconnected()
             self._heartbeat_timer.pause()
 
     def on_session_restored(self) -> None:
         """Handle that another session is open."""
-        self._online.set()
+        self._online = True
         self._resume()
 
     def _seen(self) -> None:
@@ -378,7 +375,7 @@ class PushDriver:
         self._existence_checked = False
 
     def _resume(self) -> None:
-        if self._online.is_set():
+        if self._online:
             self._heartbeat_timer.resume()
 
     def _alarm(self, seconds: float) -> None:
@@ -401,11 +398,6 @@ class PushDriver:
         self._heartbeat_timer.stop()
         self._flow_control.clear()
         self.flow_reply_at = None
-
-    # -- for ordered subscriptions -------------------------------------------------------------------------------
-
-    def _begin_reset(self) -> None:
-        """Handle the loss of the order."""
 
     def _on_below_limit(self) -> None:
         """Handle that there is room again."""

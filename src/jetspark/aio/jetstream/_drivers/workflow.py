@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from jetspark.aio.core import ConnectionCore
-from jetspark.engine.subscribe import RequestNoWait, Step
+from jetspark.engine.subscribe import Step
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, Request
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.info import ConsumerInfo
@@ -46,9 +46,6 @@ async def run_workflow(
                     answer = await _create(step, request, run_in_background)
                 elif isinstance(step, Request):
                     answer = await request(step)
-                elif isinstance(step, RequestNoWait):
-                    assert run_in_background is not None, f"nobody to do {step}"
-                    run_in_background(request(step.request))
                 else:
                     assert perform_step is not None, f"nobody to do {step}"
                     await perform_step(step)

@@ -1,0 +1,117 @@
+"""The position of an ordered reader and the consumers of its reading, one after the other (ADR-17).
+
+Each consumer is temporary. When a delivery is missing, the next consumer starts after the last good message. So each
+message arrives once and in order, also if consumers are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jetspark.engine.push.gaps import GapDetector
+from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
+from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
+from jetspark.jetstream.errors import InvalidAckError
+from jetspark.jetstream.info import ConsumerInfo
+from jetspark.jetstream.names import check_consumer_name, new_name
+from jetspark.wire.messages import Message
+
+__all__ = ["OrderedCursor"]
+
+
+class OrderedCursor:
+    """Position of an ordered reader: its consumers, and the numbers of their deliveries.
+
+    Parameters
+    ----------
+    config
+        Configuration that all consumers share.
+    prefix
+        Prefix of the consumers' names; None creates a random one. Each name gets its own number, so that no creation
+        collides with a former one.
+
+    Attributes
+    ----------
+    serial
+        Number of the current consumer, 0 before the first.
+    last_sequence
+        Stream sequence of the last good message; None before the first.
+    start
+        Stream sequence after which the current consumer starts.
+    pending
+        Number of messages that the current consumer had to deliver when it was created.
+    """
+
+    def __init__(self, config: ConsumerConfig, prefix: str | None = None) -> None:
+        self._config = config
+        self._prefix = new_name() if prefix is None else check_consumer_name(prefix)
+        self._gaps = GapDetector(0)
+        self.serial = 0
+        self.last_sequence: int | None = None
+        self.start = self.pending = 0
+
+    @property
+    def name(self) -> str:
+        """Name of the current consumer."""
+        return f"{self._prefix}_{self.serial}"
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Subjects that it reads; `>` for all."""
+        return tuple(self._config.filter_subjects or [self._config.filter_subject or ">"])
+
+    @property
+    def delivered(self) -> int:
+        """Number of deliveries received from the current consumer."""
+        return self._gaps.last or 0
+
+    def next_config(self) -> ConsumerConfig:
+        """Return the next configuration: it starts after the last good message, or as set if there is none (ORD-06).
+
+        The numbers of deliveries start again.
+        """
+        self.serial += 1
+        self._gaps = GapDetector(0)
+        config = self._config.replace(name=self.name)
+        return config if self.last_sequence is None else config.starting_after(self.last_sequence)
+
+    def created(self, info: ConsumerInfo) -> None:
+        """Handle a created consumer. With deliver policy `new`, its start also counts for the next consumers."""
+        sent = info.delivered.consumer_seq  # a push consumer may have delivered messages before the answer
+        self.start = 0 if sent else info.delivered.stream_seq
+        self.pending = info.num_pending + sent
+        if self.last_sequence is None and not sent and self._config.deliver_policy == DeliverPolicy.NEW:
+            self.last_sequence = self.start
+
+    def accept(self, messages: Sequence[Message]) -> tuple[int, AckMetadata | None]:
+        """Check a series of deliveries; return how many are good, and the metadata of the last good one.
+
+        Deliveries come in the order of their numbers, so the number of the last one shows whether one is missing. Only
+        then the method checks each of them.
+        """
+        last = _metadata(messages[-1])
+        expected = self.delivered + len(messages)
+        if last is not None and last.consumer_sequence == expected:
+            self._gaps.last = expected
+            good = len(messages)
+        else:
+            good = self._gaps.scan(list(messages))
+            last = _metadata(messages[good - 1]) if good else None
+        if last is not None:
+            self.last_sequence = last.stream_sequence
+        return good, last
+
+    def heartbeat(self, last_consumer_sequence: int) -> bool:
+        """Return whether a heartbeat reports deliveries that did not arrive (ORD-04)."""
+        return self._gaps.heartbeat(last_consumer_sequence)
+
+    def rewind(self, message: Message) -> None:
+        """Let the next consumer start with this message, because the program did not get it."""
+        self.last_sequence = parse_ack_subject(message.reply).stream_sequence - 1
+
+
+def _metadata(message: Message) -> AckMetadata | None:
+    try:
+        return parse_ack_subject(message.reply)
+    except InvalidAckError:
+        return None
