@@ -298,5 +298,6 @@ async def connect(
         The server rejects the client.
     """
     core = ConnectionCore(ConnectOptions.of(where, **changes), on_event)
+    del where, changes  # a traceback with local variables must not show secrets
     await core.open()
     return Connection(core)

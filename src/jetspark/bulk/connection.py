@@ -32,7 +32,7 @@ from jetspark.wire.errors import (
     RequestTimeoutError,
 )
 from jetspark.wire.headers import parse_status
-from jetspark.wire.options import ConnectOptions, ServerAddress
+from jetspark.wire.options import ConnectOptions
 from jetspark.wire.session import ServerInfo, parse_err, parse_info
 from jetspark.wire.vector import FrameTable, decode
 
@@ -64,7 +64,9 @@ def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes
     AuthenticationError, TLSError
         The server rejects the client.
     """
-    return Connection(ConnectOptions.of(where, **changes))
+    options = ConnectOptions.of(where, **changes)
+    del where, changes  # a traceback with local variables must not show secrets
+    return Connection(options)
 
 
 class Connection:
@@ -89,8 +91,8 @@ class Connection:
         self._request_count = 0
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
         self._socket: socket.socket | None = None
-        self.address: ServerAddress
-        """The present server."""
+        self.address = options.addresses()[0]
+        """The present server; before the first session one of those to try."""
         self.server_info: ServerInfo
         """Information from the present server."""
         self._open()

@@ -302,5 +302,6 @@ def connect(
         The server rejects the client.
     """
     core = ConnectionCore(ConnectOptions.of(where, **changes), on_event)
+    del where, changes  # a traceback with local variables must not show secrets
     core.open()
     return Connection(core)

@@ -97,7 +97,7 @@ class ConnectionCore:
         await self._loop_thread.loop.run_in_executor(self._event_executor, self._on_event, event)
 
     def __repr__(self) -> str:
-        return f"<Connection to {self.address}, {self.status.value}>"
+        return repr(self.inner) if "inner" in self.__dict__ else "<Connection, not open yet>"
 
     @property
     def client(self) -> ConnectionState:
