@@ -11,6 +11,7 @@ from jetspark import bulk
 from jetspark.bulk import Connection
 from jetspark.bulk import connection as connection_module
 from jetspark.bulk import consumer_source as consumer_module
+from jetspark.bulk import open_session as open_session_module
 from jetspark.errors import DataLossError, StreamNotFoundError
 from jetspark.jetstream import StreamConfig
 from jetspark.jetstream.api import ConsumerDeleteRequest, StreamUpdateRequest
@@ -160,7 +161,7 @@ def test_slow_processing_of_rows_does_not_count_as_silence_of_the_server(
 ) -> None:
     name = streams.filled(3000, size=100)
     leap = Leap()
-    for module in (connection_module, consumer_module):
+    for module in (connection_module, consumer_module, open_session_module):
         monkeypatch.setattr(module, "time", leap)
     with (
         bulk.connect(server.url) as own,
