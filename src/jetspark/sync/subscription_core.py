@@ -59,7 +59,14 @@ class SubscriptionCore:
 
     def take(self) -> Msg:
         """Take a message that waits. If another thread was faster, wait for the next one."""
-        return self.take_next()
+        message: Message | None
+        try:
+            message = self.sub.pending.popleft()
+        except IndexError:
+            message = None
+        if message is None:  # not in the handler, as IndexError would be the context of other errors
+            return self.take_next()
+        return self._count(message)
 
     def take_next(self) -> Msg:
         """Wait for the next message and take it. Raises StopIteration, or the error of the subscription."""
@@ -91,10 +98,14 @@ class SubscriptionCore:
             raise NoMessageError(f"no message on {inner.subject!r} within {timeout or 0:g} s") from None
         if message is None:
             return None
+        return self._count(message)
+
+    def _count(self, message: Message) -> Msg:
+        sub = self.sub
         with self._counting:
             sub.taken_bytes += len(message.raw_header) + len(message.payload)
-        if sub.notify_on_take and inner.needs_consumed_report:
-            self.connection.call_soon(inner.report_consumed)
+        if sub.notify_on_take and self.inner.needs_consumed_report:
+            self.connection.call_soon(self.inner.report_consumed)
         return cast("Msg", message)
 
     def wake(self) -> None:
