@@ -12,9 +12,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.registry import Unavailable, load, select
+from bench.registry import load, select
 from bench.report import number, summarise, table, write
 from bench.run import Run
+from bench.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from bench.registry import Figure

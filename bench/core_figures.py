@@ -14,7 +14,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from bench.environments import PEERS, peers_environment
-from bench.registry import RATE, Unavailable, figure
+from bench.registry import RATE, figure
+from bench.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.registry import Unavailable
+from bench.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

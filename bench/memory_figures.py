@@ -11,8 +11,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.registry import Unavailable, figure
+from bench.registry import figure
 from bench.spark_figures import session
+from bench.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from bench.run import Run

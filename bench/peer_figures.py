@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from bench.environments import PEERS, peers_environment
 from bench.reading import MESSAGES
-from bench.registry import Unavailable, figure
+from bench.registry import figure
+from bench.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,10 +17,10 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench.run import Run
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from bench.run import Run
 
 RATE = "msg/s"
 """The usual unit: more is better, so a ratio above 1 means faster than the reference."""
@@ -39,10 +39,6 @@ MODULES = (
     "bench.core_figures",
 )
 """Where the figures are, in the order in which a round measures them."""
-
-
-class Unavailable(Exception):  # noqa: N818 - not an error: the figure is left out of the table, with this line as the reason
-    """A figure cannot be measured on this machine; the text says why."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from bench.rawsocket import connected, wait_until_messages
 from bench.rawstream import create_stream, delete_stream, fill
-from bench.registry import Unavailable
+from bench.unavailable import Unavailable
 from jetspark.server import NatsServer
 
 if TYPE_CHECKING:

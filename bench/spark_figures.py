@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from bench.environments import ROOT, spark_packages
 from bench.reading import MESSAGES
-from bench.registry import Unavailable, figure
+from bench.registry import figure
 from bench.run import PAYLOAD
+from bench.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
