@@ -1,4 +1,4 @@
-"""The core of a running consume: hands out the messages of its source, runs the callback, and reports progress."""
+"""The core of a running consume: hands out the messages of its source and runs the callback."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from functools import partial
 from typing import Protocol, Self
 
 from jetspark.aio.core import ConnectionCore
+from jetspark.aio.jetstream._drivers.progress_reports import ProgressReports
 from jetspark.aio.message import Msg
 from jetspark.engine.pull import HANDLE, InProgressTracker
-from jetspark.jetstream.ack import IN_PROGRESS
 from jetspark.jetstream.errors import DrainTimeoutError, Error
-from jetspark.jetstream.message import JetStreamMessage, message_size
+from jetspark.jetstream.message import message_size
 from jetspark.wire.events import ErrorOccurred
 
 __all__ = [
@@ -120,7 +120,7 @@ class ConsumeCore:
         self.source.start()
         loop = asyncio.get_running_loop()
         if self.progress is not None:
-            loop.call_later(self.progress.interval, _call_if_alive, weakref.WeakMethod(self._start_progress_task))
+            self._reports = ProgressReports(self.connection, self._where, self.progress, self.source)
         weakref.finalize(self, _stop_source, loop, self.source).atexit = False
         self.connection.register_drainable(self)
         if callback is not None:
@@ -271,43 +271,6 @@ class ConsumeCore:
             self._drain_timer.cancel()
         self._drain_timer = timer
 
-    # -- progress ------------------------------------------------------------------------------------------------
-
-    def _start_progress_task(self) -> None:
-        """Report the messages in progress now, and again after the interval."""
-        progress = self.progress
-        if progress is None or self.connection.closed or (self.closed and progress.idle):
-            return
-        task = asyncio.create_task(self._send_progress(progress), name=f"jetspark progress of {self._where}")
-        self.connection.track_task(task)
-
-    async def _send_progress(self, progress: InProgressTracker) -> None:
-        """Report each message once, as fast as the transport accepts the reports.
-
-        If the transport accepts no more, the rest is not queued: the messages in progress are determined again when
-        there is room. So the queue does not grow, and no message is reported that was finished meanwhile.
-        """
-        connection, loop = self.connection, asyncio.get_running_loop()
-        following = loop.time() + progress.interval
-        reported: set[JetStreamMessage] = set()
-        complete = False
-        while not complete and connection.connected:  # without a session, reports would be buffered and sent too late
-            if connection.write_buffer_full:
-                await connection.wait_writable()
-                continue  # the session may be lost
-            complete = True
-            for message in progress.messages_to_report(list(self._ready), reported):
-                reported.add(message)
-                if connection.send_reply(message.raw_reply, IN_PROGRESS) and not self._flush_completely():
-                    complete = False
-                    break
-        loop.call_at(following, _call_if_alive, weakref.WeakMethod(self._start_progress_task))
-
-    def _flush_completely(self) -> bool:
-        """Send the queue; returns whether the transport took it."""
-        self.connection.flush_now()
-        return not self.connection.write_buffer_full
-
     # -- callback ------------------------------------------------------------------------------------------------
 
     async def _run(self, callback: Callback) -> None:
@@ -422,12 +385,6 @@ def _report_warning(connection: ConnectionCore, core: weakref.ref[ConsumeCore], 
 def _on_drain_timeout(source: MessageSource, who: str, seconds: float) -> None:
     """End a drain: the server has not confirmed in time that it sends no more."""
     source.stop(drain_timeout_error(who, seconds, len(source.ready)))
-
-
-def _call_if_alive(method: weakref.WeakMethod[Callable[[], None]]) -> None:
-    """Call the method, unless its object has no references any more."""
-    if (call := method()) is not None:
-        call()
 
 
 def _stop_source(loop: asyncio.AbstractEventLoop, source: MessageSource) -> None:
