@@ -41,6 +41,17 @@ async def test_a_fetch_ends_when_it_is_full(world: World, worker: ConsumerScript
     assert worker.pull.fields == {"batch": 3, "expires": 30_000_000_000}
 
 
+@pytest.mark.conformance("FET-09")
+async def test_next_returns_the_message_of_its_pull(world: World, worker: ConsumerScript, clock: Clock) -> None:
+    consumer = await handle(world)
+    waiting = asyncio.create_task(consumer.next(3))
+    await clock.until(1)
+    worker.pull.fill(1)
+    assert (await waiting).payload == b"1"
+    assert clock.now == 1.0
+    assert worker.pull.fields == {"batch": 1, "expires": 3_000_000_000}
+
+
 @pytest.mark.parametrize("status", ["408 Request Timeout", "404 No Messages", "409 Batch Completed"])
 async def test_a_fetch_returns_its_messages_when_its_pull_ends(
     world: World, worker: ConsumerScript, clock: Clock, status: str
