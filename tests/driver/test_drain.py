@@ -90,6 +90,23 @@ async def test_drain_times_out_and_drops_the_rest(
     assert clock.now == (seconds or 7.0)
     assert connection.closed
     assert subscription.closed
+    assert subscription.pending == (0, 0)
+    assert [message async for message in subscription] == []
+
+
+async def test_drain_of_a_subscription_times_out_and_drops_the_rest(
+    world: World, server: MemoryServer, clock: Clock
+) -> None:
+    connection = await world.connect()
+    subscription = await connection.subscribe("a")
+    await clock.settle()
+    server.session.deliver("a")
+    await clock.settle()
+    with pytest.raises(DrainTimeoutError, match="1 messages dropped"):
+        await subscription.drain(2)
+    assert clock.now == 2.0
+    assert subscription.closed
+    assert [message async for message in subscription] == []
 
 
 async def test_drain_of_a_silent_server_takes_its_timeout_and_no_more(

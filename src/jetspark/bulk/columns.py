@@ -102,13 +102,13 @@ class _EvenlySpaced:
 
     def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]:
         run = self.run
-        before, behind = run.dot_offsets[token - 4], run.dot_offsets[token - 3]
-        end = run.start + behind
+        before, after = run.dot_offsets[token - 4], run.dot_offsets[token - 3]
+        end = run.start + after
 
         def word(back: int) -> Words:
             return np.ndarray((run.count,), "<u8", self.data.data, end - back, (run.stride,))
 
-        return parse_numbers_of_length(behind - before - 1, word, run.count)
+        return parse_numbers_of_length(after - before - 1, word, run.count)
 
     def head(self, rows: int) -> _EvenlySpaced:
         return _EvenlySpaced(self.data, replace(self.run, count=rows))

@@ -173,8 +173,8 @@ class ConsumerSource:
         pending, most = self._info.num_pending, 0
         for _ in range(_MAX_COUNT_TRIES):
             before = pending
-            behind = probe_consumer(self._target, opt_start_seq=end).num_pending
-            most = max(most, before - behind)
+            from_end = probe_consumer(self._target, opt_start_seq=end).num_pending
+            most = max(most, before - from_end)
             pending = self._consumer_info().num_pending
             if before == pending:
                 break
