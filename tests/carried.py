@@ -135,6 +135,8 @@ def _lowered(value: Any, loop: asyncio.AbstractEventLoop | None) -> Any:
     """Return the value in the form of the blocking front."""
     if type(value) is Carried:
         return value.inner
+    if isinstance(value, list | tuple | Iterator):
+        return [_lowered(each, loop) for each in value]
     if loop is not None and (inspect.isroutine(value) or isinstance(value, partial)):
         return partial(_call_back, loop, value)
     return value

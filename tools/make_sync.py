@@ -38,7 +38,7 @@ _CONSUME: Final = "jetspark.sync._handwritten.consume"
 _PUBLISH: Final = "jetspark.sync._handwritten.async_publisher"
 BY_HAND: Final[dict[str, ByHand]] = {
     "OrderedConsumer": ByHand(f"{_CONSUME}:OrderedConsumeMixin", frozenset({"consume"})),
-    "Consumer": ByHand(f"{_CONSUME}:ConsumeMixin", frozenset({"consume"})),
+    "Consumer": ByHand(f"{_CONSUME}:ConsumeMixin", frozenset({"ack_all", "consume"})),
     "PushSubscription": ByHand(
         "jetspark.sync._handwritten.push:PushReadMixin",
         frozenset({"drain"}),

@@ -65,7 +65,7 @@ def test_without_retries_it_is_an_error_and_never_a_short_result(cluster: NatsCl
     with (
         Proxy(cluster[0], nothing_pending()) as proxy,
         bulk.connect(proxy.url) as own,
-        pytest.raises(ConnectionError, match="does not know of sequence 1"),
+        pytest.raises(ConnectionError, match="does not have sequence 1 yet"),
     ):
         read(own, stream, subjects=[f"{stream}.a"], retry_timeout=0)
 

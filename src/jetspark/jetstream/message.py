@@ -7,10 +7,16 @@ acknowledgements (ACK-04, ACK-08).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from jetspark.jetstream.ack import AckMetadata, check_ack_subject, parse_ack_subject
+from jetspark.jetstream.config import AckPolicy
 from jetspark.wire.messages import Message
 
-__all__ = ["JetStreamMessage", "message_size", "settle"]
+__all__ = ["JetStreamMessage", "message_size", "settle", "split_by_ack_policy"]
+
+M = TypeVar("M", bound="JetStreamMessage")
 
 
 class JetStreamMessage(Message, gc=False, eq=False):
@@ -49,3 +55,15 @@ def message_size(message: Message) -> int:
 def settle(message: JetStreamMessage) -> None:
     """Settle a message that another acknowledgement covers: later ones are silently dropped (ACK-04)."""
     message._connection = None  # noqa: SLF001 (not a method, because users must not call it)
+
+
+def split_by_ack_policy(messages: Iterable[M], policy: AckPolicy | None) -> tuple[list[M], list[M]]:
+    """Split messages into those that need an ack of their own, and those that one of these acks covers.
+
+    With policy `all` the ack of the highest sequence covers the others. Settled messages are in neither list.
+    """
+    unsettled = [message for message in messages if not message.settled]
+    if policy is not AckPolicy.ALL or not unsettled:
+        return unsettled, []
+    last = max(unsettled, key=lambda message: message.metadata.stream_sequence)
+    return [last], [message for message in unsettled if message is not last]

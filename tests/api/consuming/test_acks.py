@@ -208,6 +208,7 @@ async def test_r6_metadata_has_place_time_and_delivery_count(ground: Ground) -> 
     assert (await consumer.info()).ack_floor.stream_seq == 1
 
 
+@pytest.mark.blocking
 @pytest.mark.parametrize(("policy", "sent"), [("all", 1), ("explicit", 50)])
 async def test_one_acknowledgement_covers_many_messages_if_the_policy_allows(
     ground: Ground, policy: str, sent: int

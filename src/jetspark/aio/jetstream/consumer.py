@@ -41,7 +41,7 @@ from jetspark.jetstream.api import (
 from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.errors import Error, NoMessageError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
-from jetspark.jetstream.message import settle
+from jetspark.jetstream.message import settle, split_by_ack_policy
 from jetspark.wire.events import ErrorOccurred
 
 __all__ = ["Consumer"]
@@ -271,14 +271,11 @@ class Consumer:
         With policy `all` one acknowledgement is sent, for the message with the highest sequence; it covers the earlier
         ones. With `explicit` one is sent for each message; with `none` nothing. Errors are those of `Msg.ack`.
         """
-        open_ones = [message for message in messages if not message.settled]
-        if self._info.config.ack_policy is AckPolicy.ALL and open_ones:
-            await max(open_ones, key=lambda message: message.metadata.stream_sequence).ack()
-            for message in open_ones:
-                settle(message)
-            return
-        for message in open_ones:
+        to_ack, covered = split_by_ack_policy(messages, self._info.config.ack_policy)
+        for message in to_ack:
             await message.ack()
+        for message in covered:
+            settle(message)
 
     def fetch_arrow(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Self, Unpack, cast
 
@@ -18,7 +18,7 @@ from jetspark.aio.jetstream._drivers import consume as aio
 from jetspark.aio.jetstream._drivers.consume import drain_timeout_error
 from jetspark.engine.pull import HANDLE, ConsumeFields
 from jetspark.jetstream.errors import ConnectionClosedError, Error
-from jetspark.jetstream.message import message_size
+from jetspark.jetstream.message import message_size, settle, split_by_ack_policy
 from jetspark.sync._interfaces import core_of
 from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX
 from jetspark.sync.core import ConnectionCore
@@ -243,7 +243,7 @@ class ConsumeReader:
 
 
 class ConsumeMixin(LoopProxy):
-    """The call that starts a consume."""
+    """Calls that receive or return messages of the blocking front."""
 
     _inner: consumer.Consumer
 
@@ -253,6 +253,13 @@ class ConsumeMixin(LoopProxy):
         handler = None if on_error is None else self._connection.in_callback_thread(on_error)
         inner = self._run(lambda: self._inner.consume(on_error=handler, **options))
         return ConsumeCore(self._connection, core_of(inner), callback)
+
+    def _ack_all(self, messages: Iterable[Msg]) -> None:
+        to_ack, covered = split_by_ack_policy(messages, self._inner.cached_info.config.ack_policy)
+        for message in to_ack:
+            message.ack()
+        for message in covered:
+            settle(message)
 
 
 class OrderedConsumeMixin(LoopProxy):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 from jetspark.aio.jetstream import consumer as aio
 from jetspark.engine.pull import (
@@ -213,7 +213,7 @@ class Consumer(ConsumeMixin, LoopProxy):
         With policy `all` one acknowledgement is sent, for the message with the highest sequence; it covers the earlier
         ones. With `explicit` one is sent for each message; with `none` nothing. Errors are those of `Msg.ack`.
         """
-        self._call(self._inner.ack_all(cast(Any, messages)))
+        self._ack_all(messages)
 
     def fetch_arrow(
         self,
