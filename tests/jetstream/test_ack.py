@@ -15,6 +15,7 @@ from jetspark.jetstream.api import (
     StreamCreateRequest,
     StreamDeleteRequest,
 )
+from jetspark.jetstream.message import JetStreamMessage, settle, split_by_ack_policy
 from jetspark.server import NatsServer
 
 NUMBERS = "1.2.3.1700000000123456789.4"
@@ -144,3 +145,25 @@ def test_acknowledgements_have_the_documented_payloads() -> None:
     assert term_payload("bad input") == b"+TERM bad input"
     with pytest.raises(ValueError, match="negative"):
         nak_payload(-1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "to_ack", "covered"),
+    [
+        (AckPolicy.ALL, [4], [2, 3]),
+        (AckPolicy.EXPLICIT, [2, 4, 3], []),
+        (None, [2, 4, 3], []),
+    ],
+)
+def test_only_the_policy_all_covers_earlier_messages_and_settled_ones_need_nothing(
+    policy: AckPolicy | None, to_ack: list[int], covered: list[int]
+) -> None:
+    messages = [_delivered(sequence) for sequence in (2, 5, 4, 3)]
+    settle(messages[1])
+    split = split_by_ack_policy(messages, policy)
+    assert [[message.metadata.stream_sequence for message in part] for part in split] == [to_ack, covered]
+    assert split_by_ack_policy([messages[1]], policy) == ([], [])
+
+
+def _delivered(sequence: int) -> JetStreamMessage:
+    return JetStreamMessage(b"a", b"$JS.ACK.S.c.1.%d.%d.1.0" % (sequence, sequence), b"", b"", "a connection")
