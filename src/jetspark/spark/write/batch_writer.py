@@ -50,7 +50,7 @@ def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> Je
             "purge the stream before to replace its messages"
         )
     columns = write_columns(schema, options.subject)
-    with borrow_connection(options.server.connect):
+    with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True):
         pass
     return JetStreamWriter(options, columns)
 
