@@ -69,7 +69,7 @@ def test_a_write_is_planned_after_the_silence(keep: bool) -> None:
 @pytest.mark.parametrize("options", [{}, {"commitMode": "purge"}], ids=["without commits", "with commits"])
 def test_micro_batches_are_planned_after_the_silence(options: dict[str, str]) -> None:
     with running() as nats:
-        stream = nats.filled(5, **(WORK_QUEUE if options else {}))
+        stream = nats.filled(5, ("a",), **(WORK_QUEUE if options else {}))
         made = micro_batches.reader(nats, stream, **FAST, **options)
         with silent_for_a_moment(nats, keep=False):
             start = made.initialOffset()
