@@ -24,7 +24,7 @@ async def publish_async(url: str, subject: str, count: int) -> float:
     begin = time.perf_counter()
     acks = [await stream.publish_async(subject, payload(number)) for number in range(count)]
     await stream.publish_async_completed()
-    last = max(ack.result().seq for ack in acks)
+    last = max(ack.result().sequence for ack in acks)
     seconds = time.perf_counter() - begin
     await connection.close()
     assert last == count
@@ -38,7 +38,7 @@ async def publish_async_blocking(url: str, subject: str, count: int) -> float:
     begin = time.perf_counter()
     acks = [stream.publish_async(subject, payload(number)) for number in range(count)]
     stream.publish_async_completed()
-    last = max(ack.result().seq for ack in acks)
+    last = max(ack.result().sequence for ack in acks)
     seconds = time.perf_counter() - begin
     connection.close()
     assert last == count
@@ -100,7 +100,7 @@ async def push_callback(url: str, stream: str, count: int) -> float:
                 done.set()
 
     begin = time.perf_counter()
-    await connection.jetstream().subscribe(stream=stream, ordered_consumer=True, cb=take)
+    await connection.jetstream().subscribe(stream=stream, ordered_consumer=True, callback=take)
     await done.wait()
     seconds = time.perf_counter() - begin
     await connection.close()

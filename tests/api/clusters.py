@@ -46,7 +46,7 @@ async def stored_everywhere(ground: Ground, cluster: NatsCluster, name: str) -> 
     In the first seconds of a stream, a server that is not the leader may report its state too. So the answer alone is
     not enough.
     """
-    last = (await (await ground.admin_js.stream(name, timeout=20)).info(timeout=20)).state.last_seq
+    last = (await (await ground.admin_js.stream(name, timeout=20)).info(timeout=20)).state.last_sequence
 
     def stored() -> bool:
         running = [node for node in cluster if node.running]

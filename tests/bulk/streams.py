@@ -143,7 +143,7 @@ class Streams:
         return self.connection.request(StreamInfoRequest(name), prefix=self.prefix)
 
     def get(self, name: str, sequence: int) -> StoredMessage:
-        return self.connection.request(MessageGetRequest(name, seq=sequence), prefix=self.prefix)
+        return self.connection.request(MessageGetRequest(name, sequence=sequence), prefix=self.prefix)
 
     def stored_ns(self, name: str, sequence: int) -> int:
         """Return when a message was stored, in nanoseconds since 1970."""
@@ -156,7 +156,7 @@ class Streams:
 
     def purge(self, name: str, *, up_to: int | None = None) -> None:
         """Delete all messages before a sequence, or all messages."""
-        self.connection.request(StreamPurgeRequest(name, seq=up_to), prefix=self.prefix)
+        self.connection.request(StreamPurgeRequest(name, sequence=up_to), prefix=self.prefix)
 
     def delete(self, name: str) -> None:
         self.connection.request(StreamDeleteRequest(name), prefix=self.prefix)

@@ -67,12 +67,12 @@ def test_one_ack_covers_all_returned_messages(connection: Connection, streams: S
         assert info(streams, stream).num_ack_pending == 2000
         fetched.ack()
         state = info(streams, stream)
-        assert (state.num_ack_pending, state.ack_floor.stream_seq, state.num_pending) == (0, 2000, 1000)
+        assert (state.num_ack_pending, state.ack_floor.stream_sequence, state.num_pending) == (0, 2000, 1000)
         fetched.ack()  # no message is left to acknowledge
     with bulk.fetch(connection, stream, "c", max_messages=1) as fetched:
         list(fetched)
         fetched.ack()
-    assert info(streams, stream).ack_floor.stream_seq == 2001
+    assert info(streams, stream).ack_floor.stream_sequence == 2001
 
 
 def test_a_consumer_without_acks_gets_none(connection: Connection, streams: Streams) -> None:
@@ -87,7 +87,7 @@ def test_a_fetch_that_times_out_returns_its_messages(connection: Connection, str
     stream = streams.filled(5)
     made(streams, stream)
     begin = time.monotonic()
-    with bulk.fetch(connection, stream, "c", max_messages=10, expires=2.0) as fetched:
+    with bulk.fetch(connection, stream, "c", max_messages=10, timeout=2.0) as fetched:
         assert numbers(list(fetched)) == [1, 2, 3, 4, 5]
     assert 1.9 < time.monotonic() - begin < 20
 
@@ -97,7 +97,7 @@ def test_a_fetch_waits_for_later_messages(connection: Connection, streams: Strea
     made(streams, stream)
     later = threading.Timer(0.2, streams.fill, (stream, 2))
     later.start()
-    with bulk.fetch(connection, stream, "c", max_messages=3, expires=10) as fetched:
+    with bulk.fetch(connection, stream, "c", max_messages=3, timeout=10) as fetched:
         assert numbers(list(fetched)) == [1, 2, 3]
     later.join()
 
@@ -105,7 +105,7 @@ def test_a_fetch_waits_for_later_messages(connection: Connection, streams: Strea
 def test_a_byte_limit_counts_like_the_server(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(100, size=100)
     made(streams, stream)
-    with bulk.fetch(connection, stream, "c", max_bytes=1000, expires=5) as fetched:
+    with bulk.fetch(connection, stream, "c", max_bytes=1000, timeout=5) as fetched:
         got = numbers(list(fetched))
     assert got == list(range(1, len(got) + 1))
     assert 3 < len(got) < 10
@@ -114,7 +114,7 @@ def test_a_byte_limit_counts_like_the_server(connection: Connection, streams: St
 def test_an_error_status_is_raised_after_the_messages(connection: Connection, streams: Streams) -> None:
     stream = streams.filled(5)
     made(streams, stream)
-    with bulk.fetch(connection, stream, "c", max_messages=10, expires=30) as fetched:
+    with bulk.fetch(connection, stream, "c", max_messages=10, timeout=30) as fetched:
         batches = [next(fetched)]
         while fetched.received < 5:
             batches.append(next(fetched))
@@ -178,6 +178,6 @@ def test_readers_with_their_own_connection_leave_nothing_open(server: NatsServer
     assert scanned.read_all().num_rows == 1000
     assert scanned.report.complete
     assert until(lambda: connections(server) <= before)
-    assert info(streams, stream).ack_floor.stream_seq == 10
+    assert info(streams, stream).ack_floor.stream_sequence == 10
     # The consumer of the scan: its deletion was the last request of the connection.
     assert until(lambda: streams.consumers(stream) == ["c"])

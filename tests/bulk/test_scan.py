@@ -277,7 +277,7 @@ def test_several_scans_and_publishes_share_one_connection(connection: Connection
         report = bulk.publish(connection, rows(f"{name}.x", [b"x"] * 10))
         assert report.count == 10
         table, _ = read(connection, name, columns=["sequence"])
-        assert sequences(table) == list(range(1, streams.info(name).state.last_seq + 1))
+        assert sequences(table) == list(range(1, streams.info(name).state.last_sequence + 1))
 
 
 def test_a_scan_that_is_closed_early_leaves_no_consumer(connection: Connection, streams: Streams) -> None:

@@ -69,7 +69,7 @@ class Pull:
 
     def fill(self, count: int | None = None) -> int:
         """Send the requested number of messages, or `count`. Their payloads are their sequences in the stream."""
-        return sum(self.deliver(b"%d" % (self.consumer.stream_seq + 1)) for _ in range(count or self.batch))
+        return sum(self.deliver(b"%d" % (self.consumer.stream_sequence + 1)) for _ in range(count or self.batch))
 
     def status(self, status: str, **headers: str) -> int:
         """Send a status. `Nats_Pending_Messages` stands for `Nats-Pending-Messages`."""
@@ -89,9 +89,9 @@ class ConsumerScript:
     stream: str
     name: str
     config: dict[str, Any]
-    stream_seq: int = 0
+    stream_sequence: int = 0
     """The stream sequence of the last delivered message."""
-    consumer_seq: int = 0
+    consumer_sequence: int = 0
     """The number of delivered messages."""
     pulls: list[Pull] = field(default_factory=list)
     deleted: bool = False
@@ -110,12 +110,12 @@ class ConsumerScript:
             "name": self.name,
             "created": _CREATED,
             "config": self.config,
-            "delivered": {"consumer_seq": self.consumer_seq, "stream_seq": self.stream_seq},
+            "delivered": {"consumer_seq": self.consumer_sequence, "stream_seq": self.stream_sequence},
         }
 
     def ack_subject(self, delivered: int = 1, pending: int = 0) -> str:
         """The reply subject of the last message."""
-        place = f"{delivered}.{self.stream_seq}.{self.consumer_seq}.{_TIMESTAMP}.{pending}"
+        place = f"{delivered}.{self.stream_sequence}.{self.consumer_sequence}.{_TIMESTAMP}.{pending}"
         return f"$JS.ACK.{self.stream}.{self.name}.{place}"
 
     def send(
@@ -131,8 +131,8 @@ class ConsumerScript:
         skip: int = 0,
     ) -> int:
         """Deliver the next message to an inbox; `skip` leaves out a number of messages of the stream before it."""
-        self.stream_seq += 1 + skip
-        self.consumer_seq += 1
+        self.stream_sequence += 1 + skip
+        self.consumer_sequence += 1
         header = header_block("", headers) if headers else b""
         reply = self.ack_subject(delivered, pending)
         return session.deliver_raw(subject or f"{self.stream.lower()}.a", payload, reply, header, to=inbox)
@@ -151,12 +151,12 @@ class ConsumerScript:
 
     def lose(self, count: int = 1) -> None:
         """Push messages that never arrive."""
-        self.stream_seq += count
-        self.consumer_seq += count
+        self.stream_sequence += count
+        self.consumer_sequence += count
 
     def heartbeat(self, *, stalled: str = "") -> int:
         """Push a heartbeat."""
-        headers = {"Nats-Last-Consumer": str(self.consumer_seq), "Nats-Last-Stream": str(self.stream_seq)}
+        headers = {"Nats-Last-Consumer": str(self.consumer_sequence), "Nats-Last-Stream": str(self.stream_sequence)}
         if stalled:
             headers["Nats-Consumer-Stalled"] = stalled
         return self.js.session.deliver(self.deliver_subject, status="100 Idle Heartbeat", headers=headers)
@@ -283,7 +283,7 @@ class JetStreamScript:
         name = config.get("name") or config.get("durable_name") or f"made-up-{next(self._names)}"
         config.setdefault("name", name)
         consumer = self.consumers[name] = ConsumerScript(self, stream, name, config)
-        consumer.stream_seq = config.get("opt_start_seq", 1) - 1
+        consumer.stream_sequence = config.get("opt_start_seq", 1) - 1
         self.created.append(consumer)
         return consumer.info
 

@@ -66,7 +66,7 @@ async def test_a_batch_is_stored_at_its_commit(world: World, batches: Batches, c
             await batch.add("orders.new", b"%d" % number)
         assert batches.stored == []
     assert batches.stored == [b"0", b"1", b"2"]
-    assert (batch.ack.seq, batch.ack.count) == (3, 3)
+    assert (batch.ack.sequence, batch.ack.count) == (3, 3)
     assert clock.now == 0.0
 
 
@@ -312,10 +312,10 @@ STORED = {
 @pytest.mark.parametrize(
     ("choice", "endpoint", "asked"),
     [
-        ({"seq": 7}, "", {"seq": 7}),
+        ({"sequence": 7}, "", {"seq": 7}),
         ({"last_by_subject": "orders.*"}, "", {"last_by_subj": "orders.*"}),
         ({"last_by_subject": "orders.a"}, ".orders.a", {}),
-        ({"next_by_subject": "orders.a", "seq": 3}, "", {"seq": 3, "next_by_subj": "orders.a"}),
+        ({"next_by_subject": "orders.a", "sequence": 3}, "", {"seq": 3, "next_by_subj": "orders.a"}),
     ],
 )
 async def test_a_message_is_read_from_any_replica(
@@ -371,7 +371,7 @@ async def test_the_last_messages_of_subjects_are_read(
         session.deliver(pub.reply, status="204 EOB", headers=end)
 
     server.on("$JS.API.DIRECT.GET.ORDERS", answer)
-    messages = await (await opened(world)).get_last_msgs_for(subjects, up_to_seq=9).all()
+    messages = await (await opened(world)).get_last_msgs_for(subjects, up_to_sequence=9).all()
     assert [message.sequence for message in messages] == [7]
     wanted = [subjects] if isinstance(subjects, str) else subjects
     assert [(pub.json["multi_last"], pub.json["up_to_seq"]) for pub in pubs] == [(wanted, 9)]

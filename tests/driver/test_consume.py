@@ -28,7 +28,7 @@ from jetspark.errors import (
 
 @pytest.mark.conformance("CNS-01")
 async def test_the_first_pull_requests_the_whole_buffer(world: World, worker: ConsumerScript, clock: Clock) -> None:
-    consume = await consuming(world, max_messages=100, expires=30)
+    consume = await consuming(world, max_messages=100, timeout=30)
     await clock.settle()
     assert not consume.context.closed
     [pull] = worker.pulls
@@ -63,7 +63,7 @@ async def test_the_threshold_can_be_chosen(world: World, worker: ConsumerScript,
 
 @pytest.mark.conformance("ALG-04", "STA-05")
 async def test_a_pull_that_expires_is_followed_by_another(world: World, worker: ConsumerScript, clock: Clock) -> None:
-    consume = await consuming(world, max_messages=10, expires=10)
+    consume = await consuming(world, max_messages=10, timeout=10)
     await clock.until(5)
     worker.pull.fill(3)
     worker.pull.heartbeat()
@@ -78,7 +78,7 @@ async def test_a_pull_that_expires_is_followed_by_another(world: World, worker: 
 async def test_an_empty_stream_is_not_pulled_from_in_a_tight_loop(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
-    consume = await consuming(world, expires=30, idle_heartbeat=5)
+    consume = await consuming(world, timeout=30, idle_heartbeat=5)
 
     async def serve() -> None:
         while True:
@@ -105,7 +105,7 @@ async def test_an_empty_stream_is_not_pulled_from_in_a_tight_loop(
 async def test_two_missed_heartbeats_are_reported_and_followed_by_a_new_pull(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
-    consume = await consuming(world, max_messages=10, expires=30, idle_heartbeat=5)
+    consume = await consuming(world, max_messages=10, timeout=30, idle_heartbeat=5)
     await clock.until(9.999)
     assert len(worker.pulls) == 1
     await clock.until(10)

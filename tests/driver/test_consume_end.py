@@ -315,7 +315,7 @@ async def test_a_reader_that_is_cancelled_anywhere_loses_no_message(
         await clock.advance(2)
         if not got:
             await take()
-        assert got == [b"%d" % worker.stream_seq]
+        assert got == [b"%d" % worker.stream_sequence]
         got.clear()
 
     assert await cancel_everywhere(take, check, moment, before=deliver) == 1

@@ -57,7 +57,7 @@ async def test_a_fetch_returns_its_messages_when_its_pull_ends(
     world: World, worker: ConsumerScript, clock: Clock, status: str
 ) -> None:
     consumer = await handle(world)
-    fetching = asyncio.create_task(consumer.fetch(10, expires=5))
+    fetching = asyncio.create_task(consumer.fetch(10, timeout=5))
     await clock.until(1)
     worker.pull.fill(2)
     worker.pull.status(status)
@@ -72,7 +72,7 @@ async def test_a_fetch_from_a_silent_server_ends_a_second_after_its_expiry(
     world: World, worker: ConsumerScript, clock: Clock
 ) -> None:
     consumer = await handle(world)
-    assert await consumer.fetch(10, expires=5) == []
+    assert await consumer.fetch(10, timeout=5) == []
     assert clock.now == 6.0
 
 
@@ -141,7 +141,7 @@ async def test_an_error_is_raised_after_the_messages(
 @pytest.mark.conformance("FET-06")
 async def test_two_missed_heartbeats_end_a_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
-    fetching = asyncio.create_task(consumer.fetch(10, expires=30, idle_heartbeat=2))
+    fetching = asyncio.create_task(consumer.fetch(10, timeout=30, idle_heartbeat=2))
     await clock.until(3)
     worker.pull.heartbeat()
     with pytest.raises(MissedHeartbeatError):
@@ -151,7 +151,7 @@ async def test_two_missed_heartbeats_end_a_fetch(world: World, worker: ConsumerS
 
 async def test_a_fetch_without_a_timeout_pulls_repeatedly(world: World, worker: ConsumerScript, clock: Clock) -> None:
     consumer = await handle(world)
-    fetching = asyncio.create_task(consumer.fetch(1, expires=None, idle_heartbeat=15))
+    fetching = asyncio.create_task(consumer.fetch(1, timeout=None, idle_heartbeat=15))
     for number in range(1, 5):
         await clock.until(30 * number - 15)
         worker.pull.heartbeat()
@@ -191,7 +191,7 @@ async def test_a_fetch_without_a_session_pulls_for_the_rest_of_its_time(
     fix_jitter(consumer._core.connection, 0)
     server.down()
     await clock.settle()
-    fetching = asyncio.create_task(consumer.fetch(2, expires=10))
+    fetching = asyncio.create_task(consumer.fetch(2, timeout=10))
     await clock.until(1)
     server.up()
     await clock.until(5)
@@ -208,7 +208,7 @@ async def test_a_fetch_that_never_gets_a_session_times_out(
     server.down()
     await clock.settle()
     with pytest.raises(DisconnectedError, match="no connection in time"):
-        await consumer.fetch(2, expires=10)
+        await consumer.fetch(2, timeout=10)
     assert clock.now == 11.0
     server.up()
     await clock.until(20)

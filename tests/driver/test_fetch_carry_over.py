@@ -79,7 +79,7 @@ async def test_a_late_message_of_a_timed_out_fetch_is_returned_by_the_next_one(
 ) -> None:
     world.net.latency = 0.1
     consumer = await handle(world)
-    fetching = asyncio.create_task(consumer.fetch(2, expires=5))
+    fetching = asyncio.create_task(consumer.fetch(2, timeout=5))
     await clock.until(6.55)
     assert worker.pull.fill(1) == 1
     assert await fetching == []
@@ -92,8 +92,8 @@ async def test_a_waiting_fetch_takes_a_late_message_before_the_server_confirms_t
 ) -> None:
     world.net.latency = 0.1
     consumer = await handle(world)
-    first = asyncio.create_task(consumer.fetch(2, expires=5))
-    second = asyncio.create_task(consumer.fetch(1, expires=60))
+    first = asyncio.create_task(consumer.fetch(2, timeout=5))
+    second = asyncio.create_task(consumer.fetch(1, timeout=60))
     await clock.until(6.55)
     server.answers_pings = False
     assert worker.pulls[0].fill(1) == 1
@@ -159,7 +159,7 @@ async def test_the_timeout_of_a_fetch_includes_its_wait_for_a_cancelled_fetch(
     server.answers_pings = False
     first.cancel()
     await clock.settle()
-    second = asyncio.create_task(consumer.fetch(2, expires=5))
+    second = asyncio.create_task(consumer.fetch(2, timeout=5))
     await clock.until(2)
     server.answers_pings = True
     server.session.send(b"PONG\r\n")
@@ -215,13 +215,13 @@ async def test_a_fetch_that_is_cancelled_anywhere_loses_no_message(
         asyncio.get_running_loop().call_later(1, lambda: worker.pull.heard and worker.pull.fill(2))
 
     async def fetch() -> None:
-        got.extend(payloads(await consumer.fetch(2, expires=10)))
+        got.extend(payloads(await consumer.fetch(2, timeout=10)))
 
     async def check() -> None:
         await clock.advance(2)
-        while len(got) < worker.stream_seq:
+        while len(got) < worker.stream_sequence:
             await fetch()
-        assert got == [b"%d" % number for number in range(1, worker.stream_seq + 1)]
+        assert got == [b"%d" % number for number in range(1, worker.stream_sequence + 1)]
         await clock.advance(1)
         assert len(consumer._core.connection.client.pings) == 0
 

@@ -108,10 +108,10 @@ async def test_each_message_is_delivered_once(
     fetch: Fetch
     if kind == "handle":
         consumer = await handle(world)
-        fetch = lambda count, seconds: consumer.fetch(count, expires=seconds)  # noqa: E731
+        fetch = lambda count, seconds: consumer.fetch(count, timeout=seconds)  # noqa: E731
     else:
         subscription = await bound(world)
         fetch = subscription.fetch
     schedule = Schedule(numbers, worker, clock, fetch)
     await schedule.run(60)
-    assert sorted(schedule.got, key=int) == [b"%d" % number for number in range(1, worker.stream_seq + 1)]
+    assert sorted(schedule.got, key=int) == [b"%d" % number for number in range(1, worker.stream_sequence + 1)]

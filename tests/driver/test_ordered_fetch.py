@@ -95,7 +95,7 @@ async def test_a_fetch_whose_consumer_cannot_be_created_times_out(
     consumer = await handle(world)
     script.answer("CONSUMER.CREATE.>", SILENCE)
     with pytest.raises(RequestTimeoutError):
-        await consumer.fetch(1, expires=3)
+        await consumer.fetch(1, timeout=3)
     assert clock.now == 4.0
 
 
@@ -114,7 +114,7 @@ async def test_a_fetch_that_is_cancelled_anywhere_loses_no_message(
         asyncio.get_running_loop().call_later(1, fill)
 
     async def fetch() -> None:
-        got.extend([message.payload for message in await consumer.fetch(2, expires=5)])
+        got.extend([message.payload for message in await consumer.fetch(2, timeout=5)])
 
     async def check() -> None:
         await clock.advance(2)

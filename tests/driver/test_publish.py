@@ -22,7 +22,7 @@ from jetspark.errors import (
 async def test_a_publish_is_acknowledged(world: World, stream: StreamScript) -> None:
     js = (await world.connect()).jetstream()
     ack = await js.publish("orders.new", b"x", msg_id="1", headers={"Own": "header"})
-    assert (ack.stream, ack.seq) == ("ORDERS", 1)
+    assert (ack.stream, ack.sequence) == ("ORDERS", 1)
     assert stream.published[0].headers == {"Own": "header", "Nats-Msg-Id": "1"}
 
 
@@ -109,7 +109,7 @@ async def test_a_publish_can_be_cancelled_anywhere(world: World, stream: StreamS
 
     async def usable() -> None:
         stream.answers = "ack"
-        assert (await js.publish("orders.new")).seq == stream.last
+        assert (await js.publish("orders.new")).sequence == stream.last
         assert len(connection._core.client.reply_mux) == 0
 
     assert await cancel_everywhere(publish, usable, moment) == 5

@@ -34,7 +34,7 @@ async def test_acknowledgements_reach_their_publishes_in_any_order(
     assert stream.payloads == [b"0", b"1", b"2"]
     for position in (2, 0, 1):
         stream.ack(position)
-    assert [(await future).seq for future in futures] == [2, 3, 1]
+    assert [(await future).sequence for future in futures] == [2, 3, 1]
     assert js.publish_async_pending == 0
 
 
@@ -44,7 +44,7 @@ async def test_a_thousand_acknowledgements_in_one_read_reach_their_publishes(
     js = await world.jetstream()
     futures = [await js.publish_async("orders.new", b"%d" % number) for number in range(1000)]
     await js.publish_async_completed()
-    assert [future.result().seq for future in futures] == list(range(1, 1001))
+    assert [future.result().sequence for future in futures] == list(range(1, 1001))
     assert js.publish_async_stats.acknowledged == 1000
 
 
@@ -76,7 +76,7 @@ async def test_a_late_acknowledgement_is_unmatched(world: World, stream: StreamS
     assert isinstance(first.exception(), PublishTimeoutError)
     assert not second.done()
     stream.ack(1)
-    assert (await second).seq == 2
+    assert (await second).sequence == 2
     assert js.publish_async_stats.unmatched_acks == 1
 
 
@@ -87,7 +87,7 @@ async def test_a_repeated_acknowledgement_is_unmatched(world: World, stream: Str
     await clock.settle()
     stream.ack(0)
     stream.ack(0)
-    assert (await future).seq == 1
+    assert (await future).sequence == 1
     await clock.settle()
     assert js.publish_async_stats.unmatched_acks == 1
 
@@ -100,7 +100,7 @@ async def test_without_an_ack_timeout_a_publish_waits_without_limit(
     future = await js.publish_async("orders.new")
     await clock.until(3600)
     stream.ack()
-    assert (await future).seq == 1
+    assert (await future).sequence == 1
 
 
 @pytest.mark.conformance("PUB-03")
@@ -123,7 +123,7 @@ async def test_a_retry_that_finds_a_stream_succeeds(world: World, stream: Stream
     future = await js.publish_async("orders.new")
     await clock.until(0.6)
     stream.answers = "ack"
-    assert (await future).seq == 1
+    assert (await future).sequence == 1
     assert clock.now == 1.0
 
 
@@ -179,7 +179,7 @@ async def test_a_lost_session_fails_publishes_in_flight_at_once(
     assert clock.now == 2.0
     assert len(stream.published) == 3  # they are not sent again
     stream.answers = "ack"
-    assert (await (await js.publish_async("orders.new"))).seq == 1
+    assert (await (await js.publish_async("orders.new"))).sequence == 1
 
 
 async def test_a_publish_without_a_session_is_sent_and_acknowledged_after_the_reconnect(
@@ -190,7 +190,7 @@ async def test_a_publish_without_a_session_is_sent_and_acknowledged_after_the_re
     await clock.settle()
     future = await js.publish_async("orders.new")
     server.up()
-    assert (await future).seq == 1
+    assert (await future).sequence == 1
 
 
 async def test_a_publish_that_expires_without_a_session_is_never_sent(
@@ -232,7 +232,7 @@ async def test_a_full_buffer_refuses_a_publish_and_counts_nothing(
     assert js.publish_async_pending == 0
     server.up()
     await clock.advance(1)
-    assert (await (await js.publish_async("orders.new"))).seq == 1
+    assert (await (await js.publish_async("orders.new"))).sequence == 1
 
 
 async def test_a_forbidden_subject_fails_only_its_own_publishes(
@@ -249,7 +249,7 @@ async def test_a_forbidden_subject_fails_only_its_own_publishes(
     with pytest.raises(PermissionsViolationError):
         await (await js.publish_async("secret.new"))
     stream.ack(0)
-    assert (await allowed).seq == 1
+    assert (await allowed).sequence == 1
 
 
 async def test_an_invalid_acknowledgement_fails_the_publish(world: World, server: MemoryServer, clock: Clock) -> None:

@@ -96,7 +96,7 @@ async def test_completed_times_out_and_leaves_the_publishes_in_flight(
         await js.publish_async_completed(3)
     assert clock.now == 3.0
     stream.ack()
-    assert (await future).seq == 1
+    assert (await future).sequence == 1
 
 
 async def test_cancelling_the_wait_does_not_cancel_the_publish(
@@ -114,7 +114,7 @@ async def test_cancelling_the_wait_does_not_cancel_the_publish(
     waiting.cancel()
     await clock.settle()
     stream.ack()
-    assert (await future).seq == 1
+    assert (await future).sequence == 1
 
 
 async def test_reading_a_result_too_early_is_an_error(world: World, stream: StreamScript) -> None:
@@ -151,7 +151,7 @@ async def test_drain_waits_for_acknowledgements(world: World, stream: StreamScri
     assert not draining.done()
     stream.ack()
     await draining
-    assert future.result().seq == 1
+    assert future.result().sequence == 1
     assert clock.now == 2.0
 
 
@@ -190,7 +190,7 @@ async def test_a_publish_of_a_garbage_collected_context_is_still_acknowledged(
     gc.collect()
     await clock.settle()
     stream.ack()
-    assert (await future).seq == 1
+    assert (await future).sequence == 1
 
 
 async def test_a_publish_that_waits_for_the_transport_continues_when_writing_resumes(
@@ -201,7 +201,7 @@ async def test_a_publish_that_waits_for_the_transport_continues_when_writing_res
 
     async def much() -> list[int]:
         futures = [await js.publish_async("orders.new", bytes(50_000)) for _ in range(6)]
-        return [(await future).seq for future in futures]
+        return [(await future).sequence for future in futures]
 
     publishing = asyncio.create_task(much())
     await clock.until(3)
@@ -233,7 +233,7 @@ async def test_an_operation_can_be_cancelled_anywhere(
     async def usable() -> None:
         await js.publish_async_completed(1)
         assert js.publish_async_pending == 0
-        assert (await (await js.publish_async("orders.new"))).seq == len(stream.published)
+        assert (await (await js.publish_async("orders.new"))).sequence == len(stream.published)
         stats = js.publish_async_stats
         assert (stats.failed, stats.unmatched_acks) == (0, 0)
         assert stats.published == len(stream.published)

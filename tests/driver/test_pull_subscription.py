@@ -92,7 +92,7 @@ async def test_without_a_timeout_one_pull_follows_the_other(world: World, worker
 @pytest.mark.conformance("PUL-10")
 async def test_two_missed_heartbeats_end_a_fetch(world: World, worker: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
-    fetching = asyncio.create_task(subscription.fetch(1, timeout=30, heartbeat=2))
+    fetching = asyncio.create_task(subscription.fetch(1, timeout=30, idle_heartbeat=2))
     await clock.until(3)
     worker.pull.heartbeat()
     with pytest.raises(MissedHeartbeatError):
@@ -264,9 +264,9 @@ async def test_a_fetch_that_is_cancelled_anywhere_loses_no_message(
 
     async def check() -> None:
         await clock.advance(3)
-        while len(got) < worker.stream_seq:
+        while len(got) < worker.stream_sequence:
             await fetch()
-        assert got == [b"%d" % number for number in range(1, worker.stream_seq + 1)]
+        assert got == [b"%d" % number for number in range(1, worker.stream_sequence + 1)]
         await clock.advance(1)
         assert len(subscription._core.connection.client.pings) == 0
         assert len(subscription._core.connection.client.subscriptions) <= 1  # the inbox of the requests

@@ -202,7 +202,7 @@ async def test_the_first_message_of_a_bound_consumer_is_no_gap(
 async def test_a_redelivery_is_no_gap(world: World, pusher: ConsumerScript, clock: Clock) -> None:
     subscription = await bound(world)
     pusher.push(b"1", b"2")
-    pusher.stream_seq -= 2
+    pusher.stream_sequence -= 2
     pusher.push(b"1", delivered=2)
     assert await take(subscription, 3) == [b"1", b"2", b"1"]
     assert errors(world) == []

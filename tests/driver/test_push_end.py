@@ -32,7 +32,7 @@ async def test_a_callback_acknowledges_when_it_returns_and_not_when_it_raises(
         if message.payload == b"2":
             raise ValueError("not that one")
 
-    subscription = await bound(world, cb=work)
+    subscription = await bound(world, callback=work)
     pusher.push(b"1", b"2", b"3")
     await clock.until(4)
     assert [(pub.at, pub.subject.split(".")[5]) for pub in pusher.js.acks] == [(1.0, "1"), (3.0, "3")]

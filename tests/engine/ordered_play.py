@@ -32,13 +32,13 @@ def deliveries(first: int, end: int, *, shift: int = 0, pending: int = 9) -> lis
     return [delivery(number, number + shift, pending) for number in range(first, end)]
 
 
-def info(name: str, *, pending: int = 9, stream_seq: int = 0, consumer_seq: int = 0) -> ConsumerInfo:
+def info(name: str, *, pending: int = 9, stream_sequence: int = 0, consumer_sequence: int = 0) -> ConsumerInfo:
     return ConsumerInfo(
         stream_name="S",
         name=name,
         created=NOW,
         num_pending=pending,
-        delivered=SequenceInfo(consumer_seq=consumer_seq, stream_seq=stream_seq),
+        delivered=SequenceInfo(consumer_sequence=consumer_sequence, stream_sequence=stream_sequence),
     )
 
 

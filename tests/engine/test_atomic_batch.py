@@ -125,7 +125,7 @@ def test_other_answers_to_a_message_end_the_batch(answer: Message, error: type[E
 def test_the_acknowledgement_of_the_batch_commits_it() -> None:
     batch = _added(2)
     ack = batch.read_commit_ack(_message(b'{"stream":"S","seq":9,"batch":"b","count":2}'))
-    assert (ack.seq, ack.count) == (9, 2)
+    assert (ack.sequence, ack.count) == (9, 2)
     assert batch.state is BatchState.COMMITTED
 
 

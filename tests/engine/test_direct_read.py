@@ -16,8 +16,8 @@ LOST = RequestTimeoutError("silence")
 NOON = datetime(2031, 1, 1, 12, tzinfo=UTC)
 
 
-def batch(size: int = 10, seq: int | None = None, start_time: datetime | None = None) -> DirectBatchRequest:
-    return DirectBatchRequest("S", size, seq=seq, start_time=start_time)
+def batch(size: int = 10, sequence: int | None = None, start_time: datetime | None = None) -> DirectBatchRequest:
+    return DirectBatchRequest("S", size, sequence=sequence, start_time=start_time)
 
 
 def message(sequence: int, before: int | None) -> StoredMessage:
@@ -36,7 +36,7 @@ def test_pages_follow_one_another_until_nothing_is_pending() -> None:
     assert read.handle_reply(message(3, 0)) is not None
     assert read.handle_reply(message(5, 3)) is not None
     assert read.handle_reply(DirectBatchEnd(1, 5)) is None
-    assert present(read) == batch(2, seq=6)
+    assert present(read) == batch(2, sequence=6)
     assert read.handle_reply(message(8, 0)) is not None
     read.handle_reply(DirectBatchEnd(0, 8))
     assert read.request is None
@@ -47,7 +47,7 @@ def test_a_limit_ends_the_read_and_shortens_the_last_page() -> None:
     read.handle_reply(message(1, 0))
     read.handle_reply(message(2, 1))
     read.handle_reply(DirectBatchEnd(5, 2))
-    assert present(read) == batch(1, seq=3)
+    assert present(read) == batch(1, sequence=3)
     read.handle_reply(message(3, 0))
     assert read.request is None
 
@@ -72,7 +72,7 @@ def test_a_gap_is_requested_again_once() -> None:
     asked = read.request
     assert read.handle_reply(message(3, 2)) is None
     assert read.request is not asked
-    assert present(read) == batch(seq=2)
+    assert present(read) == batch(sequence=2)
     with pytest.raises(InvalidReplyError, match="missing"):
         read.handle_reply(message(3, 2))
 
@@ -85,10 +85,10 @@ def test_an_end_that_does_not_match_is_requested_again(end: DirectBatchEnd, text
     read = DirectRead(batch())
     read.handle_reply(message(1, 0))
     read.handle_reply(end)
-    assert present(read) == batch(seq=2)
+    assert present(read) == batch(sequence=2)
     read.handle_reply(message(2, 0))
     read.handle_reply(DirectBatchEnd(7, 9))
-    assert present(read) == batch(seq=3)
+    assert present(read) == batch(sequence=3)
     with pytest.raises(InvalidReplyError, match="the last message is 0"):
         read.handle_reply(DirectBatchEnd(7, 9))
 
@@ -108,7 +108,7 @@ def test_progress_allows_another_repetition() -> None:
     for sequence in range(1, 5):
         read.handle_reply(message(sequence, 0))
         read.interrupted(LOST)
-        assert present(read) == batch(seq=sequence + 1)
+        assert present(read) == batch(sequence=sequence + 1)
 
 
 def test_a_missing_leader_is_waited_for_only_after_the_first_message() -> None:
@@ -118,13 +118,13 @@ def test_a_missing_leader_is_waited_for_only_after_the_first_message() -> None:
     read.handle_reply(message(1, 0))
     for _ in range(3):
         read.retry(LOST)
-        assert present(read) == batch(seq=2)
+        assert present(read) == batch(sequence=2)
 
 
 def test_an_old_server_is_asked_for_each_message() -> None:
     read = DirectRead(batch())
     read.handle_reply(message(4, None))
-    assert present(read) == batch(seq=5)
+    assert present(read) == batch(sequence=5)
     read.handle_reply(message(7, None))
     read.handle_reply(DirectBatchEnd(found=False))
     assert read.request is None
@@ -135,11 +135,11 @@ def test_pages_of_last_messages_show_the_moment_of_the_first_page() -> None:
     assert present(read) == DirectMultiLastRequest("S", (">",), DIRECT_BATCH, up_to_time=NOON)
     read.handle_reply(message(3, 0))
     read.handle_reply(DirectBatchEnd(4, 3, up_to_sequence=9))
-    second = DirectMultiLastRequest("S", (">",), DIRECT_BATCH, seq=4, up_to_seq=9)
+    second = DirectMultiLastRequest("S", (">",), DIRECT_BATCH, sequence=4, up_to_sequence=9)
     assert present(read) == second
     read.handle_reply(message(6, 0))
     read.interrupted(LOST)
-    assert present(read) == DirectMultiLastRequest("S", (">",), DIRECT_BATCH, seq=7, up_to_seq=9)
+    assert present(read) == DirectMultiLastRequest("S", (">",), DIRECT_BATCH, sequence=7, up_to_sequence=9)
     read.handle_reply(message(9, 0))
     read.handle_reply(DirectBatchEnd(0, 9, up_to_sequence=9))
     assert read.request is None

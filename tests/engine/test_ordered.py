@@ -80,14 +80,14 @@ def test_the_next_consumer_starts_after_the_last_good_message_and_keeps_all_else
 def test_the_start_policy_stays_until_the_first_message() -> None:
     where = cursor(deliver_policy=DeliverPolicy.LAST)
     where.next_config()
-    where.created(info("o_1", stream_seq=41))
+    where.created(info("o_1", stream_sequence=41))
     assert where.next_config().deliver_policy is DeliverPolicy.LAST
 
 
 def test_new_means_new_since_the_creation_of_the_first_consumer() -> None:
     where = cursor(deliver_policy=DeliverPolicy.NEW)
     assert where.next_config().deliver_policy is DeliverPolicy.NEW
-    where.created(info("o_1", stream_seq=41))
+    where.created(info("o_1", stream_sequence=41))
     assert where.next_config().opt_start_seq == 42
 
 
@@ -121,7 +121,7 @@ def test_runs_follow_each_other() -> None:
 
 
 def test_the_default_heartbeat_is_five_seconds_where_that_fits() -> None:
-    assert [ordered_heartbeat(expires) for expires in (30, 10, 9, 1)] == [5, 5, 4.5, 0.5]
+    assert [ordered_heartbeat(timeout) for timeout in (30, 10, 9, 1)] == [5, 5, 4.5, 0.5]
 
 
 # -- the engine ------------------------------------------------------------------------------------------------------

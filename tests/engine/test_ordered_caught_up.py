@@ -36,12 +36,12 @@ def test_the_reader_has_caught_up_with_the_last_pending_message() -> None:
     assert engine.accept([delivery(3, 3, 0)]) == 1
     assert engine.poll_actions() == [GetLastSequence(("a", "b"))]
     engine.accept([delivery(4, 4, 0)])  # later messages do not delay the report
-    engine.info_received(info("o_1", pending=0, consumer_seq=4))  # the answer is late
+    engine.info_received(info("o_1", pending=0, consumer_sequence=4))  # the answer is late
     assert engine.poll_actions() == []  # the request is sent once
     engine.last_sequence_received(3)
     assert engine.poll_actions() == [CaughtUp()]
     engine.last_sequence_received(9)
-    engine.info_received(info("o_1", pending=0, consumer_seq=4))
+    engine.info_received(info("o_1", pending=0, consumer_sequence=4))
     assert engine.poll_actions() == []
 
 
@@ -62,7 +62,7 @@ def test_messages_of_the_leader_may_be_deleted_before_they_are_delivered() -> No
     engine.last_sequence_received(3)
     engine.poll_actions()
     engine.heartbeat(1)
-    engine.info_received(info("o_1", pending=0, consumer_seq=1))
+    engine.info_received(info("o_1", pending=0, consumer_sequence=1))
     assert engine.poll_actions() == [GetConsumerInfo("o_1"), GetLastSequence((">",))]
     engine.last_sequence_received(1)
     assert engine.poll_actions() == [CaughtUp()]
@@ -71,7 +71,7 @@ def test_messages_of_the_leader_may_be_deleted_before_they_are_delivered() -> No
 def test_a_start_after_the_last_message_has_nothing_to_read() -> None:
     engine = OrderedEngine(cursor(deliver_policy="by_start_sequence", opt_start_seq=9), report_caught_up=True)
     engine.start()
-    engine.created(info("o_1", pending=0, stream_seq=8))
+    engine.created(info("o_1", pending=0, stream_sequence=8))
     engine.poll_actions()
     engine.last_sequence_received(8)
     assert engine.poll_actions() == [CaughtUp()]
@@ -104,11 +104,11 @@ def test_the_server_is_asked_if_fewer_messages_came_than_were_pending() -> None:
     engine, _ = running(report_caught_up=True, pending=5)
     engine.accept([delivery(1, 1, 0)])
     assert engine.poll_actions() == [GetConsumerInfo("o_1")]
-    engine.info_received(info("o_1", pending=2, consumer_seq=1))
+    engine.info_received(info("o_1", pending=2, consumer_sequence=1))
     assert engine.poll_actions() == []
-    engine.info_received(info("another", pending=0, consumer_seq=1))
+    engine.info_received(info("another", pending=0, consumer_sequence=1))
     assert engine.poll_actions() == []
-    engine.info_received(info("o_1", pending=0, consumer_seq=1))
+    engine.info_received(info("o_1", pending=0, consumer_sequence=1))
     assert engine.poll_actions() == [GetLastSequence((">",))]
 
 
@@ -117,7 +117,7 @@ def test_silence_causes_a_check_whether_pending_messages_are_gone() -> None:
     engine.accept([delivery(1, 1, 4)])
     engine.heartbeat(1)
     assert engine.poll_actions() == [GetConsumerInfo("o_1")]
-    engine.info_received(info("o_1", pending=0, consumer_seq=2))  # one message is still in flight
+    engine.info_received(info("o_1", pending=0, consumer_sequence=2))  # one message is still in flight
     assert engine.poll_actions() == []
     engine.accept([delivery(2, 2, 0)])
     assert engine.poll_actions() == [GetLastSequence((">",))]
@@ -130,7 +130,7 @@ def test_the_report_comes_once_and_the_reading_continues() -> None:
     assert engine.poll_actions() == [GetLastSequence((">",)), CaughtUp()]
     assert engine.accept([delivery(2, 2, 0)]) == 1
     engine.heartbeat(2)
-    engine.info_received(info("o_1", pending=0, consumer_seq=2))
+    engine.info_received(info("o_1", pending=0, consumer_sequence=2))
     assert engine.poll_actions() == []
     assert where.last_sequence == 2
     assert engine.reading
@@ -139,7 +139,7 @@ def test_the_report_comes_once_and_the_reading_continues() -> None:
 def test_messages_that_a_push_consumer_sent_before_the_answer_count_as_pending() -> None:
     where = cursor()
     where.next_config()
-    where.created(info("o_1", pending=1, consumer_seq=1, stream_seq=7))
+    where.created(info("o_1", pending=1, consumer_sequence=1, stream_sequence=7))
     engine = OrderedEngine(where, report_caught_up=True)
     engine.start(exists=True)
     engine.accept([delivery(1, 7, 1)])

@@ -78,7 +78,7 @@ def test_acknowledgements_find_their_publishes_in_any_order() -> None:
     publishes = [ground.send() for _ in range(4)]
     for at, seq in ((2, 1), (0, 2), (3, 3), (1, 4)):
         ground.answer(publishes[at], PLAIN % seq)
-    assert [publish.outcome().seq for publish in publishes] == [2, 4, 1, 3]
+    assert [publish.outcome().sequence for publish in publishes] == [2, 4, 1, 3]
     assert all(publish.done() and publish._frame == b"" for publish in publishes)
     stats = ground.window.stats
     assert (stats.published, stats.pending, stats.acknowledged, stats.failed) == (4, 0, 4, 0)
@@ -103,7 +103,7 @@ def test_forms_of_acknowledgements_are_learned_up_to_a_limit() -> None:
     for stream in range(40):
         publish = ground.send()
         ground.answer(publish, b'{"stream":"S%d", "seq":2}' % stream)
-        assert publish.outcome() == PubAck(stream=f"S{stream}", seq=2)
+        assert publish.outcome() == PubAck(stream=f"S{stream}", sequence=2)
     assert len(ground.notified) - before == 24
 
 
@@ -116,7 +116,7 @@ def test_acknowledgements_are_the_same_parsed_early_or_late(seq: int, again: boo
     publishes = [ground.send() for _ in range(3)]
     for publish in publishes:
         ground.answer(publish, payload)
-    expected = PubAck(stream=stream, seq=seq, domain=domain, duplicate=again)
+    expected = PubAck(stream=stream, sequence=seq, domain=domain, duplicate=again)
     assert [publish.outcome() for publish in publishes] == [expected] * 3
 
 
@@ -167,7 +167,7 @@ def test_unmatched_answers_are_counted() -> None:
     ground.answer(publish, PLAIN % 1)
     ground.answer(publish, PLAIN % 1)
     ground.answer(publish, WRONG)
-    assert publish.outcome().seq == 1
+    assert publish.outcome().sequence == 1
     assert ground.window.stats.unmatched_acks == 2
 
 

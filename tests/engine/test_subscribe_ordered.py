@@ -33,10 +33,10 @@ def test_an_ordered_subscription_requests_the_documented_configuration() -> None
     )
 
 
-def bound(config: ConsumerConfig, consumer_seq: int = 0, stream_seq: int = 0) -> OrderedCursor:
+def bound(config: ConsumerConfig, consumer_sequence: int = 0, stream_sequence: int = 0) -> OrderedCursor:
     """Return the cursor of a subscription whose first consumer exists."""
     play = start(stream="S", ordered=True, config=config).done()
-    delivered = SequenceInfo(consumer_seq=consumer_seq, stream_seq=stream_seq)
+    delivered = SequenceInfo(consumer_sequence=consumer_sequence, stream_sequence=stream_sequence)
     cursor = play.created(delivered=delivered).result.ordered
     assert isinstance(cursor, OrderedCursor)
     return cursor
@@ -60,11 +60,11 @@ def test_the_next_consumer_keeps_the_rest_of_the_configuration() -> None:
 
 
 def test_new_messages_of_the_first_consumer_are_new_to_its_successor() -> None:
-    config = bound(ConsumerConfig(deliver_policy=DeliverPolicy.NEW), stream_seq=41).next_config()
+    config = bound(ConsumerConfig(deliver_policy=DeliverPolicy.NEW), stream_sequence=41).next_config()
     assert (config.deliver_policy, config.opt_start_seq) == (DeliverPolicy.BY_START_SEQUENCE, 42)
 
 
 def test_a_new_message_that_overtakes_the_answer_does_not_change_the_start() -> None:
-    cursor = bound(ConsumerConfig(deliver_policy=DeliverPolicy.NEW), consumer_seq=1, stream_seq=42)
+    cursor = bound(ConsumerConfig(deliver_policy=DeliverPolicy.NEW), consumer_sequence=1, stream_sequence=42)
     assert (cursor.start, cursor.pending) == (0, 1)
     assert cursor.next_config().deliver_policy is DeliverPolicy.NEW

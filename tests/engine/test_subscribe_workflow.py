@@ -155,7 +155,7 @@ def test_the_subscription_comes_before_the_creation() -> None:
     play = start(stream="S", durable="c").answer(NOT_FOUND)
     assert play.step == Subscribe("_INBOX.1", "")
     assert play.done().create().action is ConsumerAction.CREATE
-    bound: Binding = play.created(num_pending=3, delivered=SequenceInfo(consumer_seq=2)).result
+    bound: Binding = play.created(num_pending=3, delivered=SequenceInfo(consumer_sequence=2)).result
     assert (bound.consumer, bound.created, bound.pending) == ("c", True, 5)
     assert [type(step) for step in play.steps] == [ConsumerInfoRequest, Subscribe, ConsumerCreateRequest]
 

@@ -35,7 +35,7 @@ def acknowledge_and_count(client: RawClient, message: Reply, stream: str) -> int
     """Acknowledge to the unchanged reply subject, and return how many messages are acknowledged."""
     assert message.reply is not None
     client.ask(message.reply, ACK)
-    return client.request(ConsumerInfoRequest(stream, "c")).ack_floor.stream_seq
+    return client.request(ConsumerInfoRequest(stream, "c")).ack_floor.stream_sequence
 
 
 @pytest.mark.conformance("JSA-01")

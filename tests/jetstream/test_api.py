@@ -85,16 +85,16 @@ FORMS: list[tuple[Request[object] | PullRequest, str, object]] = [
     (StreamListRequest("a.>"), "STREAM.LIST", {"subject": "a.>"}),
     (StreamPurgeRequest("S"), "STREAM.PURGE.S", None),
     (StreamPurgeRequest("S", filter="a", keep=0), "STREAM.PURGE.S", {"filter": "a", "keep": 0}),
-    (StreamPurgeRequest("S", seq=7), "STREAM.PURGE.S", {"seq": 7}),
+    (StreamPurgeRequest("S", sequence=7), "STREAM.PURGE.S", {"seq": 7}),
     (StreamLeaderStepdownRequest("S"), "STREAM.LEADER.STEPDOWN.S", None),
     (
         StreamLeaderStepdownRequest("S", Placement(preferred="n2")),
         "STREAM.LEADER.STEPDOWN.S",
         {"placement": {"preferred": "n2"}},
     ),
-    (MessageGetRequest("S", seq=3), "STREAM.MSG.GET.S", {"seq": 3}),
-    (MessageGetRequest("S", last_by_subj="a.*"), "STREAM.MSG.GET.S", {"last_by_subj": "a.*"}),
-    (MessageGetRequest("S", next_by_subj="a", seq=3), "STREAM.MSG.GET.S", {"next_by_subj": "a", "seq": 3}),
+    (MessageGetRequest("S", sequence=3), "STREAM.MSG.GET.S", {"seq": 3}),
+    (MessageGetRequest("S", last_by_subject="a.*"), "STREAM.MSG.GET.S", {"last_by_subj": "a.*"}),
+    (MessageGetRequest("S", next_by_subject="a", sequence=3), "STREAM.MSG.GET.S", {"next_by_subj": "a", "seq": 3}),
     (
         MessageGetRequest("S", start_time=NOON, no_headers=True),
         "STREAM.MSG.GET.S",
@@ -172,13 +172,16 @@ def test_requests_have_the_documented_subject_and_payload(
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: StreamPurgeRequest("S", seq=1, keep=1), "not both"),
+        (lambda: StreamPurgeRequest("S", sequence=1, keep=1), "not both"),
         (lambda: StreamPurgeRequest("S", keep=-1), "negative"),
         (lambda: MessageGetRequest("S"), "given: none"),
-        (lambda: MessageGetRequest("S", seq=1, last_by_subj="a"), "seq and last_by_subj"),
-        (lambda: MessageGetRequest("S", last_by_subj="a", next_by_subj="a"), "last_by_subj and next_by_subj"),
-        (lambda: MessageGetRequest("S", seq=1, start_time=NOON), "seq and start_time"),
-        (lambda: MessageGetRequest("S", seq=0), "start at 1"),
+        (lambda: MessageGetRequest("S", sequence=1, last_by_subject="a"), "sequence and last_by_subject"),
+        (
+            lambda: MessageGetRequest("S", last_by_subject="a", next_by_subject="a"),
+            "last_by_subject and next_by_subject",
+        ),
+        (lambda: MessageGetRequest("S", sequence=1, start_time=NOON), "sequence and start_time"),
+        (lambda: MessageGetRequest("S", sequence=0), "start at 1"),
         (lambda: MessageDeleteRequest("S", 0), "start at 1"),
         (lambda: ConsumerCreateRequest("S", ConsumerConfig(name="a", durable_name="b")), "equal"),
         (lambda: PullRequest("S", "c", 0), "at least 1"),
@@ -202,7 +205,7 @@ def test_invalid_requests_are_refused_before_anything_is_sent(make: Callable[[],
         lambda: StreamInfoRequest("S", subjects_filter="a b"),
         lambda: StreamNamesRequest("a..b"),
         lambda: StreamPurgeRequest("S", filter=">.a"),
-        lambda: MessageGetRequest("S", last_by_subj="a "),
+        lambda: MessageGetRequest("S", last_by_subject="a "),
         lambda: ConsumerCreateRequest("S", ConsumerConfig(filter_subject="a\r\nPUB x 0")),
         lambda: ConsumerCreateRequest("S", ConsumerConfig(filter_subjects=["a", ".b"])),
     ],
@@ -296,10 +299,10 @@ def test_requests_about_a_stream_work_on_the_real_server(client: RawClient) -> N
         assert updated.config.max_msgs == 100
         for number in range(6):
             client.ask(f"api.{number % 3}", b"%d" % number, [("Number", str(number))])
-        message = client.request(MessageGetRequest("API", last_by_subj="api.1"))
+        message = client.request(MessageGetRequest("API", last_by_subject="api.1"))
         assert (message.stream, message.subject, message.sequence, message.payload) == ("API", "api.1", 5, b"4")
         assert message.headers.to_dict() == {"Number": ["4"]}
-        bare = client.request(MessageGetRequest("API", next_by_subj="api.*", seq=2, no_headers=True))
+        bare = client.request(MessageGetRequest("API", next_by_subject="api.*", sequence=2, no_headers=True))
         assert (bare.sequence, len(bare.headers)) == (2, 0)
         at = client.request(MessageGetRequest("API", start_time=message.timestamp))
         assert at.sequence == 5
@@ -308,15 +311,15 @@ def test_requests_about_a_stream_work_on_the_real_server(client: RawClient) -> N
         with pytest.raises(MessageNotFoundError):
             client.request(MessageDeleteRequest("API", 2))
         with pytest.raises(MessageNotFoundError):
-            client.request(MessageGetRequest("API", seq=2))
+            client.request(MessageGetRequest("API", sequence=2))
         info = client.request(StreamInfoRequest("API", deleted_details=True, subjects_filter="api.0"))
         assert (info.state.deleted, info.state.num_deleted) == ([2, 3], 2)
         assert info.state.subjects == {"api.0": 2}
-        assert info.state.last_ts == client.request(MessageGetRequest("API", seq=6)).timestamp
+        assert info.state.last_ts == client.request(MessageGetRequest("API", sequence=6)).timestamp
         assert client.request(StreamPurgeRequest("API", filter="api.0", keep=1)) == 1
-        assert client.request(StreamPurgeRequest("API", seq=6)) == 2
+        assert client.request(StreamPurgeRequest("API", sequence=6)) == 2
         assert client.request(StreamPurgeRequest("API")) == 1
-        assert client.request(StreamInfoRequest("API")).state.first_seq == 7
+        assert client.request(StreamInfoRequest("API")).state.first_sequence == 7
     finally:
         client.request(StreamDeleteRequest("API"))
 
@@ -405,4 +408,4 @@ def test_a_status_other_than_503_is_an_error_with_its_code() -> None:
 
 def test_a_reply_without_the_message_is_an_error() -> None:
     with pytest.raises(InvalidReplyError, match="has no message"):
-        MessageGetRequest("S", seq=1).read(b'{"type":"t"}')
+        MessageGetRequest("S", sequence=1).read(b'{"type":"t"}')

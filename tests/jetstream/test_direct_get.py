@@ -70,7 +70,7 @@ def sequences(messages: list[StoredMessage]) -> list[int]:
 
 
 def test_a_message_has_its_subject_sequence_and_time(stored: RawClient) -> None:
-    message = get(stored, DirectGetRequest("D", seq=2))
+    message = get(stored, DirectGetRequest("D", sequence=2))
     assert (message.stream, message.subject, message.sequence, message.payload) == ("D", "d.1", 2, b"1")
     assert message.headers["Number"] == "1"
     assert (message.num_pending, message.last_sequence) == (None, None)
@@ -79,22 +79,22 @@ def test_a_message_has_its_subject_sequence_and_time(stored: RawClient) -> None:
 
 
 def test_a_message_can_be_selected_in_every_way(stored: RawClient) -> None:
-    third = get(stored, DirectGetRequest("D", seq=3))
-    assert get(stored, DirectGetRequest("D", last_by_subj="d.*")).sequence == 10
-    assert get(stored, DirectGetRequest("D", next_by_subj="d.2")).sequence == 3
-    assert get(stored, DirectGetRequest("D", next_by_subj="d.2", seq=4)).sequence == 6
+    third = get(stored, DirectGetRequest("D", sequence=3))
+    assert get(stored, DirectGetRequest("D", last_by_subject="d.*")).sequence == 10
+    assert get(stored, DirectGetRequest("D", next_by_subject="d.2")).sequence == 3
+    assert get(stored, DirectGetRequest("D", next_by_subject="d.2", sequence=4)).sequence == 6
     at = DirectGetRequest("D", start_time=datetime.fromtimestamp(0, UTC))
     assert get(stored, at).sequence == 1
     moment = Timestamp.from_ns(third.timestamp_ns)
     assert get(stored, DirectGetRequest("D", start_time=moment)).sequence == 3
-    assert get(stored, DirectGetRequest("D", start_time=moment, next_by_subj="d.1")).sequence == 5
+    assert get(stored, DirectGetRequest("D", start_time=moment, next_by_subject="d.1")).sequence == 5
     assert get(stored, DirectLastRequest("D", "d.1")).sequence == 8
 
 
 def test_a_missing_message_is_not_found(stored: RawClient) -> None:
     for request in (
-        DirectGetRequest("D", seq=99),
-        DirectGetRequest("D", last_by_subj="d.9"),
+        DirectGetRequest("D", sequence=99),
+        DirectGetRequest("D", last_by_subject="d.9"),
         DirectLastRequest("D", "x"),
     ):
         with pytest.raises(MessageNotFoundError) as caught:
@@ -106,7 +106,7 @@ def test_a_stream_without_direct_get_is_reported(client: RawClient) -> None:
     client.request(StreamCreateRequest(StreamConfig(name="INDIRECT", subjects=["indirect"])))
     try:
         with pytest.raises(NoDirectGetError) as caught:
-            get(client, DirectGetRequest("INDIRECT", seq=1))
+            get(client, DirectGetRequest("INDIRECT", sequence=1))
         assert isinstance(caught.value, NoRespondersError)
     finally:
         client.request(StreamDeleteRequest("INDIRECT"))
@@ -124,7 +124,7 @@ def test_an_empty_message_with_a_status_header_is_data(client: RawClient) -> Non
     client.request(StreamCreateRequest(StreamConfig(name="EMPTY", subjects=["empty"], allow_direct=True)))
     try:
         client.ask("empty", b"", [("Status", "404"), ("Description", "hi")])
-        message = get(client, DirectGetRequest("EMPTY", seq=1))
+        message = get(client, DirectGetRequest("EMPTY", sequence=1))
         assert (message.payload, message.headers["Status"]) == (b"", "404")
     finally:
         client.request(StreamDeleteRequest("EMPTY"))
@@ -135,7 +135,7 @@ def test_headers_of_the_server_take_precedence_over_headers_of_the_message(clien
     try:
         headers = [("Nats-Stream", "ORIGIN"), ("Nats-Sequence", "77"), ("Nats-Subject", "origin")]
         client.ask("copy", b"x", [*headers, ("Nats-Time-Stamp", "2001-01-01T00:00:00Z"), ("Nats-Num-Pending", "5")])
-        message = get(client, DirectGetRequest("COPY", seq=1))
+        message = get(client, DirectGetRequest("COPY", sequence=1))
         assert (message.stream, message.subject, message.sequence) == ("COPY", "copy", 1)
         assert message.timestamp.year > 2001
         assert message.headers.get_all("Nats-Sequence") == ["77"]
@@ -162,7 +162,7 @@ def test_a_batch_counts_down_and_continues_where_it_ended(stored: RawClient) -> 
 
 
 def test_a_batch_can_have_a_subject_and_start_at_a_sequence(stored: RawClient) -> None:
-    messages, end = get_batch(stored, DirectBatchRequest("D", 2, seq=2, next_by_subj="d.0"))
+    messages, end = get_batch(stored, DirectBatchRequest("D", 2, sequence=2, next_by_subject="d.0"))
     assert sequences(messages) == [4, 7]
     assert [message.last_sequence for message in messages] == [0, 4]
     assert end == DirectBatchEnd(num_pending=1, last_sequence=7)
@@ -175,20 +175,20 @@ def test_a_batch_also_ends_at_its_byte_limit(stored: RawClient) -> None:
 
 
 def test_a_batch_without_matches_is_empty(stored: RawClient) -> None:
-    messages, end = get_batch(stored, DirectBatchRequest("D", 4, next_by_subj="d.9"))
+    messages, end = get_batch(stored, DirectBatchRequest("D", 4, next_by_subject="d.9"))
     assert (messages, end) == ([], DirectBatchEnd(found=False))
     assert DirectBatchRequest("D", 4).next_request(end) is None
 
 
 def test_last_messages_of_many_subjects_are_read_page_by_page_at_one_moment(stored: RawClient) -> None:
-    request: DirectMultiLastRequest | None = DirectMultiLastRequest("D", ("d.*",), batch=2, up_to_seq=8)
+    request: DirectMultiLastRequest | None = DirectMultiLastRequest("D", ("d.*",), batch=2, up_to_sequence=8)
     taken: list[int] = []
     while request is not None:
         messages, end = get_batch(stored, request)
         taken += sequences(messages)
         assert end.up_to_sequence == 8
         request = request.next_request(end)
-        assert request is None or request.up_to_seq == 8
+        assert request is None or request.up_to_sequence == 8
     assert taken == [6, 7, 8]
 
 
@@ -211,7 +211,7 @@ def test_too_many_subjects_are_refused(client: RawClient) -> None:
 @pytest.mark.parametrize(
     ("request_", "subject", "fields"),
     [
-        (DirectGetRequest("S", seq=1), "S", {"seq": 1}),
+        (DirectGetRequest("S", sequence=1), "S", {"seq": 1}),
         (DirectLastRequest("S", "a.b"), "S.a.b", None),
         (DirectBatchRequest("S", 5), "S", {"batch": 5, "seq": 1}),
         (
@@ -238,12 +238,12 @@ def test_requests_have_the_documented_subject_and_payload(
     "make",
     [
         lambda: DirectGetRequest("S"),
-        lambda: DirectGetRequest("S", seq=1, last_by_subj="a"),
+        lambda: DirectGetRequest("S", sequence=1, last_by_subject="a"),
         lambda: DirectBatchRequest("S", 0),
-        lambda: DirectBatchRequest("S", 1, seq=1, start_time=datetime(2024, 1, 1, tzinfo=UTC)),
+        lambda: DirectBatchRequest("S", 1, sequence=1, start_time=datetime(2024, 1, 1, tzinfo=UTC)),
         lambda: DirectBatchRequest("S", 1, max_bytes=0),
         lambda: DirectMultiLastRequest("S", ()),
-        lambda: DirectMultiLastRequest("S", ("a",), up_to_seq=1, up_to_time=datetime(2024, 1, 1, tzinfo=UTC)),
+        lambda: DirectMultiLastRequest("S", ("a",), up_to_sequence=1, up_to_time=datetime(2024, 1, 1, tzinfo=UTC)),
     ],
 )
 def test_invalid_requests_are_refused_before_anything_is_sent(make: Callable[[], object]) -> None:

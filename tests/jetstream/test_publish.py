@@ -77,11 +77,11 @@ def into(client: RawClient) -> Iterator[Callable[..., Publisher]]:
 
 def test_an_acknowledgement_has_stream_and_sequence(into: Callable[..., Publisher]) -> None:
     publish = into("PUBACK")
-    assert publish() == PubAck(stream="PUBACK", seq=1)
+    assert publish() == PubAck(stream="PUBACK", sequence=1)
     first = publish(PublishOptions(msg_id="one"))
     again = publish(PublishOptions(msg_id="one"))
-    assert (first.seq, first.duplicate) == (2, False)
-    assert (again.seq, again.duplicate) == (2, True)
+    assert (first.sequence, first.duplicate) == (2, False)
+    assert (again.sequence, again.duplicate) == (2, True)
     assert list(unknown_fields([first, again])) == []
 
 
@@ -96,7 +96,7 @@ def test_an_acknowledgement_has_the_value_of_a_counter(into: Callable[..., Publi
 
 def test_failed_expectations_have_different_errors(into: Callable[..., Publisher]) -> None:
     publish = into("EXPECT")
-    assert publish(PublishOptions(expected_last_sequence=0, msg_id="m1")).seq == 1
+    assert publish(PublishOptions(expected_last_sequence=0, msg_id="m1")).sequence == 1
     for options, error in (
         (PublishOptions(expected_stream="OTHER"), WrongStreamError),
         (PublishOptions(expected_last_sequence=0), WrongLastSequenceError),
@@ -117,7 +117,7 @@ def test_failed_expectations_have_different_errors(into: Callable[..., Publisher
         expected_last_subject_sequence_subject="EXPECT.*",
         expected_last_msg_id="m1",
     )
-    assert publish(kept, token="b").seq == 2
+    assert publish(kept, token="b").sequence == 2
 
 
 def test_the_subject_of_an_expected_sequence_needs_the_sequence() -> None:
@@ -153,11 +153,11 @@ def test_message_ttls_are_accepted(client: RawClient, into: Callable[..., Publis
         (PublishOptions(ttl=timedelta(seconds=90.5)), "1m30.5s"),
         (PublishOptions(ttl="never"), "never"),
     ):
-        seq = publish(options).seq
-        assert client.request(MessageGetRequest("TTL", seq=seq)).headers["Nats-TTL"] == text
+        seq = publish(options).sequence
+        assert client.request(MessageGetRequest("TTL", sequence=seq)).headers["Nats-TTL"] == text
     with pytest.raises(MessageTTLInvalidError):
         publish(PublishOptions(ttl=timedelta(milliseconds=999)))
-    assert publish(PublishOptions(rollup="all")).seq == 4
+    assert publish(PublishOptions(rollup="all")).sequence == 4
     assert client.request(StreamInfoRequest("TTL")).state.messages == 1
 
 
@@ -165,16 +165,16 @@ def test_schedules_are_accepted(client: RawClient, into: Callable[..., Publisher
     publish = into("PLAN", allow_msg_schedules=True, allow_msg_ttl=True)
     later = datetime(2035, 1, 2, 3, 4, 5, 600, tzinfo=UTC)
     once = PublishOptions(schedule=schedule_at(later), schedule_target="PLAN.out", schedule_ttl=timedelta(minutes=5))
-    assert publish(once, token="once").seq == 1
+    assert publish(once, token="once").sequence == 1
     often = PublishOptions(
         schedule=schedule_every(timedelta(hours=1.5)), schedule_target="PLAN.out", schedule_source="PLAN.in"
     )
-    assert publish(often, token="often").seq == 2
+    assert publish(often, token="often").sequence == 2
     cron = PublishOptions(
         schedule="0 30 4 * * *", schedule_target="PLAN.out", schedule_time_zone="UTC", schedule_rollup="sub"
     )
-    assert publish(cron, token="cron").seq == 3
-    first, second = (client.request(MessageGetRequest("PLAN", seq=number)).headers for number in (1, 2))
+    assert publish(cron, token="cron").sequence == 3
+    first, second = (client.request(MessageGetRequest("PLAN", sequence=number)).headers for number in (1, 2))
     assert first["Nats-Schedule"] == "@at 2035-01-02T03:04:05.0006Z"
     assert second["Nats-Schedule"] == "@every 1h30m0s"
 
@@ -233,10 +233,10 @@ def test_a_batch_is_acknowledged_as_one(into: Callable[..., Publisher]) -> None:
     for number in (1, 2):
         assert client.ask("BATCH.a", b"x", batch_headers("b1", number)).payload == b""
     ack = publish.raw(batch_headers("b1", 3, "1"))
-    assert (ack.stream, ack.seq, ack.batch, ack.count) == ("BATCH", 3, "b1", 3)
+    assert (ack.stream, ack.sequence, ack.batch, ack.count) == ("BATCH", 3, "b1", 3)
     client.ask("BATCH.a", b"x", batch_headers("b2", 1))
     ended = publish.raw(batch_headers("b2", 2, "eob"))
-    assert (ended.seq, ended.batch, ended.count) == (4, "b2", 1)
+    assert (ended.sequence, ended.batch, ended.count) == (4, "b2", 1)
     assert list(unknown_fields([ack, ended])) == []
 
 
@@ -308,7 +308,7 @@ def test_an_invalid_acknowledgement_is_an_error(payload: bytes) -> None:
 @given(st.integers(0, 2**64 - 1), st.text(min_size=1), st.booleans())
 def test_acknowledgements_are_decoded_completely(seq: int, stream: str, duplicate: bool) -> None:
     text = json.dumps({"stream": stream, "seq": seq, "duplicate": duplicate, "news": [1]}).encode()
-    assert read_pub_ack(text) == PubAck(stream=stream, seq=seq, duplicate=duplicate, extra={"news": [1]})
+    assert read_pub_ack(text) == PubAck(stream=stream, sequence=seq, duplicate=duplicate, extra={"news": [1]})
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_the_text_before_a_final_sequence_is_split_off(payload: bytes, prefix: b
 
 
 def test_the_answer_to_a_commit_belongs_to_the_whole_batch() -> None:
-    ack = PubAck(stream="S", seq=3, batch="b", count=3)
+    ack = PubAck(stream="S", sequence=3, batch="b", count=3)
     assert check_commit(ack, "b", 3, "x") is ack
     for batch_id, count in (("c", 3), ("b", 2), ("b", 4)):
         with pytest.raises(
@@ -339,7 +339,7 @@ def test_the_answer_to_a_commit_belongs_to_the_whole_batch() -> None:
         ):
             check_commit(ack, batch_id, count, "x")
     with pytest.raises(InvalidAckError, match="up to sequence 2"):
-        check_commit(PubAck(stream="S", seq=2, batch="b", count=3), "b", 3, "x")
+        check_commit(PubAck(stream="S", sequence=2, batch="b", count=3), "b", 3, "x")
 
 
 def test_a_missing_stream_is_reported_with_the_subject_and_known_retries() -> None:

@@ -76,10 +76,10 @@ def until_lost(nats: Nats, parts: list[pa.RecordBatch], count: int, together: in
     """
     subjects = [subject for part in parts[:count] for subject in part.column("subject").to_pylist()]
     sent = Counter(subject.partition(".")[0] for subject in subjects)
-    before = {stream: nats.info(stream).state.last_seq for stream in sent}
+    before = {stream: nats.info(stream).state.last_sequence for stream in sent}
 
     def stored(stream: str) -> int:
-        return nats.info(stream).state.last_seq - before[stream]
+        return nats.info(stream).state.last_sequence - before[stream]
 
     yield from parts[:count]
     deadline = time.monotonic() + 60.0

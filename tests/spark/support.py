@@ -113,7 +113,7 @@ class Nats:
         return count
 
     def purge(self, stream: str, before: int | None = None) -> None:
-        self.connection.request(StreamPurgeRequest(stream, seq=before))
+        self.connection.request(StreamPurgeRequest(stream, sequence=before))
 
     def delete(self, stream: str) -> None:
         self.connection.request(StreamDeleteRequest(stream))

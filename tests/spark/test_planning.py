@@ -15,7 +15,7 @@ from jetspark.spark.read.partitions import MAX_PARTITIONS, StreamPartition, spli
 from jetspark.spark.streams.ranges import Bounds, Loss, StreamRange, resolve_range
 
 EARLIEST, LATEST = Position(PositionKind.EARLIEST), Position(PositionKind.LATEST)
-STATE = StreamState(first_seq=10, last_seq=19)
+STATE = StreamState(first_sequence=10, last_sequence=19)
 
 numbers = st.integers(1, 30)
 starts = st.one_of(st.just(EARLIEST), numbers.map(lambda n: Position(PositionKind.SEQUENCE, n)))
@@ -45,7 +45,7 @@ def resolve(
         (at(5), at(8), (10, 10), [(5, 7)]),
         (EARLIEST, at(8), (10, 10), [(1, 7)]),
         (EARLIEST, at(25), (10, 20), [(20, 24)]),
-        (at(25), LATEST, (20, 20), []),
+        (at(25), LATEST, (20, 20), [(20, 24)]),
         (at(23), at(26), (20, 20), [(23, 25)]),
         (at(5), at(25), (10, 20), [(5, 9), (20, 24)]),
         (Position(PositionKind.TIME, 12), Position(PositionKind.TIME, 14), (12, 14), []),
@@ -62,8 +62,8 @@ def test_positions_become_sequences_and_missing_ones_are_reported(
 def test_an_empty_stream_has_nothing_to_read_and_nothing_to_lose() -> None:
     assert resolve(EARLIEST, LATEST, state=StreamState()) == ((1, 1), [])
     assert resolve(at(1), LATEST, state=StreamState()) == ((1, 1), [])
-    assert resolve(EARLIEST, LATEST, state=StreamState(first_seq=8, last_seq=7)) == ((8, 8), [])
-    assert resolve(at(3), LATEST, state=StreamState(first_seq=8, last_seq=7)) == ((8, 8), [(3, 7)])
+    assert resolve(EARLIEST, LATEST, state=StreamState(first_sequence=8, last_sequence=7)) == ((8, 8), [])
+    assert resolve(at(3), LATEST, state=StreamState(first_sequence=8, last_sequence=7)) == ((8, 8), [(3, 7)])
 
 
 def test_filters_narrow_a_range_and_do_not_count_as_requests_for_missing_messages() -> None:

@@ -146,11 +146,11 @@ def test_an_interest_stream_keeps_uncommitted_messages_and_shows_the_lag(nats: N
     for _ in range(2):
         made.commit(one)
         info = commit_consumer(nats, stream)
-        assert (info.ack_floor.stream_seq, info.num_pending, info.num_ack_pending) == (4, 6, 0)
+        assert (info.ack_floor.stream_sequence, info.num_pending, info.num_ack_pending) == (4, 6, 0)
         assert kept(nats, stream) == [5, 6, 7, 8, 9, 10]
     made.commit(two)
     reader(nats, stream, CONSUMER).commit(one)  # never backwards
-    assert commit_consumer(nats, stream).ack_floor.stream_seq == 8
+    assert commit_consumer(nats, stream).ack_floor.stream_sequence == 8
     assert kept(nats, stream) == [9, 10]
 
 
@@ -168,7 +168,7 @@ def test_a_replicated_interest_stream_releases_messages_under_every_leader() -> 
         for committed in (4, 8):
             offset = made.latestOffset(offset, made.getDefaultReadLimit())
             made.commit(offset)
-            assert commit_consumer(nats, stream).ack_floor.stream_seq == committed
+            assert commit_consumer(nats, stream).ack_floor.stream_sequence == committed
             deadline = time.monotonic() + 60.0
             while nats.info(stream).state.messages > 8 - committed and time.monotonic() < deadline:
                 time.sleep(0.02)  # each server releases by itself
@@ -196,7 +196,7 @@ def test_a_limits_stream_keeps_everything_and_shows_the_lag(nats: Nats) -> None:
     stream = nats.filled(10)
     made = reader(nats, stream, {**CONSUMER, "startingOffsets": f'{{"{stream}": 3}}'})
     start, one = ends(made, 1)
-    assert commit_consumer(nats, stream).ack_floor.stream_seq == 2  # it starts where the query does
+    assert commit_consumer(nats, stream).ack_floor.stream_sequence == 2  # it starts where the query does
     made.commit(start)
     assert commit_consumer(nats, stream).num_pending == 8
     made.commit(one)
@@ -210,7 +210,7 @@ def test_a_deleted_commit_consumer_is_created_again(nats: Nats, caplog: pytest.L
     _, one = ends(made, 1)
     nats.connection.request(ConsumerDeleteRequest(stream, "spark"))
     made.commit(one)
-    assert commit_consumer(nats, stream).ack_floor.stream_seq == 10
+    assert commit_consumer(nats, stream).ack_floor.stream_sequence == 10
     assert f"stream {stream}: consumer spark was deleted and is created again" in caplog.text
 
 
@@ -282,7 +282,7 @@ def test_a_release_is_off_by_default_and_sends_no_request() -> None:
 
 def test_a_purge_never_means_everything() -> None:
     assert purge_requests("S", (), StreamOffset(1, 0)) == purge_requests("S", (), StreamOffset(1, 1)) == []
-    assert [request.seq for request in purge_requests("S", (), StreamOffset(1, 2))] == [2]
+    assert [request.sequence for request in purge_requests("S", (), StreamOffset(1, 2))] == [2]
 
 
 @pytest.mark.parametrize("version", ["2.14.0", "2.15.1-RC.1", "3.0.0", "2.14"])

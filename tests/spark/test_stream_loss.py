@@ -95,7 +95,7 @@ def test_a_new_leader_that_lags_is_distinguished_from_a_loss(
     replicas: int, created_ns: int, reached: int, lagging: bool
 ) -> None:
     members = ClusterInfo(leader="a", replicas=[PeerInfo(name="b")] * replicas)
-    state = StreamState(messages=10, first_seq=1, last_seq=10)
+    state = StreamState(messages=10, first_sequence=1, last_sequence=10)
     info = StreamInfo(StreamConfig(name="S"), Timestamp.from_ns(7), state, cluster=members)
     assert has_stale_leader(info, StreamOffset(created_ns, reached)) is lagging
     info.cluster = None

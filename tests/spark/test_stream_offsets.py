@@ -163,12 +163,16 @@ def test_streams_that_drop_single_messages_are_recognised(
 
 def test_the_extent_of_a_stream_is_read_from_the_server() -> None:
     config = StreamConfig(name="ORDERS", max_age=timedelta(hours=1), max_msgs=7, max_bytes=-1)
-    state = StreamState(messages=4, bytes=402, first_seq=3, last_seq=9, last_ts=Timestamp.from_ns(CREATED + 7))
+    state = StreamState(
+        messages=4, bytes=402, first_sequence=3, last_sequence=9, last_ts=Timestamp.from_ns(CREATED + 7)
+    )
     info = StreamInfo(config, Timestamp.from_ns(CREATED), state)
     assert StreamExtent.of(info, ()) == StreamExtent(
         "ORDERS", CREATED, 3, 10, 100, "max_age 1h0m0s, max_msgs 7", last_ns=CREATED + 7
     )
     empty = StreamInfo(StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED))
     assert StreamExtent.of(empty, ()) == StreamExtent("ORDERS", CREATED, 1, 1, 1)
-    purged = StreamInfo(StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED), StreamState(first_seq=8, last_seq=7))
+    purged = StreamInfo(
+        StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED), StreamState(first_sequence=8, last_sequence=7)
+    )
     assert StreamExtent.of(purged, ()) == StreamExtent("ORDERS", CREATED, 8, 8, 1)

@@ -75,7 +75,7 @@ def test_available_now_runs_read_everything_once_and_release_it(
     first = run(to_parquet(streamed(spark, nats, stream, **options), tmp_path))
     assert rows_of(first) == [4, 4, 2]
     assert sequences(spark, tmp_path) == list(range(1, 11))
-    assert nats.info(stream).state.first_seq == 9  # Spark reports a commit one batch late
+    assert nats.info(stream).state.first_sequence == 9  # Spark reports a commit one batch late
     given = {"servers": nats.url, "stream": stream, "connectionName": "tests-source", **options}
     assert release_committed(str(tmp_path / "checkpoint"), given, spark) == {stream: 11}
     await_connections(nats, 0)

@@ -211,6 +211,6 @@ def test_after_stop_an_ordered_consume_is_at_the_last_taken_message(
     with reader.consume(max_messages=4) as context:
         for number in range(read):
             assert next(context).payload == b"%d" % number
-    assert [message.payload for message in reader.fetch(4 - read, expires=5)] == [
+    assert [message.payload for message in reader.fetch(4 - read, timeout=5)] == [
         b"%d" % number for number in range(read, 4)
     ]

@@ -217,7 +217,7 @@ class _AtomicPublisher:
             if not connection.closed:
                 connection.unsubscribe(sid)
         ack = check_commit(read_pub_ack(answer.payload, _WHERE), batch_id, count, _WHERE)
-        self.report.streams.setdefault(ack.stream, StreamAcks()).add(ack.seq - count + 1, ack.seq, count)
+        self.report.streams.setdefault(ack.stream, StreamAcks()).add(ack.sequence - count + 1, ack.sequence, count)
         self.report.count += count
         return ack.stream
 

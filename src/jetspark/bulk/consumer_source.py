@@ -236,7 +236,7 @@ class ConsumerSource:
         pending.
         """
         state = self._consumer_info()
-        delivered = state.delivered.consumer_seq
+        delivered = state.delivered.consumer_sequence
         progress.info_received(delivered, state.num_pending)
         if not progress.done and before == delivered > progress.consumer_sequence:
             raise InterruptedReadError(

@@ -95,7 +95,9 @@ class DirectGetSource:
     def _count_from(self, sequence: int, subject: str | None) -> int:
         """Return the number of messages from a sequence on."""
         found = 0
-        for reply in self._request(DirectBatchRequest(self._target.stream, 1, seq=sequence, next_by_subj=subject)):
+        for reply in self._request(
+            DirectBatchRequest(self._target.stream, 1, sequence=sequence, next_by_subject=subject)
+        ):
             if isinstance(reply, DirectMessages):
                 found = reply.pending + len(reply)
         return found
@@ -115,8 +117,8 @@ class DirectGetSource:
             request = DirectBatchRequest(
                 self._target.stream,
                 batch,
-                seq=progress.next_sequence,
-                next_by_subj=self._filter,
+                sequence=progress.next_sequence,
+                next_by_subject=self._filter,
                 max_bytes=self._target.limits.max_bytes_in_flight,
             )
             last = 0

@@ -41,11 +41,11 @@ def fetch(
     *,
     max_messages: int | None = None,
     max_bytes: int | None = None,
-    expires: float | None = 30.0,
+    timeout: float | None = 30.0,
     no_wait: bool = False,
     idle_heartbeat: float | None = None,
     columns: Sequence[str] | None = None,
-    timeout: float = 5.0,
+    request_timeout: float = 5.0,
     prefix: str = API_PREFIX,
     **priority: Unpack[PriorityFields],
 ) -> ConsumerFetch:
@@ -59,7 +59,7 @@ def fetch(
         Names of the stream and of an existing consumer.
     max_messages, max_bytes
         Most messages, and most bytes as the server counts them; at least one of the two.
-    expires
+    timeout
         Seconds to wait for them; None means no limit.
     no_wait
         Take only messages that are available now.
@@ -67,7 +67,7 @@ def fetch(
         Seconds of silence after which the server sends a heartbeat; the fetch fails if none comes in twice that time.
     columns
         As for `scan`.
-    timeout
+    request_timeout
         Seconds for a request to the server.
     prefix
         Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
@@ -89,13 +89,13 @@ def fetch(
     options = fetch_options(
         max_messages,
         max_bytes=max_bytes,
-        expires=expires,
+        timeout=timeout,
         no_wait=no_wait,
         idle_heartbeat=idle_heartbeat,
         **priority,
     )
     engine = PullEngine(stream, consumer, options)
-    return ConsumerFetch(connection, stream, consumer, engine, scan_schema(columns), timeout, prefix)
+    return ConsumerFetch(connection, stream, consumer, engine, scan_schema(columns), request_timeout, prefix)
 
 
 class ConsumerFetch(RecordBatchIterator):
@@ -114,7 +114,7 @@ class ConsumerFetch(RecordBatchIterator):
         consumer: str,
         engine: PullEngine,
         schema: pa.Schema,
-        timeout: float,
+        request_timeout: float,
         prefix: str,
     ) -> None:
         self._schema = schema
@@ -122,7 +122,7 @@ class ConsumerFetch(RecordBatchIterator):
         self._connection = connection
         self._stream, self._consumer = stream, consumer
         self._engine = engine
-        self._timeout = timeout
+        self._request_timeout = request_timeout
         self._prefix = prefix
         self._inbox = connection.new_inbox()
         self._sid = 0
@@ -156,16 +156,16 @@ class ConsumerFetch(RecordBatchIterator):
     def _ack_policy(self) -> AckPolicy:
         if self._cached_ack_policy is None:
             request = ConsumerInfoRequest(self._stream, self._consumer)
-            info = self._connection.request(request, timeout=self._timeout, prefix=self._prefix)
+            info = self._connection.request(request, timeout=self._request_timeout, prefix=self._prefix)
             self._cached_ack_policy = info.config.ack_policy or AckPolicy.NONE
         return self._cached_ack_policy
 
     def _ack_last(self, subject: str, count: int) -> None:
-        answer = self._connection.request_message(subject, ACK, self._timeout)
+        answer = self._connection.request_message(subject, ACK, self._request_timeout)
         where = f"consumer {self._consumer!r} of stream {self._stream!r}"
         if answer is None:
             raise RequestTimeoutError(
-                f"{where}: no answer to the acknowledgement of {count} messages within {self._timeout:g} s"
+                f"{where}: no answer to the acknowledgement of {count} messages within {self._request_timeout:g} s"
             )
         if answer.header:  # 503
             raise NoRespondersError(
@@ -175,7 +175,7 @@ class ConsumerFetch(RecordBatchIterator):
     def _send_acks(self, subjects: pa.BinaryArray) -> None:
         count = len(subjects)
         frames = encode_publishes(subjects, pa.repeat(pa.scalar(b""), count), pa.repeat(pa.scalar(ACK), count))
-        self._connection.send(buffer_bytes(frames.buffers()[2]), time.monotonic() + self._timeout)
+        self._connection.send(buffer_bytes(frames.buffers()[2]), time.monotonic() + self._request_timeout)
 
     # -- the pull ------------------------------------------------------------------------------------------------
 

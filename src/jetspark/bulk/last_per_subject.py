@@ -148,7 +148,7 @@ def _read(target: ReadTarget, info: StreamInfo, method: ReadMethod, schema: pa.S
     kept = info.config.retention in {None, RetentionPolicy.LIMITS}
     if method is ReadMethod.DIRECT or (method is ReadMethod.AUTO and not kept):
         check_direct(info.config, target.subjects)
-        table, head = _DirectSnapshot(target, schema).read(info.state.last_seq), info.state.last_seq
+        table, head = _DirectSnapshot(target, schema).read(info.state.last_sequence), info.state.last_sequence
         last = table.column("sequence")[-1].as_py() if len(table) else 0
         _check_end(target, info, last + 1, head)
         return table, head
@@ -188,7 +188,7 @@ def _read_by_consumer(target: ReadTarget, info: StreamInfo, schema: pa.Schema) -
     batches: list[pa.RecordBatch] = []
     try:
         source.open(progress)
-        head = _stream_info(target).state.last_seq
+        head = _stream_info(target).state.last_sequence
         keeps_all = _keeps_all(info)
         if keeps_all:
             progress.end = head + 1
@@ -248,7 +248,7 @@ class _DirectSnapshot:
         try:
             for at in range(0, len(subjects), _MAX_SUBJECTS):
                 some = tuple(subjects[at : at + _MAX_SUBJECTS])
-                found = list(self._last(DirectMultiLastRequest(self._target.stream, some, up_to_seq=up_to)))
+                found = list(self._last(DirectMultiLastRequest(self._target.stream, some, up_to_sequence=up_to)))
                 batches += found
                 missing = set(some).difference(*(batch.column("subject").to_pylist() for batch in found))
                 self._check_missing(missing, up_to)

@@ -32,7 +32,7 @@ def leader_first_sequence_at(target: ReadTarget, ns: int) -> int | None:
 
 
 def _get(target: ReadTarget, sequence: int, subject: str) -> int | None:
-    return _ask(target, MessageGetRequest(target.stream, seq=sequence, next_by_subj=subject, no_headers=True))
+    return _ask(target, MessageGetRequest(target.stream, sequence=sequence, next_by_subject=subject, no_headers=True))
 
 
 def _ask(target: ReadTarget, request: MessageGetRequest) -> int | None:

@@ -125,7 +125,7 @@ class PubAckReader:
             acks.count += 1
             acks.duplicates += 1
         else:
-            acks.add(ack.seq, ack.seq, 1)
+            acks.add(ack.sequence, ack.sequence, 1)
             prefix = plain_ack_prefix(message.payload)
             if prefix is not None and len(self._patterns) < MAX_ACK_PREFIXES:
                 self._patterns[prefix] = acks

@@ -212,8 +212,8 @@ def _sequence_at(target: ReadTarget, info: StreamInfo, method: ReadMethod, ns: i
     else:
         # Without filters: a bound is a position in the stream.
         consumer = probe_consumer(replace(target, subjects=()), opt_start_time=Timestamp.from_ns(ns))
-        found = consumer.delivered.stream_seq + 1 if consumer.num_pending else None
-    return info.state.last_seq + 1 if found is None else found
+        found = consumer.delivered.stream_sequence + 1 if consumer.num_pending else None
+    return info.state.last_sequence + 1 if found is None else found
 
 
 def _choose_method(info: StreamInfo, method: ReadMethod) -> ReadMethod:
@@ -310,16 +310,16 @@ class Scan(RecordBatchIterator):
         if method is ReadMethod.DIRECT:
             check_direct(info.config, self._target.subjects)
         self._message_bytes = state.bytes // max(state.messages, 1)
-        report.stream_first_sequence, report.stream_last_sequence = state.first_seq, state.last_seq
+        report.stream_first_sequence, report.stream_last_sequence = state.first_sequence, state.last_sequence
         start, end = bounds.start_sequence, bounds.end_sequence
         if bounds.start_ns is not None:
             start = _sequence_at(self._target, info, method, bounds.start_ns)
         if bounds.end_ns is not None:
             end = _sequence_at(self._target, info, method, bounds.end_ns)
-        report.start_sequence = max(start if start is not None else 0, state.first_seq, 1)
-        report.end_sequence = min(end if end is not None else state.last_seq + 1, state.last_seq + 1)
+        report.start_sequence = max(start if start is not None else 0, state.first_sequence, 1)
+        report.end_sequence = min(end if end is not None else state.last_sequence + 1, state.last_sequence + 1)
         report.end_sequence = max(report.end_sequence, report.start_sequence)
-        gapless = state.messages == state.last_seq - state.first_seq + 1
+        gapless = state.messages == state.last_sequence - state.first_sequence + 1
         if report.start_sequence == report.end_sequence or (gapless and not self._target.subjects):
             report.expected = report.end_sequence - report.start_sequence  # exact, without counting
         return RangeProgress(report.start_sequence, report.end_sequence)

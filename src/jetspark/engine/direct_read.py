@@ -115,9 +115,9 @@ class DirectRead:
         if not self._last_sequence:
             self._go_on(replace(request))
         elif isinstance(request, DirectBatchRequest):
-            self._go_on(replace(request, seq=self._last_sequence + 1, start_time=None))
-        elif request.up_to_seq is not None:
-            self._go_on(replace(request, seq=self._last_sequence + 1))
+            self._go_on(replace(request, sequence=self._last_sequence + 1, start_time=None))
+        elif request.up_to_sequence is not None:
+            self._go_on(replace(request, sequence=self._last_sequence + 1))
         else:  # only the end of the first page says which state of the stream it read
             raise error
 

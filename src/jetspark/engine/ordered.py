@@ -259,7 +259,7 @@ class OrderedEngine:
     def info_received(self, info: ConsumerInfo) -> None:
         """Handle the consumer's info, requested while no messages come."""
         if info.name == self._cursor.name and not info.num_pending:
-            if info.delivered.consumer_seq <= self._cursor.delivered:
+            if info.delivered.consumer_sequence <= self._cursor.delivered:
                 self._request_last_sequence()
             self._cursor.pending = 0
 

@@ -58,9 +58,9 @@ def ordered_config(fields: Mapping[str, object]) -> ConsumerConfig:
     )
 
 
-def ordered_heartbeat(expires: float) -> float:
-    """Return the default heartbeat of an ordered consume (ORD-11), in seconds: 5, but at most half of `expires`."""
-    return _PULL_HEARTBEAT if expires >= _EXPIRES_FOR_HEARTBEAT else expires / 2
+def ordered_heartbeat(timeout: float) -> float:
+    """Return the default heartbeat of an ordered consume (ORD-11), in seconds: 5, but at most half of `timeout`."""
+    return _PULL_HEARTBEAT if timeout >= _EXPIRES_FOR_HEARTBEAT else timeout / 2
 
 
 def ordered_push_config(config: ConsumerConfig, subject: str = "") -> ConsumerConfig:

@@ -77,8 +77,8 @@ class OrderedCursor:
 
     def created(self, info: ConsumerInfo) -> None:
         """Handle a created consumer. With deliver policy `new`, its start also counts for the next consumers."""
-        sent = info.delivered.consumer_seq  # a push consumer may have delivered messages before the answer
-        self.start = 0 if sent else info.delivered.stream_seq
+        sent = info.delivered.consumer_sequence  # a push consumer may have delivered messages before the answer
+        self.start = 0 if sent else info.delivered.stream_sequence
         self.pending = info.num_pending + sent
         if self.last_sequence is None and not sent and self._config.deliver_policy == DeliverPolicy.NEW:
             self.last_sequence = self.start

@@ -79,11 +79,11 @@ class DirectGetRequest:
 
     stream: str
     """Name of the stream."""
-    seq: int | None = None
-    """Sequence of the message; with `next_by_subj` the sequence to search from."""
-    last_by_subj: str | None = None
+    sequence: int | None = None
+    """Sequence of the message; with `next_by_subject` the sequence to search from."""
+    last_by_subject: str | None = None
     """Last message of that subject; wildcards are allowed."""
-    next_by_subj: str | None = None
+    next_by_subject: str | None = None
     """First message of that subject; wildcards are allowed."""
     start_time: datetime | None = None
     """First message stored at or after that time."""
@@ -91,7 +91,7 @@ class DirectGetRequest:
     def __post_init__(self) -> None:
         """Check names and options. Raises ConfigError."""
         check_stream_name(self.stream)
-        check_selector(self.seq, self.last_by_subj, self.next_by_subj, self.start_time)
+        check_selector(self.sequence, self.last_by_subject, self.next_by_subject, self.start_time)
 
     def subject(self, prefix: str = API_PREFIX) -> str:
         """Return the subject to publish to."""
@@ -100,9 +100,9 @@ class DirectGetRequest:
     def payload(self) -> bytes:
         """Return the request as JSON."""
         return encode_fields(
-            seq=self.seq,
-            last_by_subj=self.last_by_subj,
-            next_by_subj=self.next_by_subj,
+            seq=self.sequence,
+            last_by_subj=self.last_by_subject,
+            next_by_subj=self.next_by_subject,
             start_time=self.start_time,
         )
 
@@ -138,11 +138,11 @@ class DirectBatchRequest:
     """Name of the stream."""
     batch: int
     """Maximum number of messages."""
-    seq: int | None = None
+    sequence: int | None = None
     """Sequence to search from; 1 if neither it nor `start_time` is given."""
     start_time: datetime | None = None
     """Time to search from."""
-    next_by_subj: str | None = None
+    next_by_subject: str | None = None
     """Only messages of that subject; wildcards are allowed."""
     max_bytes: int | None = None
     """The batch ends with the message that reaches so many bytes; the server's `max_pending` if unset."""
@@ -151,10 +151,10 @@ class DirectBatchRequest:
         """Check names and options. Raises ConfigError."""
         check_stream_name(self.stream)
         _check_sizes(self.batch, self.max_bytes)
-        if self.seq is not None and self.start_time is not None:
-            raise ConfigError("a batch starts at seq or at start_time, not both")
-        if self.next_by_subj is not None:
-            check_filter_subject(self.next_by_subj)
+        if self.sequence is not None and self.start_time is not None:
+            raise ConfigError("a batch starts at sequence or at start_time, not both")
+        if self.next_by_subject is not None:
+            check_filter_subject(self.next_by_subject)
 
     def subject(self, prefix: str = API_PREFIX) -> str:
         """Return the subject to publish to."""
@@ -162,12 +162,12 @@ class DirectBatchRequest:
 
     def payload(self) -> bytes:
         """Return the request as JSON."""
-        seq = 1 if self.seq is None and self.start_time is None else self.seq
+        sequence = 1 if self.sequence is None and self.start_time is None else self.sequence
         return encode_fields(
             batch=self.batch,
-            seq=seq,
+            seq=sequence,
             start_time=self.start_time,
-            next_by_subj=self.next_by_subj,
+            next_by_subj=self.next_by_subject,
             max_bytes=self.max_bytes,
         )
 
@@ -175,7 +175,7 @@ class DirectBatchRequest:
         """Return the request for the messages after a batch, None if there are no more."""
         if not end.found or end.num_pending <= 0:
             return None
-        return replace(self, seq=end.last_sequence + 1, start_time=None)
+        return replace(self, sequence=end.last_sequence + 1, start_time=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +192,12 @@ class DirectMultiLastRequest:
     """Subjects; wildcards are allowed."""
     batch: int | None = None
     """Maximum number of messages of one request."""
-    seq: int | None = None
+    sequence: int | None = None
     """Sequence to search from."""
-    up_to_seq: int | None = None
+    up_to_sequence: int | None = None
     """Read the stream as it was at that sequence."""
     up_to_time: datetime | None = None
-    """Read the stream as it was at that time. Not together with `up_to_seq`."""
+    """Read the stream as it was at that time. Not together with `up_to_sequence`."""
     max_bytes: int | None = None
     """The batch ends with the message that reaches so many bytes."""
 
@@ -209,8 +209,8 @@ class DirectMultiLastRequest:
             raise ConfigError("give at least one subject")
         for subject in self.subjects:
             check_filter_subject(subject)
-        if self.up_to_seq is not None and self.up_to_time is not None:
-            raise ConfigError("give up_to_seq or up_to_time, not both")
+        if self.up_to_sequence is not None and self.up_to_time is not None:
+            raise ConfigError("give up_to_sequence or up_to_time, not both")
 
     def subject(self, prefix: str = API_PREFIX) -> str:
         """Return the subject to publish to."""
@@ -221,8 +221,8 @@ class DirectMultiLastRequest:
         return encode_fields(
             multi_last=self.subjects,
             batch=self.batch,
-            seq=self.seq,
-            up_to_seq=self.up_to_seq,
+            seq=self.sequence,
+            up_to_seq=self.up_to_sequence,
             up_to_time=self.up_to_time,
             max_bytes=self.max_bytes,
         )
@@ -231,7 +231,7 @@ class DirectMultiLastRequest:
         """Return the request for the messages after a batch, of the same state; None if there are no more."""
         if not end.found or end.num_pending <= 0:
             return None
-        return replace(self, seq=end.last_sequence + 1, up_to_seq=end.up_to_sequence, up_to_time=None)
+        return replace(self, sequence=end.last_sequence + 1, up_to_sequence=end.up_to_sequence, up_to_time=None)
 
 
 def read_direct_message(status: Status | None, headers: Headers, payload: bytes, where: str) -> StoredMessage:

@@ -10,6 +10,7 @@ from datetime import UTC
 from typing import Final
 
 import msgspec
+from msgspec import field
 
 from jetspark.jetstream.codec import JsonEnum, JsonStruct
 from jetspark.jetstream.config import (
@@ -160,11 +161,11 @@ class StreamState(JsonStruct):
     """Number of messages."""
     bytes: int = 0
     """Size of the messages, with headers and the store's own overhead."""
-    first_seq: int = 0
-    """Sequence of the first message; `last_seq` + 1 if all messages were removed."""
+    first_sequence: int = field(default=0, name="first_seq")
+    """Sequence of the first message; `last_sequence` + 1 if all messages were removed."""
     first_ts: TimestampField | None = None
     """When the first message was stored, None if there is none."""
-    last_seq: int = 0
+    last_sequence: int = field(default=0, name="last_seq")
     """Highest sequence that was ever assigned."""
     last_ts: TimestampField | None = None
     """When the last message was stored, None if there never was one."""
@@ -245,9 +246,9 @@ class StreamInfo(JsonStruct):
 class SequenceInfo(JsonStruct):
     """Position of a consumer."""
 
-    consumer_seq: int = 0
+    consumer_sequence: int = field(default=0, name="consumer_seq")
     """Number of the delivery."""
-    stream_seq: int = 0
+    stream_sequence: int = field(default=0, name="stream_seq")
     """Sequence in the stream."""
     last_active: TimestampField | None = None
     """Time of the last activity."""
@@ -327,10 +328,10 @@ class PubAck(JsonStruct):
 
     stream: str
     """Stream that stored it."""
-    seq: int
+    sequence: int = field(name="seq")
     """Its sequence; for a batch, the sequence of the last message."""
     duplicate: bool = False
-    """Whether the stream already had the message id; then `seq` is of the first message, and nothing was stored."""
+    """Whether the stream already had the message id; then `sequence` is the first message's, and nothing was stored."""
     domain: str = ""
     """JetStream domain."""
     val: str = ""

@@ -255,10 +255,10 @@ def check_commit(ack: PubAck, batch_id: str, count: int, where: str) -> PubAck:
 
     Raises InvalidAckError; `where` is the subject for its message.
     """
-    if ack.batch != batch_id or ack.count != count or ack.seq < count:
+    if ack.batch != batch_id or ack.count != count or ack.sequence < count:
         raise InvalidAckError(
             f"{where}: the acknowledgement does not match batch {batch_id!r} of {count} messages: it is for "
-            f"{ack.batch!r} of {ack.count} messages, up to sequence {ack.seq}"
+            f"{ack.batch!r} of {ack.count} messages, up to sequence {ack.sequence}"
         )
     return ack
 

@@ -218,8 +218,7 @@ def to_connect_error(address: ServerAddress, error: Exception) -> Error:
     elif isinstance(error, ssl.SSLError):
         failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
     elif isinstance(error, TimeoutError):
-        text = f"{address}: no answer in time; check the address, or raise connect_timeout"
-        failure = ConnectError(text, timed_out=True)
+        failure = ConnectError(f"{address}: no answer in time; check the address, or raise connect_timeout")
     elif isinstance(error, OSError):
         failure = ConnectError(f"{address}: cannot connect: {error}")
     else:  # a credentials function that raised, for instance

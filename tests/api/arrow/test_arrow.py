@@ -58,7 +58,7 @@ async def test_a_consumer_delivers_columns_and_takes_one_ack_for_all(ground: Gro
         assert (batches.received, (await consumer.info()).num_ack_pending) == (300, 300)
         await batches.ack()
     info = await consumer.info()
-    assert (info.num_ack_pending, info.ack_floor.stream_seq) == (0, 300)
+    assert (info.num_ack_pending, info.ack_floor.stream_sequence) == (0, 300)
     async with consumer.fetch_arrow(1000, no_wait=True) as batches:
         assert (await batches.read_all()).num_rows == 200
 
@@ -130,7 +130,7 @@ async def test_a_batch_that_arrives_during_the_cancellation_is_not_lost() -> Non
 async def test_close_ends_a_running_read(ground: Ground) -> None:
     stream = await ground.stream()
     consumer = await stream.create_consumer(durable_name="c", ack_policy="explicit")
-    batches = consumer.fetch_arrow(6, expires=60)
+    batches = consumer.fetch_arrow(6, timeout=60)
     waiting = asyncio.ensure_future(anext(batches))
     async with asyncio.timeout(10):
         while not (await consumer.info()).num_waiting:

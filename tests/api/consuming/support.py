@@ -98,11 +98,11 @@ def publish_while_blocked(ground: Ground, stream: str, *payloads: bytes) -> None
         with jetspark.sync.connect(ground.server.url, **ground.profile.admin_options) as connection:
             js = connection.jetstream(domain=ground.profile.domain)
             [name] = js.consumer_names(stream)
-            before = js.consumer_info(stream, name).delivered.consumer_seq
+            before = js.consumer_info(stream, name).delivered.consumer_sequence
             for payload in payloads:
                 connection.request(f"{stream}.a", payload)
             deadline = time.monotonic() + TEST_TIMEOUT
-            while js.consumer_info(stream, name).delivered.consumer_seq < before + len(payloads):
+            while js.consumer_info(stream, name).delivered.consumer_sequence < before + len(payloads):
                 assert time.monotonic() < deadline, "it was not delivered"
                 time.sleep(0.005)
             assert connection.request(f"{stream}.a", headers=UNWELCOME).payload
@@ -120,7 +120,7 @@ async def wait_for_deliveries(ground: Ground, consumer: Consumer, count: int, js
 
     async def delivered() -> bool:
         info = await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)
-        return info.delivered.consumer_seq >= count
+        return info.delivered.consumer_sequence >= count
 
     await eventually(delivered, what=f"{count} deliveries")
     assert (await ground.admin.request(f"{consumer.stream_name}.a", headers=UNWELCOME)).payload

@@ -99,7 +99,7 @@ async def test_in_progress_may_be_sent_repeatedly_and_is_not_terminal(ground: Gr
     assert not message.settled
     await message.ack_sync()
     info = await consumer.info()
-    assert (info.num_ack_pending, info.num_redelivered, info.ack_floor.stream_seq) == (0, 0, 1)
+    assert (info.num_ack_pending, info.num_redelivered, info.ack_floor.stream_sequence) == (0, 0, 1)
 
 
 @pytest.mark.conformance("ACK-06")
@@ -121,7 +121,7 @@ async def test_a_synchronous_acknowledgement_waits_for_the_server(ground: Ground
     consumer = await consumer_of(ground, messages=2)
     first, second = await consumer.fetch(2)
     await first.ack_sync()
-    assert (await consumer.info()).ack_floor.stream_seq == 1
+    assert (await consumer.info()).ack_floor.stream_sequence == 1
     assert first.settled
     holder = await ground.admin.request(first.reply, b"+ACK")  # by another client that holds the message too
     assert holder.payload == b""
@@ -205,7 +205,7 @@ async def test_r6_metadata_has_place_time_and_delivery_count(ground: Ground) -> 
     assert parse_ack_subject(first.reply) == metadata
     assert first.metadata is metadata
     await first.ack_sync()
-    assert (await consumer.info()).ack_floor.stream_seq == 1
+    assert (await consumer.info()).ack_floor.stream_sequence == 1
 
 
 @pytest.mark.blocking
@@ -246,4 +246,4 @@ async def settled(ground: Ground, stream: str, consumer: str) -> None:
     while (info := await ground.admin_js.consumer_info(stream, consumer)).num_ack_pending:
         assert asyncio.get_running_loop().time() < deadline, f"{info.num_ack_pending} are not acknowledged"
         await asyncio.sleep(0.01)
-    assert info.ack_floor.stream_seq > 0
+    assert info.ack_floor.stream_sequence > 0

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.parametrize("front", ["aio"], indirect=True)  # blockin
 
 async def cancel_fetch(ground: Ground, consumer: Consumer, count: int) -> None:
     """Start a fetch, and cancel it after the available messages have arrived."""
-    fetching = asyncio.create_task(consumer.fetch(10, expires=20))
+    fetching = asyncio.create_task(consumer.fetch(10, timeout=20))
     await wait_for_deliveries(ground, consumer, count)
     await cancelled(fetching)
 
@@ -46,16 +46,16 @@ async def cancelled(task: asyncio.Task[object]) -> None:
 async def test_r24_messages_of_a_cancelled_fetch_go_to_the_next_fetch(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5)
     before = await ground.listening()
-    fetching = asyncio.create_task(consumer.fetch(10, expires=LONG))
+    fetching = asyncio.create_task(consumer.fetch(10, timeout=LONG))
     await wait_for_deliveries(ground, consumer, 5)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await fetching
     assert await ground.listening() == before
-    assert payloads(await consumer.fetch(3, expires=5)) == numbered(0, 3)
+    assert payloads(await consumer.fetch(3, timeout=5)) == numbered(0, 3)
     await wait_for_open_pulls(ground, consumer, 0)
     await ground.fill(f"{consumer.stream_name}.a", b"5")
-    batch = await consumer.fetch(3, expires=5)
+    batch = await consumer.fetch(3, timeout=5)
     assert payloads(batch) == numbered(3, 6)
     assert {message.metadata.num_delivered for message in batch} == {1}
     assert (await consumer.info()).num_ack_pending == 6
@@ -71,7 +71,7 @@ async def test_r24_every_call_takes_messages_of_cancelled_calls(ground: Ground, 
         async with consumer.consume(max_messages=2) as messages:
             got = payloads(await take(messages, 4))
     elif call == "fetch_bytes":
-        got = payloads(await consumer.fetch_bytes(10_000, expires=1))
+        got = payloads(await consumer.fetch_bytes(10_000, timeout=1))
     else:
         got = payloads(await consumer.fetch_no_wait(10))
     assert got == numbered(0, 4)
@@ -86,7 +86,7 @@ async def test_r24_messages_in_flight_to_a_cancelled_call_are_not_lost(ground: G
     consumer = await consumer_of(ground, messages=200)
     seen: list[Msg] = []
     for turns in range(40):
-        call = asyncio.create_task(consumer.fetch(5, expires=5))
+        call = asyncio.create_task(consumer.fetch(5, timeout=5))
         for _ in range(turns % 13):
             await asyncio.sleep(0)
         if call.done():
@@ -98,7 +98,7 @@ async def test_r24_messages_in_flight_to_a_cancelled_call_are_not_lost(ground: G
             except asyncio.CancelledError:
                 continue
     while len(seen) < 200:
-        seen += await consumer.fetch(200 - len(seen), expires=5)
+        seen += await consumer.fetch(200 - len(seen), timeout=5)
     deliveries = [message.metadata.consumer_sequence for message in seen]
     assert deliveries == sorted(set(deliveries))
     assert sorted(payloads(seen), key=int) == numbered(0, 200)
@@ -111,19 +111,19 @@ async def test_r24_a_refused_call_takes_no_messages_of_cancelled_calls(ground: G
     consumer = await consumer_of(ground, messages=left)
     await cancel_fetch(ground, consumer, left)
     with pytest.raises(ConfigError, match="heartbeat"):
-        await consumer.fetch(2, expires=1, idle_heartbeat=1)
+        await consumer.fetch(2, timeout=1, idle_heartbeat=1)
     with pytest.raises(ConfigError, match="priority"):
         consumer.consume(priority=99)
-    assert payloads(await consumer.fetch(left, expires=5)) == numbered(0, left)
+    assert payloads(await consumer.fetch(left, timeout=5)) == numbered(0, left)
 
 
 async def test_r24_messages_of_a_cancelled_call_keep_to_the_byte_limit_of_the_next_fetch(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5, size=500)
     await cancel_fetch(ground, consumer, 5)
-    assert [len(message) for message in await consumer.fetch_bytes(1300, expires=5)] == [500, 500]
-    assert await consumer.fetch_bytes(400, expires=5) == []  # as if the server had a larger one
+    assert [len(message) for message in await consumer.fetch_bytes(1300, timeout=5)] == [500, 500]
+    assert await consumer.fetch_bytes(400, timeout=5) == []  # as if the server had a larger one
     spy = await spy_on_pulls(ground)
-    batch = await consumer.fetch(4, max_bytes=10_000, expires=1)
+    batch = await consumer.fetch(4, max_bytes=10_000, timeout=1)
     assert [len(message) for message in batch] == [500] * 3
     await spy.settled()
     [body] = pull_bodies(spy)
@@ -135,7 +135,7 @@ async def test_r24_a_consume_takes_messages_in_flight_to_a_call_that_was_just_ca
     ground: Ground, limit: dict[str, int]
 ) -> None:
     consumer = await consumer_of(ground)
-    fetching = asyncio.create_task(consumer.fetch(10, expires=20))
+    fetching = asyncio.create_task(consumer.fetch(10, timeout=20))
     await wait_for_open_pulls(ground, consumer, 1)
     publish_while_blocked(ground, consumer.stream_name, *numbered(0, 3))
     fetching.cancel()
@@ -148,13 +148,13 @@ async def test_r24_a_consume_takes_messages_in_flight_to_a_call_that_was_just_ca
 
 async def test_r24_late_messages_are_kept_if_the_consume_after_the_fetch_was_stopped(ground: Ground) -> None:
     consumer = await consumer_of(ground)
-    fetching = asyncio.create_task(consumer.fetch(10, expires=20))
+    fetching = asyncio.create_task(consumer.fetch(10, timeout=20))
     await wait_for_open_pulls(ground, consumer, 1)
     publish_while_blocked(ground, consumer.stream_name, *numbered(0, 3))
     fetching.cancel()
     await asyncio.sleep(0)
     await consumer.consume().stop()
-    assert payloads(await consumer.fetch(3, expires=5)) == numbered(0, 3)
+    assert payloads(await consumer.fetch(3, timeout=5)) == numbered(0, 3)
 
 
 @pytest.mark.conformance("FET-04")
@@ -165,13 +165,13 @@ async def test_the_timeout_of_a_fetch_includes_its_wait_for_a_cancelled_fetch(
     with NatsServer() as server:
         async with open_ground(front, profile, server) as ground:
             consumer = await consumer_of(ground, messages=3)
-            fetching = asyncio.create_task(consumer.fetch(10, expires=20))
+            fetching = asyncio.create_task(consumer.fetch(10, timeout=20))
             await wait_for_deliveries(ground, consumer, 3)
             server.pause()
             try:
                 await cancelled(fetching)
                 begin = time.monotonic()
-                batch = await consumer.fetch(10, expires=2)
+                batch = await consumer.fetch(10, timeout=2)
                 assert 2.9 < time.monotonic() - begin < 10.0  # not the sum of both timeouts
             finally:
                 server.resume()
@@ -181,10 +181,10 @@ async def test_the_timeout_of_a_fetch_includes_its_wait_for_a_cancelled_fetch(
 async def test_r25_cancellation_is_never_turned_into_another_error(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for call in (
-        lambda: consumer.fetch(1, expires=LONG),
+        lambda: consumer.fetch(1, timeout=LONG),
         lambda: consumer.next(LONG),
-        lambda: consumer.fetch_bytes(100, expires=LONG),
-        lambda: anext(consumer.consume(expires=LONG)),
+        lambda: consumer.fetch_bytes(100, timeout=LONG),
+        lambda: anext(consumer.consume(timeout=LONG)),
     ):
         task = asyncio.ensure_future(call())
         await wait_for_open_pulls(ground, consumer, 1)
@@ -229,7 +229,7 @@ async def test_a_call_that_is_cancelled_before_it_starts_leaves_nothing(ground: 
 
 async def test_closing_the_connection_ends_the_wait_for_messages_of_a_cancelled_call(ground: Ground) -> None:
     consumer = await consumer_of(ground)
-    fetching = asyncio.create_task(consumer.fetch(10, expires=5))
+    fetching = asyncio.create_task(consumer.fetch(10, timeout=5))
     await wait_for_open_pulls(ground, consumer, 1)
     fetching.cancel()
     await asyncio.wait([fetching])

@@ -28,7 +28,7 @@ asyncio_only = pytest.mark.parametrize("front", ["aio"], indirect=True)
 
 async def open_fetch_with(ground: Ground, consumer: Consumer, count: int) -> asyncio.Task[Any]:
     """Start a fetch that has `count` messages and waits for more."""
-    task = asyncio.create_task(consumer.fetch(10, expires=30))
+    task = asyncio.create_task(consumer.fetch(10, timeout=30))
     await wait_for_deliveries(ground, consumer, count)
     return task
 
@@ -53,10 +53,10 @@ async def test_messages_of_a_cancelled_call_go_to_a_call_that_waits(ground: Grou
     first = await open_fetch_with(ground, consumer, 2)
     calls: dict[str, Any] = {
         "next": consumer.next,
-        "fetch": lambda: consumer.fetch(2, expires=30),
-        "endless": lambda: consumer.fetch(2, expires=None),
-        "fetch_bytes": lambda: consumer.fetch(2, max_bytes=100_000, expires=30),
-        "endless_bytes": lambda: consumer.fetch_bytes(100_000, expires=None),  # the fetch has the available messages
+        "fetch": lambda: consumer.fetch(2, timeout=30),
+        "endless": lambda: consumer.fetch(2, timeout=None),
+        "fetch_bytes": lambda: consumer.fetch(2, max_bytes=100_000, timeout=30),
+        "endless_bytes": lambda: consumer.fetch_bytes(100_000, timeout=None),  # the fetch has the available messages
     }
     second = asyncio.create_task(calls[call]())
     await wait_for_open_pulls(ground, consumer, 2)
@@ -74,7 +74,7 @@ async def test_messages_of_a_cancelled_call_go_to_a_call_that_waits(ground: Grou
 async def test_a_fetch_with_carried_over_messages_ends_when_it_is_full_and_returns_no_more(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3)
     first = await open_fetch_with(ground, consumer, 3)
-    second = asyncio.create_task(consumer.fetch(5, expires=30))
+    second = asyncio.create_task(consumer.fetch(5, timeout=30))
     await wait_for_open_pulls(ground, consumer, 2)
     await cancel(first)
     await wait_for_open_pulls(ground, consumer, 1)
@@ -84,7 +84,7 @@ async def test_a_fetch_with_carried_over_messages_ends_when_it_is_full_and_retur
     rest: list[bytes] = []
     async with asyncio.timeout(10):
         while len(rest) < 3:
-            rest += payloads(await consumer.fetch(3 - len(rest), expires=5))
+            rest += payloads(await consumer.fetch(3 - len(rest), timeout=5))
     assert sorted(rest) == numbered(5, 8)
     assert (await consumer.info()).num_ack_pending == 8
 
@@ -93,21 +93,21 @@ async def test_a_fetch_with_carried_over_messages_ends_when_it_is_full_and_retur
 async def test_a_fetch_with_carried_over_messages_keeps_to_its_byte_limit(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, size=500)
     first = await open_fetch_with(ground, consumer, 1)
-    second = asyncio.create_task(consumer.fetch_bytes(1300, expires=30))
+    second = asyncio.create_task(consumer.fetch_bytes(1300, timeout=30))
     await wait_for_open_pulls(ground, consumer, 2)
     await cancel(first)
     await wait_for_open_pulls(ground, consumer, 1)
     assert not second.done()
     await ground.fill(f"{consumer.stream_name}.a", bytes(501), bytes(502))
     assert [len(message) for message in await returned_early(second)] == [500, 501]
-    assert [len(message) for message in await consumer.fetch(1, expires=5)] == [502]
+    assert [len(message) for message in await consumer.fetch(1, timeout=5)] == [502]
 
 
 @asyncio_only
 async def test_a_fetch_that_times_out_returns_its_carried_over_messages(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=2)
     first = await open_fetch_with(ground, consumer, 2)
-    second = asyncio.create_task(consumer.fetch(5, expires=1))
+    second = asyncio.create_task(consumer.fetch(5, timeout=1))
     await wait_for_open_pulls(ground, consumer, 2)
     await cancel(first)
     assert payloads(await returned_early(second)) == numbered(0, 2)
@@ -117,9 +117,9 @@ async def test_a_fetch_that_times_out_returns_its_carried_over_messages(ground: 
 async def test_carried_over_messages_of_a_cancelled_call_go_to_the_next_call_that_waits(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3)
     first = await open_fetch_with(ground, consumer, 3)
-    second = asyncio.create_task(consumer.fetch(5, expires=30))
+    second = asyncio.create_task(consumer.fetch(5, timeout=30))
     await wait_for_open_pulls(ground, consumer, 2)
-    third = asyncio.create_task(consumer.fetch(2, expires=30))
+    third = asyncio.create_task(consumer.fetch(2, timeout=30))
     fourth = asyncio.create_task(consumer.next(30))
     await wait_for_open_pulls(ground, consumer, 4)
     await cancel(first)
@@ -135,7 +135,7 @@ async def test_r18_messages_that_come_too_late_for_one_fetch_go_to_another_that_
         connection = await connect(ground.front, proxy.url, **ground.profile.options)
         js = connection.jetstream(domain=ground.profile.domain)
         handle = await js.consumer(consumer.stream_name, consumer.name)
-        first = asyncio.create_task(handle.fetch(1, expires=1))
+        first = asyncio.create_task(handle.fetch(1, timeout=1))
         await wait_for_open_pulls(ground, consumer, 1)
         second = asyncio.create_task(handle.next(30))
         await wait_for_open_pulls(ground, consumer, 2)
@@ -168,7 +168,7 @@ async def test_r18_a_consume_that_starts_at_the_end_of_a_fetch_gets_the_late_mes
 
         monkeypatch.setattr(CarryOver, "drain", at_the_end)
         spy = await spy_on_pulls(ground, consumer)
-        fetching = asyncio.create_task(handle.fetch(1, expires=1))
+        fetching = asyncio.create_task(handle.fetch(1, timeout=1))
         await spy.wait(1)
         proxy.hold()
         await ground.fill(f"{consumer.stream_name}.a", b"0")

@@ -39,7 +39,7 @@ from jetspark.events import ErrorOccurred
 async def test_pulls_of_consume_have_the_default_options(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     spy = await spy_on_pulls(ground)
-    async with consumer.consume(), consumer.consume(expires=80):
+    async with consumer.consume(), consumer.consume(timeout=80):
         await spy.wait(2)
     assert pull_bodies(spy) == [
         {"batch": 500, "expires": 30_000_000_000, "idle_heartbeat": 15_000_000_000},
@@ -54,10 +54,10 @@ async def test_pulls_of_consume_have_the_default_options(ground: Ground) -> None
         {"max_messages": 10, "max_bytes": 10},
         {"max_messages": 10, "threshold_messages": 11},
         {"max_bytes": 10, "threshold_bytes": 11},
-        {"expires": 0.5},
+        {"timeout": 0.5},
         {"idle_heartbeat": 0.4},
-        {"idle_heartbeat": 31, "expires": 100},
-        {"idle_heartbeat": 2, "expires": 3},
+        {"idle_heartbeat": 31, "timeout": 100},
+        {"idle_heartbeat": 2, "timeout": 3},
     ],
 )
 async def test_invalid_options_are_refused_before_anything_is_sent(ground: Ground, options: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ async def test_stop_drops_the_buffer_and_pulls_no_more(ground: Ground) -> None:
             await anext(messages)
     assert (await consumer.info()).num_waiting == 0
     assert len(await spy.settled()) == 1
-    again = await consumer.fetch(9, expires=5)
+    again = await consumer.fetch(9, timeout=5)
     assert [message.metadata.num_delivered for message in again] == [2] * 9
 
 
@@ -221,7 +221,7 @@ async def test_messages_in_the_buffer_count_as_pending_until_they_are_delivered(
 async def test_a_pull_of_full_size_follows_a_pull_without_messages(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     spy = await spy_on_pulls(ground)
-    async with consumer.consume(max_messages=10, expires=1):
+    async with consumer.consume(max_messages=10, timeout=1):
         await spy.wait(3)
     assert {body["batch"] for body in pull_bodies(spy)} == {10}
 
@@ -257,10 +257,10 @@ async def test_r23_a_message_larger_than_max_bytes_is_reported_without_a_busy_lo
 @pytest.mark.conformance("ALG-07")
 async def test_missed_heartbeats_are_reported_each_time_until_the_pull_is_served(ground: Ground) -> None:
     consumer = await consumer_of(ground, max_waiting=1)
-    other = asyncio.create_task(consumer.fetch(1, expires=30))
+    other = asyncio.create_task(consumer.fetch(1, timeout=30))
     await wait_for_open_pulls(ground, consumer, 1)
     reported = Warnings()
-    async with consumer.consume(expires=1, idle_heartbeat=0.5, on_error=reported.add) as messages:
+    async with consumer.consume(timeout=1, idle_heartbeat=0.5, on_error=reported.add) as messages:
         await reported.wait(MissedHeartbeatError, 2)
         await ground.fill(f"{consumer.stream_name}.a", b"other's")
         assert payloads(await other) == [b"other's"]
@@ -279,7 +279,7 @@ async def test_a_slow_handler_causes_no_missed_heartbeat(ground: Ground) -> None
             await asyncio.sleep(4.5)  # longer than two heartbeats
         seen.append(message.payload)
 
-    context = consumer.consume(slow, max_messages=2, expires=4, idle_heartbeat=2, on_error=reported.add)
+    context = consumer.consume(slow, max_messages=2, timeout=4, idle_heartbeat=2, on_error=reported.add)
     await eventually(lambda: len(seen) == 3)
     await context.stop()
     assert (seen, reported.errors) == (numbered(0, 3), [])

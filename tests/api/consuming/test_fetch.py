@@ -55,7 +55,7 @@ async def test_a_fetch_without_a_limit_is_refused_before_anything_is_sent(ground
 async def test_r16_a_fetch_without_messages_returns_an_empty_batch_each_time(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for _ in range(4):
-        assert await consumer.fetch(10, expires=0.05) == []
+        assert await consumer.fetch(10, timeout=0.05) == []
 
 
 async def test_r17_a_fetch_waits_for_missing_messages_until_it_times_out(ground: Ground) -> None:
@@ -66,10 +66,10 @@ async def test_r17_a_fetch_waits_for_missing_messages_until_it_times_out(ground:
         await ground.fill(f"{consumer.stream_name}.a", *numbered(7, 10))
 
     filling = asyncio.create_task(later())
-    assert payloads(await consumer.fetch(10, expires=20)) == numbered(0, 10)
+    assert payloads(await consumer.fetch(10, timeout=20)) == numbered(0, 10)
     await filling
     begin = time.monotonic()
-    assert await consumer.fetch(10, expires=0.2) == []
+    assert await consumer.fetch(10, timeout=0.2) == []
     assert time.monotonic() - begin < 15.0  # not the timeout of the fetch before
 
 
@@ -78,29 +78,29 @@ async def test_r17_a_fetch_waits_for_missing_messages_until_it_times_out(ground:
 async def test_a_fetch_by_bytes_ends_when_the_server_ends_the_pull(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=3, size=400)
     spy = await spy_on_pulls(ground)
-    batch = await consumer.fetch_bytes(1000, expires=5)
+    batch = await consumer.fetch_bytes(1000, timeout=5)
     assert ([len(each) for each in batch], batch.error) == ([400, 400], None)
     await spy.settled()
     assert pull_bodies(spy) == [{"batch": 1_000_000, "expires": 5_000_000_000, "max_bytes": 1000}]
-    assert len(await consumer.fetch(max_bytes=600, expires=1)) == 1
+    assert len(await consumer.fetch(max_bytes=600, timeout=1)) == 1
 
 
 async def test_a_fetch_may_be_limited_by_messages_and_bytes(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=4, size=400)
     assert len(await consumer.fetch(1, max_bytes=2000)) == 1
-    assert len(await consumer.fetch(3, max_bytes=1000, expires=5)) == 2
+    assert len(await consumer.fetch(3, max_bytes=1000, timeout=5)) == 2
 
 
 @pytest.mark.conformance("FET-03")
 async def test_a_long_fetch_has_a_heartbeat_and_a_short_one_only_on_request(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=4)
     spy = await spy_on_pulls(ground)
-    for expires, heartbeat in ((31, None), (30, None), (2, 1)):
-        await consumer.fetch(1, expires=expires, idle_heartbeat=heartbeat)
+    for timeout, heartbeat in ((31, None), (30, None), (2, 1)):
+        await consumer.fetch(1, timeout=timeout, idle_heartbeat=heartbeat)
     await spy.settled()
     assert [body.get("idle_heartbeat") for body in pull_bodies(spy)] == [5_000_000_000, None, 1_000_000_000]
     with pytest.raises(ConfigError, match="heartbeat"):
-        await consumer.fetch(1, expires=2, idle_heartbeat=1.1)
+        await consumer.fetch(1, timeout=2, idle_heartbeat=1.1)
     await spy.settled()
     assert len(spy.messages) == 3
 
@@ -113,7 +113,7 @@ async def test_a_fetch_from_a_silent_server_returns_its_messages_soon_after_its_
         async with open_ground(front, profile, server) as ground:
             consumer = await consumer_of(ground, messages=3)
             begin = time.monotonic()
-            fetching = asyncio.create_task(consumer.fetch(10, expires=5))
+            fetching = asyncio.create_task(consumer.fetch(10, timeout=5))
             await wait_for_deliveries(ground, consumer, 3)
             server.pause()
             try:
@@ -127,11 +127,11 @@ async def test_a_fetch_from_a_silent_server_returns_its_messages_soon_after_its_
 @pytest.mark.conformance("FET-06")
 async def test_missed_heartbeats_end_a_fetch_whose_pull_the_server_ignores(ground: Ground) -> None:
     consumer = await consumer_of(ground, max_waiting=1)
-    other = asyncio.create_task(consumer.fetch(1, expires=30))
+    other = asyncio.create_task(consumer.fetch(1, timeout=30))
     await wait_for_open_pulls(ground, consumer, 1)
     begin = time.monotonic()
     with pytest.raises(MissedHeartbeatError):
-        await consumer.fetch(1, expires=20, idle_heartbeat=0.2)
+        await consumer.fetch(1, timeout=20, idle_heartbeat=0.2)
     assert 0.3 < time.monotonic() - begin < 10.0
     await ground.fill(f"{consumer.stream_name}.a", b"x")
     assert payloads(await other) == [b"x"]
@@ -145,7 +145,7 @@ async def test_a_finished_fetch_leaves_no_pull_open_and_takes_no_more_messages(g
     assert await ground.listening() == before
     info = await consumer.info()
     assert (info.num_waiting, info.num_ack_pending, info.num_pending) == (0, 4, 6)
-    assert len(await consumer.fetch(10, expires=1)) == 6
+    assert len(await consumer.fetch(10, timeout=1)) == 6
     assert await ground.listening() == before
     info = await consumer.info()
     assert (info.num_waiting, info.num_ack_pending) == (0, 10)
@@ -178,7 +178,7 @@ async def test_next_pulls_one_message_per_call(ground: Ground) -> None:
 
 async def test_r19_next_without_a_timeout_waits_for_a_message(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5)
-    fetching = asyncio.create_task(consumer.fetch(10, expires=None))
+    fetching = asyncio.create_task(consumer.fetch(10, timeout=None))
     await wait_for_open_pulls(ground, consumer, 1)
     await ground.fill(f"{consumer.stream_name}.a", *numbered(5, 11))
     assert payloads(await fetching) == numbered(0, 10)
@@ -188,9 +188,9 @@ async def test_r19_next_without_a_timeout_waits_for_a_message(ground: Ground) ->
 async def test_r18_a_pull_that_timed_out_does_not_take_the_next_message(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for number in range(10):
-        assert await consumer.fetch(5, expires=0.02) == []
+        assert await consumer.fetch(5, timeout=0.02) == []
         await ground.fill(f"{consumer.stream_name}.a", b"%d" % number)
-        [message] = await consumer.fetch(1, expires=5)
+        [message] = await consumer.fetch(1, timeout=5)
         assert message.payload == b"%d" % number
         assert message.metadata.num_delivered == 1
 
@@ -208,15 +208,15 @@ async def test_r18_a_late_message_of_a_finished_fetch_goes_to_the_next_fetch(gro
     proxy.hold()
     if silent:
         with pytest.raises(MissedHeartbeatError):
-            await handle.fetch(10, expires=20, idle_heartbeat=0.5)
+            await handle.fetch(10, timeout=20, idle_heartbeat=0.5)
     else:
-        assert await handle.fetch(10, expires=0.1) == []
+        assert await handle.fetch(10, timeout=0.1) == []
     proxy.release()
-    batch = await handle.fetch(3, expires=5)
+    batch = await handle.fetch(3, timeout=5)
     assert payloads(batch) == numbered(0, 3)
     assert {message.metadata.num_delivered for message in batch} == {1}
     await ground.fill(f"{consumer.stream_name}.a", b"3")
-    assert payloads(await handle.fetch(1, expires=5)) == [b"3"]
+    assert payloads(await handle.fetch(1, timeout=5)) == [b"3"]
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
@@ -228,7 +228,7 @@ async def test_a_fetch_after_a_lost_session_does_not_wait_for_late_messages(grou
     ground.stack.push_async_callback(connection.close)
     handle = await connection.jetstream(domain=ground.profile.domain).consumer(consumer.stream_name, consumer.name)
     proxy.hold()
-    assert await handle.fetch(10, expires=0.1) == []
+    assert await handle.fetch(10, timeout=0.1) == []
     if closed:
         await connection.close()
         with pytest.raises(ConnectionClosedError):
@@ -238,18 +238,18 @@ async def test_a_fetch_after_a_lost_session_does_not_wait_for_late_messages(grou
     proxy.release()
     await ground.fill(f"{consumer.stream_name}.a", b"0")
     async with asyncio.timeout(20):
-        assert payloads(await handle.fetch(1, expires=None)) == [b"0"]
+        assert payloads(await handle.fetch(1, timeout=None)) == [b"0"]
 
 
 @pytest.mark.blocking
 async def test_r20_concurrent_fetches_do_not_mix(ground: Ground) -> None:
     """WIR-07: each fetch has its own subscription. A refusal reaches only the pull that was refused (R20)."""
     consumer = await consumer_of(ground, max_waiting=2)
-    fetches = [asyncio.create_task(consumer.fetch(1, expires=10)) for _ in range(2)]
+    fetches = [asyncio.create_task(consumer.fetch(1, timeout=10)) for _ in range(2)]
     await wait_for_open_pulls(ground, consumer, 2)
     for _ in range(3):
         with pytest.raises(PullLimitExceededError, match="MaxWaiting"):
-            await consumer.fetch(1, expires=10)
+            await consumer.fetch(1, timeout=10)
     await ground.fill(f"{consumer.stream_name}.a", b"0", b"1")
     assert sorted(payloads([message for fetch in fetches for message in await fetch])) == numbered(0, 2)
 
@@ -257,7 +257,7 @@ async def test_r20_concurrent_fetches_do_not_mix(ground: Ground) -> None:
 @pytest.mark.conformance("STA-14", "FET-05")
 async def test_r21_a_fetch_ends_at_once_when_the_consumer_is_deleted(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=2)
-    fetching = asyncio.create_task(consumer.fetch(5, expires=30))
+    fetching = asyncio.create_task(consumer.fetch(5, timeout=30))
     await wait_for_deliveries(ground, consumer, 2)
     await ground.admin_js.delete_consumer(consumer.stream_name, consumer.name)
     batch = await fetching
@@ -279,7 +279,7 @@ async def test_r27_each_call_has_its_own_timeout(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for _ in range(3):
         begin = time.monotonic()
-        assert await consumer.fetch(1, expires=0.2) == []
+        assert await consumer.fetch(1, timeout=0.2) == []
         assert 0.15 < time.monotonic() - begin < 15.0  # not the 30 s of a fetch without an answer
 
 
@@ -304,4 +304,4 @@ async def test_a_pull_without_publish_permission_is_reported_at_once(front: Fron
         ) as ground:
             consumer = await consumer_of(ground)
             with pytest.raises(PermissionsViolationError, match="NEXT"):
-                await consumer.fetch(1, expires=30)
+                await consumer.fetch(1, timeout=30)

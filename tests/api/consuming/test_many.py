@@ -25,7 +25,7 @@ async def filled(ground: Ground, count: int) -> Stream:
     js = ground.admin.jetstream(domain=ground.profile.domain, publishing=AsyncPublishOptions(stall_wait=60))
     acks = [await js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(count)]
     await js.publish_async_completed(60)
-    assert acks[-1].result().seq == count
+    assert acks[-1].result().sequence == count
     return stream
 
 
@@ -37,7 +37,7 @@ async def nothing_left(ground: Ground, consumer: Consumer, count: int) -> None:
         assert asyncio.get_running_loop().time() < deadline, info
         await asyncio.sleep(0.02)
         info = await ground.admin_js.consumer_info(consumer.stream_name, consumer.name)
-    assert (info.num_pending, info.num_redelivered, info.ack_floor.stream_seq) == (0, 0, count)
+    assert (info.num_pending, info.num_redelivered, info.ack_floor.stream_sequence) == (0, 0, count)
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ async def test_r44_a_drain_delivers_all_received_messages(ground: Ground) -> Non
     assert len(seen) >= arrived
     deadline = asyncio.get_running_loop().time() + 10
     info = await consumer.info()
-    while len(seen) + info.num_ack_pending != info.delivered.stream_seq:  # the others never left the server
+    while len(seen) + info.num_ack_pending != info.delivered.stream_sequence:  # the others never left the server
         assert asyncio.get_running_loop().time() < deadline, info
         await asyncio.sleep(0.01)
         info = await consumer.info()

@@ -89,7 +89,7 @@ async def test_until_caught_up_ends_after_the_last_message(ground: Ground) -> No
 async def test_until_caught_up_ends_when_pending_messages_are_purged(ground: Ground) -> None:
     stream = await filled(ground, 100)
     ordered = stream.ordered_consumer()
-    async with ordered.consume(until_caught_up=True, max_messages=2, expires=1) as messages:
+    async with ordered.consume(until_caught_up=True, max_messages=2, timeout=1) as messages:
         await take(messages, 2)
         await stream.purge()
         rest = [message async for message in messages]
@@ -116,7 +116,7 @@ async def test_a_heartbeat_reveals_that_the_last_delivery_was_lost(ground: Groun
     stream = await filled(ground, 1)
     async with dropping_context(ground, lambda number: number == 1) as js:
         ordered = js.ordered_consumer(stream.name)
-        async with ordered.consume(expires=1, idle_heartbeat=0.5) as messages:
+        async with ordered.consume(timeout=1, idle_heartbeat=0.5) as messages:
             assert payloads(await take(messages, 1)) == [b"0"]
 
 
@@ -162,8 +162,8 @@ async def test_r7_a_replacement_keeps_the_configuration_except_the_start(ground:
 async def test_the_default_heartbeat_is_five_seconds_or_half_of_expires(ground: Ground) -> None:
     stream = await filled(ground, 1)
     pulls = await ground.spy(f"$JS.API.CONSUMER.MSG.NEXT.{stream.name}.>")
-    for count, expires in enumerate((30, 10, 4), 1):
-        async with stream.ordered_consumer().consume(expires=expires):
+    for count, timeout in enumerate((30, 10, 4), 1):
+        async with stream.ordered_consumer().consume(timeout=timeout):
             await pulls.wait(count)
     assert [body["idle_heartbeat"] for body in pull_bodies(pulls)] == [5 * 10**9, 5 * 10**9, 2 * 10**9]
 
@@ -174,7 +174,7 @@ async def test_the_start_policy_stays_until_the_first_message(ground: Ground, po
     stream = await filled(ground, 3)
     async with dropping_context(ground, lambda number: number == 1) as js:
         ordered = js.ordered_consumer(stream.name, deliver_policy=policy)
-        async with ordered.consume(expires=1, idle_heartbeat=0.5) as messages:
+        async with ordered.consume(timeout=1, idle_heartbeat=0.5) as messages:
             await eventually(lambda: ordered.cached_info is not None)
             if policy == "new":
                 await ground.fill(f"{stream.name}.a", b"3", b"4")
@@ -229,7 +229,7 @@ async def test_missed_heartbeats_lead_to_a_new_consumer(ground: Ground) -> None:
     async with dropping_context(ground, lambda number: False) as js:
         ordered = js.ordered_consumer(stream.name)
         spy = await ground.spy("$JS.API.CONSUMER.MSG.NEXT.>")  # so that the server sends no 503
-        async with ordered.consume(expires=2, idle_heartbeat=1, max_messages=2, on_error=reported.add) as messages:
+        async with ordered.consume(timeout=2, idle_heartbeat=1, max_messages=2, on_error=reported.add) as messages:
             assert payloads(await take(messages, 1)) == [b"0"]
             await spy.wait(2)
             assert ordered.cached_info is not None
@@ -318,7 +318,7 @@ async def test_fetches_continue_after_the_last_message_each_with_its_own_consume
     ordered = stream.ordered_consumer(name_prefix="o")
     assert payloads(await ordered.fetch(4)) == numbered(0, 4)
     assert (await ordered.next()).payload == b"4"
-    assert payloads(await ordered.fetch(10, expires=1)) == numbered(5, 10)
+    assert payloads(await ordered.fetch(10, timeout=1)) == numbered(5, 10)
     with pytest.raises(NoMessageError):
         await ordered.next(0.5)
     await creations.settled()

@@ -18,7 +18,7 @@ from jetspark.server import NatsServer
 async def open_fetch(ground: Ground, stream: Stream, ordered: OrderedConsumer) -> asyncio.Task[Any]:
     """Start a fetch, and wait until its pull is open."""
     pulls: Spy = await ground.spy(f"$JS.API.CONSUMER.MSG.NEXT.{stream.name}.>")
-    fetching = asyncio.create_task(ordered.fetch(10, expires=20))
+    fetching = asyncio.create_task(ordered.fetch(10, timeout=20))
     await pulls.wait(1)
     return fetching
 
@@ -34,7 +34,7 @@ async def test_r24_a_fetch_after_a_cancelled_fetch_skips_no_messages(ground: Gro
     await asyncio.wait([fetching])
     await ground.nc.flush()  # the data in the socket has been read
     assert ordered.last_sequence is None
-    assert payloads(await ordered.fetch(3, expires=5)) == numbered(0, 3)
+    assert payloads(await ordered.fetch(3, timeout=5)) == numbered(0, 3)
 
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)  # blocking calls are not cancelled
@@ -46,7 +46,7 @@ async def test_r24_new_messages_of_a_cancelled_fetch_go_to_the_next_fetch(ground
     await ground.fill(f"{stream.name}.a", b"2")
     fetching.cancel()
     await asyncio.wait([fetching])
-    assert payloads(await ordered.fetch(1, expires=5)) == [b"2"]
+    assert payloads(await ordered.fetch(1, timeout=5)) == [b"2"]
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
@@ -62,8 +62,8 @@ async def test_a_fetch_keeps_its_timeout_although_no_consumer_can_be_created(
             begin = time.monotonic()
             try:
                 with pytest.raises(RequestTimeoutError):
-                    await ordered.fetch(1, expires=1)
+                    await ordered.fetch(1, timeout=1)
                 assert 1.9 < time.monotonic() - begin < 5.0
             finally:
                 server.resume()
-            assert payloads(await ordered.fetch(1, expires=5)) == [b"0"]
+            assert payloads(await ordered.fetch(1, timeout=5)) == [b"0"]

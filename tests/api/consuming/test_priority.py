@@ -82,10 +82,10 @@ async def test_a_refusal_of_the_server_is_raised_if_the_groups_are_not_known(gro
 @pytest.mark.conformance("PRI-03")
 async def test_overflow_delivers_when_one_of_its_conditions_holds(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=4, **OVERFLOW)
-    assert await consumer.fetch(1, group="g", min_pending=10, expires=0.1) == []
-    assert await consumer.fetch(1, group="g", min_pending=10, min_ack_pending=1, expires=0.1) == []
-    assert len(await consumer.fetch(1, group="g", min_pending=4, expires=5)) == 1
-    assert len(await consumer.fetch(1, group="g", min_pending=100, min_ack_pending=1, expires=5)) == 1
+    assert await consumer.fetch(1, group="g", min_pending=10, timeout=0.1) == []
+    assert await consumer.fetch(1, group="g", min_pending=10, min_ack_pending=1, timeout=0.1) == []
+    assert len(await consumer.fetch(1, group="g", min_pending=4, timeout=5)) == 1
+    assert len(await consumer.fetch(1, group="g", min_pending=100, min_ack_pending=1, timeout=5)) == 1
     other = await consumer_of(ground, messages=1, **PINNED)
     with pytest.raises(BadPullRequestError, match="Overflow"):
         await other.fetch(1, group="g", min_pending=1)
@@ -94,10 +94,10 @@ async def test_overflow_delivers_when_one_of_its_conditions_holds(ground: Ground
 @pytest.mark.conformance("PRI-04")
 async def test_the_client_with_the_lower_priority_number_is_served_first(ground: Ground) -> None:
     consumer = await consumer_of(ground, **PRIORITIZED)
-    later = asyncio.create_task(consumer.fetch(1, group="g", priority=9, expires=10))
+    later = asyncio.create_task(consumer.fetch(1, group="g", priority=9, timeout=10))
     await wait_for_open_pulls(ground, consumer, 1)
     spy = await spy_on_pulls(ground)
-    sooner = asyncio.create_task(consumer.fetch(1, group="g", priority=0, expires=10))
+    sooner = asyncio.create_task(consumer.fetch(1, group="g", priority=0, timeout=10))
     await wait_for_open_pulls(ground, consumer, 2)
     await ground.fill(f"{consumer.stream_name}.a", b"0")
     assert payloads(await sooner) == [b"0"]

@@ -79,7 +79,7 @@ async def test_r26_a_handler_slower_than_the_ack_wait_keeps_its_message_and_a_fu
     await context.wait_closed(10)
     assert deliveries == [1] * 5
     info = await consumer.info()
-    assert (info.delivered.consumer_seq, info.num_ack_pending) == (5, 0)
+    assert (info.delivered.consumer_sequence, info.num_ack_pending) == (5, 0)
 
 
 @once
@@ -219,7 +219,7 @@ async def test_r26_reports_end_with_the_consume(ground: Ground) -> None:
     again: set[bytes] = set()
     async with asyncio.timeout(10):
         while len(again) < 3:  # delivered again when each is due
-            again.update(payloads(await consumer.fetch(3, expires=1)))
+            again.update(payloads(await consumer.fetch(3, timeout=1)))
     assert sorted(again) == numbered(0, 3)
     assert len(await spy.settled()) == count
 

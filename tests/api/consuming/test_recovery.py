@@ -72,7 +72,7 @@ async def test_consume_waits_for_the_session_and_then_pulls_once(ground: Ground)
     reported = Warnings()
     async with through_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
-        async with handle.consume(expires=30, idle_heartbeat=2, max_messages=10, on_error=reported.add) as messages:
+        async with handle.consume(timeout=30, idle_heartbeat=2, max_messages=10, on_error=reported.add) as messages:
             await wait_for_open_pulls(ground, consumer, 1)
             before = len(await requests.settled())
             proxy.open = False
@@ -153,7 +153,7 @@ async def test_counters_survive_cuts_while_the_server_keeps_running(ground: Grou
     seen: set[bytes] = set()
     async with through_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
-        async with handle.consume(max_messages=20, expires=2) as messages:
+        async with handle.consume(max_messages=20, timeout=2) as messages:
             for _ in range(3):
                 for message in await take(messages, 50):
                     assert messages.pending[0] <= 40
@@ -201,7 +201,7 @@ async def test_r1_a_cut_ends_a_fetch_at_once_with_its_messages(ground: Ground) -
     spy = await spy_on_pulls(ground, consumer)
     async with through_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
-        fetching = asyncio.create_task(handle.fetch(10, expires=20))
+        fetching = asyncio.create_task(handle.fetch(10, timeout=20))
         await wait_for_deliveries(ground, consumer, 3, js)
         empty = asyncio.create_task(handle.next(20))
         await wait_for_open_pulls(ground, consumer, 2)
@@ -217,7 +217,7 @@ async def test_r1_a_cut_ends_a_fetch_at_once_with_its_messages(ground: Ground) -
         assert len(await spy.settled()) == 2
         await wait_for_open_pulls(ground, consumer, 0)
         await ground.fill(f"{consumer.stream_name}.a", b"3")
-        assert payloads(await handle.fetch(1, expires=5)) == [b"3"]
+        assert payloads(await handle.fetch(1, timeout=5)) == [b"3"]
 
 
 @pytest.mark.conformance("REC-08")
@@ -229,8 +229,8 @@ async def test_a_fetch_without_a_session_waits_for_one(ground: Ground) -> None:
         proxy.cut()
         await eventually(lambda: "Disconnected" in recorder.names)
         with pytest.raises(DisconnectedError, match="in time"):
-            await handle.fetch(1, expires=0.1)
-        fetching = asyncio.create_task(handle.fetch(1, expires=10))
+            await handle.fetch(1, timeout=0.1)
+        fetching = asyncio.create_task(handle.fetch(1, timeout=10))
         proxy.open = True
         assert payloads(await fetching) == [b"0"]
 

@@ -43,8 +43,8 @@ from jetspark.server import NatsCluster, NatsServer
 async def test_heartbeats_only_reset_the_timer(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     reported = Warnings()
-    async with consumer.consume(expires=30, idle_heartbeat=2, on_error=reported.add) as messages:
-        fetching = asyncio.create_task(consumer.fetch(1, expires=4.5, idle_heartbeat=2))
+    async with consumer.consume(timeout=30, idle_heartbeat=2, on_error=reported.add) as messages:
+        fetching = asyncio.create_task(consumer.fetch(1, timeout=4.5, idle_heartbeat=2))
         with pytest.raises(TimeoutError):
             await take(messages, 1, timeout=4.5)
         assert await fetching == []  # two of them arrived, and no error in twice the time
@@ -79,7 +79,7 @@ async def test_no_messages_ends_a_fetch_without_error_and_consume_continues(grou
 @pytest.mark.conformance("STA-05", "FET-05")
 async def test_a_timeout_status_ends_a_fetch_without_error(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
-    batch = await consumer.fetch(2, expires=1)
+    batch = await consumer.fetch(2, timeout=1)
     assert (payloads(batch), batch.error) == ([b"0"], None)
     with pytest.raises(NoMessageError):
         await consumer.next(0.1)
@@ -88,7 +88,7 @@ async def test_a_timeout_status_ends_a_fetch_without_error(ground: Ground) -> No
 @pytest.mark.conformance("STA-06", "FET-05")
 async def test_requests_pending_ends_a_fetch_without_error_and_consume_continues(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=5, max_ack_pending=1)
-    stalled = asyncio.create_task(consumer.fetch(10, expires=30))
+    stalled = asyncio.create_task(consumer.fetch(10, timeout=30))
     await wait_for_deliveries(ground, consumer, 1)
     assert await consumer.fetch_no_wait(5) == []
     await check_consume_continues(ground, await consumer_of(ground), b"408 Requests Pending", quiet=True)
@@ -106,14 +106,14 @@ async def test_expired_interest_ends_a_fetch_without_error_and_consume_continues
 @pytest.mark.conformance("STA-08", "FET-05")
 async def test_a_message_that_does_not_fit_ends_a_fetch_without_error(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, size=500)
-    batch = await consumer.fetch_bytes(100, expires=5)
+    batch = await consumer.fetch_bytes(100, timeout=5)
     assert (batch, batch.error) == ([], None)
 
 
 @pytest.mark.conformance("STA-09", "FET-05")
 async def test_batch_completed_ends_a_fetch_without_error_and_consume_continues(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1)
-    assert payloads(await consumer.fetch(1, max_bytes=1000, expires=5)) == [b"0"]
+    assert payloads(await consumer.fetch(1, max_bytes=1000, timeout=5)) == [b"0"]
     await check_consume_continues(ground, consumer, b"409 Batch Completed", quiet=True)
 
 
@@ -123,7 +123,7 @@ LIMITS = [
     ),
     pytest.param(
         {"max_expires": timedelta(seconds=1)},
-        {"max_messages": 1, "expires": 2},
+        {"max_messages": 1, "timeout": 2},
         "MaxRequestExpires of 1s",
         marks=pytest.mark.conformance("STA-11"),
     ),
@@ -167,14 +167,14 @@ async def test_too_many_pulls_are_refused(ground: Ground) -> None:
 async def test_a_wrong_pin_id_ends_a_fetch_without_error(ground: Ground) -> None:
     consumer = await consumer_of(ground, messages=1, **PINNED)
     assert len(await consumer.fetch(1, group="g")) == 1
-    fetching = asyncio.create_task(consumer.fetch(1, group="g", expires=LONG))
+    fetching = asyncio.create_task(consumer.fetch(1, group="g", timeout=LONG))
     await wait_for_open_pulls(ground, consumer, 1)
     await consumer.unpin("g")
     await ground.fill(f"{consumer.stream_name}.a", b"1")
     async with asyncio.timeout(TEST_TIMEOUT):
         batch = await fetching
     assert (batch, batch.error) == ([], None)
-    assert payloads(await consumer.fetch(1, group="g", expires=5)) == [b"1"]
+    assert payloads(await consumer.fetch(1, group="g", timeout=5)) == [b"1"]
 
 
 @pytest.mark.conformance("STA-18", "FET-05")
@@ -183,12 +183,12 @@ async def test_an_invalid_pin_id_ends_a_fetch_without_error_and_is_dropped(groun
     assert len(await consumer.fetch(1, group="g")) == 1
     await consumer.unpin("g")
     other = await ground.js.consumer(consumer.stream_name, consumer.name)
-    assert len(await other.fetch(1, group="g", expires=5)) == 1  # this client is pinned now
+    assert len(await other.fetch(1, group="g", timeout=5)) == 1  # this client is pinned now
     async with asyncio.timeout(TEST_TIMEOUT):
-        batch = await consumer.fetch(1, group="g", expires=LONG)
+        batch = await consumer.fetch(1, group="g", timeout=LONG)
     assert (batch, batch.error) == ([], None)
     spy = await spy_on_pulls(ground)
-    assert await consumer.fetch(1, group="g", expires=0.1) == []
+    assert await consumer.fetch(1, group="g", timeout=0.1) == []
     await spy.settled()
     assert "id" not in pull_bodies(spy)[0]
 
@@ -292,7 +292,7 @@ class injected:  # noqa: N801 - reads as a function
     async def __aenter__(self) -> tuple[asyncio.Task[Any], Warnings]:
         reported = Warnings()
         spy = await spy_on_pulls(self._ground)
-        self._fetching = asyncio.create_task(self._consumer.fetch(1, expires=LONG))
+        self._fetching = asyncio.create_task(self._consumer.fetch(1, timeout=LONG))
         await spy.wait(1)
         self._context = self._consumer.consume(on_error=reported.add)
         for pull in list(await spy.wait(2)):
@@ -319,7 +319,7 @@ async def check_consume_continues(
     """Check that a consume with the status pulls again or keeps its pull, and that every message arrives."""
     spy = await spy_on_pulls(ground, consumer)
     reported = Warnings()
-    async with consumer.consume(expires=LONG, on_error=reported.add) as messages:
+    async with consumer.consume(timeout=LONG, on_error=reported.add) as messages:
         [pull] = await spy.wait(1)
         await ground.inject(pull.reply, b"NATS/1.0 %b\r\nNats-Pending-Messages: 500\r\n\r\n" % status)
         if again:

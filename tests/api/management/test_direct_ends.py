@@ -51,7 +51,7 @@ async def test_a_read_ends_with_its_connection(ground: Ground) -> None:
     other = await ground.connect()
     silent = other.jetstream(prefix="SILENT", timeout=30)
     reads = [
-        asyncio.create_task(silent.direct_get(DirectGetRequest(stream.name, seq=1))),
+        asyncio.create_task(silent.direct_get(DirectGetRequest(stream.name, sequence=1))),
         asyncio.create_task(silent.stream(stream.name)),
     ]
     await spy.wait(2)
@@ -90,7 +90,7 @@ async def test_a_user_without_read_permission_gets_the_error_at_once(front: Fron
                     await call
             other = await ground.connect(user="bob", password="tired")
             deaf = other.jetstream(timeout=30)
-            for request in (deaf.account_info(), deaf.direct_get(DirectGetRequest("S", seq=1))):
+            for request in (deaf.account_info(), deaf.direct_get(DirectGetRequest("S", sequence=1))):
                 with pytest.raises(PermissionsViolationError, match="Subscription"):
                     await request
 

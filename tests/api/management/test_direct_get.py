@@ -37,14 +37,14 @@ def sequences(messages: list[StoredMessage]) -> list[int]:
 @pytest.mark.profiles
 async def test_a_message_can_be_selected_in_every_way(ground: Ground, js: JetStream) -> None:
     stream = await direct_stream(ground, 6)
-    third = await js.direct_get(DirectGetRequest(stream.name, seq=3))
+    third = await js.direct_get(DirectGetRequest(stream.name, sequence=3))
     assert (third.stream, third.subject, third.sequence) == (stream.name, f"{stream.name}.0", 3)
     assert (third.payload, third.headers.to_dict()) == (b"3", {"Number": ["3"]})
     assert third.timestamp_ns == (await stream.get_msg(3, direct=False)).timestamp_ns
     for choice, sequence in (
-        ({"last_by_subj": f"{stream.name}.*"}, 6),
-        ({"next_by_subj": f"{stream.name}.2"}, 2),
-        ({"next_by_subj": f"{stream.name}.2", "seq": 3}, 5),
+        ({"last_by_subject": f"{stream.name}.*"}, 6),
+        ({"next_by_subject": f"{stream.name}.2"}, 2),
+        ({"next_by_subject": f"{stream.name}.2", "sequence": 3}, 5),
         ({"start_time": third.timestamp}, 3),
         ({"start_time": Timestamp.from_ns(third.timestamp_ns + 1)}, 4),
     ):
@@ -59,7 +59,7 @@ async def test_a_timestamp_in_the_older_format_is_read(ground: Ground) -> None:
         b"Nats-Time-Stamp: 2022-10-14 11:03:24.123456789 +0000 UTC\r\n\r\n"
     )
     js = await fake_api(ground, lambda endpoint, payload: [(header, b"x")])
-    message = await js.direct_get(DirectGetRequest("S", seq=7))
+    message = await js.direct_get(DirectGetRequest("S", sequence=7))
     assert (message.sequence, message.timestamp_ns % 1_000_000_000) == (7, 123_456_789)
 
 
@@ -81,11 +81,11 @@ async def test_the_last_message_of_a_subject_is_requested_by_subject(ground: Gro
 async def test_statuses_are_distinguished_from_messages(ground: Ground, js: JetStream) -> None:
     stream = await direct_stream(ground)
     await ground.admin.request(f"{stream.name}.a", b"", headers={"Status": "404", "Description": "hi"})
-    message = await js.direct_get(DirectGetRequest(stream.name, seq=1))
+    message = await js.direct_get(DirectGetRequest(stream.name, sequence=1))
     assert (message.payload, message.headers["Status"]) == (b"", "404")
     assert sequences(await stream.get_batch().all()) == [1]
     with pytest.raises(MessageNotFoundError):
-        await js.direct_get(DirectGetRequest(stream.name, seq=2))
+        await js.direct_get(DirectGetRequest(stream.name, sequence=2))
 
 
 @pytest.mark.conformance("DIR-03")
@@ -101,7 +101,7 @@ async def test_a_request_that_the_server_does_not_understand_is_an_error(
     ground: Ground, js: JetStream, body: bytes, text: str
 ) -> None:
     stream = await direct_stream(ground)
-    request = DirectGetRequest(stream.name, seq=1)
+    request = DirectGetRequest(stream.name, sequence=1)
     reply = await ground.nc.request(request.subject(js.prefix), body)
     with pytest.raises(DirectGetRequestError, match=f"408 {text}"):
         read_direct_message(reply.status, reply.headers, reply.payload, "here")
@@ -123,7 +123,7 @@ async def test_a_stream_without_direct_get_is_reported(ground: Ground, js: JetSt
     stream = await ground.stream()
     for name in (stream.name, ground.name()):
         with pytest.raises(NoDirectGetError):
-            await js.direct_get(DirectGetRequest(name, seq=1))
+            await js.direct_get(DirectGetRequest(name, sequence=1))
     for call in (stream.get_batch().all(), stream.get_last_msgs_for().all()):
         with pytest.raises(NoDirectGetError, match="503"):
             await call
@@ -143,9 +143,9 @@ async def test_many_messages_arrive_in_order(ground: Ground) -> None:
     assert [message.num_pending for message in messages] == list(range(29, -1, -1))
     assert [message.last_sequence for message in messages] == list(range(30))
     assert sequences(await stream.get_batch(4).all()) == [1, 2, 3, 4]
-    assert sequences(await stream.get_batch(4, seq=20).all()) == [20, 21, 22, 23]
+    assert sequences(await stream.get_batch(4, sequence=20).all()) == [20, 21, 22, 23]
     assert sequences(await stream.get_batch(3, subject=f"{stream.name}.1").all()) == [1, 4, 7]
-    assert sequences(await stream.get_batch(subject=f"{stream.name}.1", seq=22).all()) == [22, 25, 28]
+    assert sequences(await stream.get_batch(subject=f"{stream.name}.1", sequence=22).all()) == [22, 25, 28]
     assert sequences(await stream.get_batch(2, start_time=messages[9].timestamp).all())[0] <= 10
     assert sequences(await stream.get_batch(start_time=datetime(2100, 1, 1, tzinfo=UTC)).all()) == []
 
@@ -194,7 +194,7 @@ async def test_a_batch_without_matches_is_empty(ground: Ground) -> None:
     with pytest.raises(ConfigError):
         stream.get_batch(0)
     with pytest.raises(ConfigError):
-        stream.get_batch(seq=1, start_time=datetime.now(UTC))
+        stream.get_batch(sequence=1, start_time=datetime.now(UTC))
 
 
 _INFO = json.dumps(
@@ -290,11 +290,11 @@ async def test_the_last_messages_of_subjects_arrive_in_order(ground: Ground) -> 
     wanted = [f"{stream.name}.{number}" for number in (3, 5, 99)]
     assert sequences(await stream.get_last_msgs_for(wanted).all()) == [23, 25]
     assert sequences([message async for message in stream.get_last_msgs_for(f"{stream.name}.7")]) == [27]
-    assert sequences(await stream.get_last_msgs_for(up_to_seq=24).all()) == list(range(15, 25))
+    assert sequences(await stream.get_last_msgs_for(up_to_sequence=24).all()) == list(range(15, 25))
     moment = (await stream.get_msg(12)).timestamp
     assert sequences(await stream.get_last_msgs_for(up_to_time=moment).all())[-1] in (11, 12)
     with pytest.raises(ConfigError):
-        stream.get_last_msgs_for(up_to_seq=1, up_to_time=moment)
+        stream.get_last_msgs_for(up_to_sequence=1, up_to_time=moment)
     with pytest.raises(ConfigError):
         stream.get_last_msgs_for([])
 

@@ -64,21 +64,21 @@ async def test_a_purge_removes_the_selected_messages(ground: Ground) -> None:
             await ground.fill(f"{stream.name}.{number % 3}", b"x")
 
     await refill()
-    first = (await stream.info()).state.first_seq
-    assert await stream.purge(seq=first + 4) == 4
-    assert (await stream.info()).state.first_seq == first + 4
+    first = (await stream.info()).state.first_sequence
+    assert await stream.purge(sequence=first + 4) == 4
+    assert (await stream.info()).state.first_sequence == first + 4
     await refill()
     assert await stream.purge(keep=2) == 7
     await refill()
     assert await stream.purge(subject=f"{stream.name}.0") == 3
     assert await stream.purge(subject=f"{stream.name}.1", keep=1) == 2
-    last = (await stream.info()).state.last_seq
-    assert await stream.purge(subject=f"{stream.name}.2", seq=last) == 2
+    last = (await stream.info()).state.last_sequence
+    assert await stream.purge(subject=f"{stream.name}.2", sequence=last) == 2
     assert await stream.purge(subject=f"{stream.name}.nothing") == 0
     assert await stream.purge() == 2
     spy = await ground.spy()
     with pytest.raises(ConfigError, match="not both"):
-        await stream.purge(seq=1, keep=1)
+        await stream.purge(sequence=1, keep=1)
     assert await spy.settled() == []
 
 

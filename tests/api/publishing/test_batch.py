@@ -42,7 +42,7 @@ async def _raw(ground: Ground, subject: str, headers: list[tuple[str, str]], pay
 
 
 async def _last(stream: Any) -> int:
-    return int((await stream.info()).state.last_seq)
+    return int((await stream.info()).state.last_sequence)
 
 
 @pytest.mark.conformance("BAT-01")
@@ -57,7 +57,7 @@ async def test_r51_messages_of_a_batch_are_numbered_and_acknowledged_as_one(grou
         for number in range(3):
             await batch.add(f"{stream.name}.{number}", b"%d" % number, headers={"Color": "red"})
     assert batch.count == 3
-    assert (batch.ack.stream, batch.ack.seq, batch.ack.batch, batch.ack.count) == (stream.name, 3, "order-7", 3)
+    assert (batch.ack.stream, batch.ack.sequence, batch.ack.batch, batch.ack.count) == (stream.name, 3, "order-7", 3)
     messages = await sent.wait(4)
     headers = [message.headers.to_dict() for message in messages]
     assert headers[:3] == [
@@ -77,7 +77,7 @@ async def test_a_single_message_with_the_commit_is_a_batch(ground: Ground) -> No
     stream = await ground.stream(allow_atomic=True)
     batch = ground.js.atomic_batch()
     ack = await batch.commit(f"{stream.name}.a", b"only", msg_id="m")
-    assert (ack.seq, ack.count, ack.batch) == (1, 1, batch.id)
+    assert (ack.sequence, ack.count, ack.batch) == (1, 1, batch.id)
     assert len(batch.id) <= 64
     assert batch.ack == ack
 
@@ -117,7 +117,7 @@ async def test_the_last_message_marks_the_commit_with_and_without_a_message_of_i
     assert (await ended.commit()).count == 1
     await committed.add(f"{stream.name}.a")
     ack = await committed.commit(f"{stream.name}.b", b"last")
-    assert (ack.count, ack.seq) == (2, 3)
+    assert (ack.count, ack.sequence) == (2, 3)
     for seq, last in ((1, True), (2, False), (3, True)):
         stored = await (await ground.admin_js.stream(stream.name)).get_msg(seq)
         assert stored.headers.get("Nats-Batch-Commit") == ("1" if last else None)
@@ -189,7 +189,7 @@ async def test_a_batch_is_stored_completely_or_not_at_all(ground: Ground) -> Non
             await batch.add(f"{stream.name}.batch")
             await js.publish(f"{stream.name}.between")
     assert await _last(stream) == 10
-    assert batch.ack.seq == 10
+    assert batch.ack.sequence == 10
     stored = await ground.admin_js.stream(stream.name)
     assert (await stored.info(subjects_filter=">")).state.subjects == {
         f"{stream.name}.between": 5,
@@ -258,7 +258,7 @@ async def test_a_batch_takes_a_thousand_messages_at_most(ground: Ground) -> None
             await batch.add(f"{stream.name}.a")
         with pytest.raises(ConfigError, match="1 to 1000 messages"):
             await batch.add(f"{stream.name}.a")
-    assert (batch.ack.count, batch.ack.seq) == (1000, 1000)  # the end is the 1001st message and is not counted
+    assert (batch.ack.count, batch.ack.sequence) == (1000, 1000)  # the end is the 1001st message and is not counted
 
 
 @pytest.mark.conformance("BAT-06")
@@ -283,7 +283,7 @@ async def test_an_expected_last_sequence_is_sent_with_the_first_message(ground: 
         with pytest.raises(ConfigError, match="first message"):
             await good.add(f"{stream.name}.a", expected_last_sequence=1)
         await good.add(f"{stream.name}.a")
-    assert good.ack.seq == 3
+    assert good.ack.sequence == 3
     wrong = ground.js.atomic_batch()
     await wrong.add(f"{stream.name}.a", expected_last_sequence=1)
     with pytest.raises(WrongLastSequenceError) as caught:
@@ -304,7 +304,7 @@ async def test_an_expected_sequence_of_a_subject_that_the_batch_wrote_is_refused
     batch = ground.js.atomic_batch()
     await batch.add(f"{stream.name}.a", expected_last_subject_sequence=0)
     await batch.add(f"{stream.name}.b", expected_last_subject_sequence=0)
-    assert (await batch.commit()).seq == 2
+    assert (await batch.commit()).sequence == 2
     twice = ground.js.atomic_batch()
     await twice.add(f"{stream.name}.a")
     await twice.add(f"{stream.name}.a", expected_last_subject_sequence=1)
@@ -395,7 +395,7 @@ async def test_a_stream_has_fifty_open_batches_at_most(ground: Ground) -> None:
         await batch.discard()
     again = ground.js.atomic_batch()
     await again.add(f"{stream.name}.a")  # each of them was returned at once
-    assert (await again.commit()).seq == 1
+    assert (await again.commit()).sequence == 1
 
 
 @pytest.mark.conformance("BAT-10")
@@ -405,7 +405,7 @@ async def test_an_update_enables_batches_but_not_with_asynchronous_persistence(g
     with pytest.raises(AtomicPublishDisabledError):
         await ground.js.atomic_batch().add(f"{stream.name}.a")
     await ground.js.update_stream(stream.cached_info.config.replace(allow_atomic=True))
-    assert (await ground.js.atomic_batch().commit(f"{stream.name}.a")).seq == 1
+    assert (await ground.js.atomic_batch().commit(f"{stream.name}.a")).sequence == 1
     with pytest.raises(StreamConfigError) as caught:
         await ground.stream(storage=StorageType.FILE, allow_atomic=True, persist_mode="async")
     assert caught.value.err_code == 10052
@@ -460,14 +460,14 @@ async def test_a_message_that_cannot_be_sent_is_not_counted_and_does_no_harm(gro
             with pytest.raises(ValueError, match="subject"):
                 await batch.add("a b")
             await batch.add(f"{stream.name}.a")
-    assert (batch.ack.count, batch.ack.seq) == (2, 2)
+    assert (batch.ack.count, batch.ack.sequence) == (2, 2)
 
 
 async def test_messages_of_several_tasks_are_numbered_in_sequence(ground: Ground) -> None:
     stream = await ground.stream(allow_atomic=True)
     async with ground.js.atomic_batch() as batch:
         await asyncio.gather(*(batch.add(f"{stream.name}.{number}") for number in range(50)))
-    assert (batch.ack.count, batch.ack.seq) == (50, 50)
+    assert (batch.ack.count, batch.ack.sequence) == (50, 50)
 
 
 async def test_a_missing_answer_ends_the_batch(ground: Ground) -> None:

@@ -59,7 +59,7 @@ async def test_an_acknowledgement_has_stream_sequence_and_domain(ground: Ground,
     stream = await ground.stream()
     first = await publish(ground, f"{stream.name}.a", b"one")
     second = await publish(ground, f"{stream.name}.b", bytearray(b"two"))
-    assert (first.stream, first.seq, second.seq) == (stream.name, 1, 2)
+    assert (first.stream, first.sequence, second.sequence) == (stream.name, 1, 2)
     assert first.domain == (ground.profile.domain or "")
     assert (first.duplicate, first.batch, first.count, first.val) == (False, "", 0, "")
 
@@ -165,7 +165,7 @@ async def test_a_stream_created_meanwhile_gets_the_message(ground: Ground, publi
         published = asyncio.ensure_future(publish(through, f"{name}.a", b"early", **given))
         await eventually(lambda: proxy.said.count(f"PUB {name}.a ".encode()) > 1, what="a retry")
         await ground.admin_js.create_stream(name=name, subjects=[f"{name}.>"], storage=StorageType.MEMORY)
-        assert (await published).seq == 1
+        assert (await published).sequence == 1
 
 
 @pytest.mark.conformance("PUB-03", "PUB-12")
@@ -217,13 +217,13 @@ async def test_a_message_id_is_stored_once_within_the_window(ground: Ground, pub
     assert stream.cached_info.config.duplicate_window == timedelta(minutes=2)
     first = await publish(ground, f"{stream.name}.a", msg_id="m")
     again = await publish(ground, f"{stream.name}.a", msg_id="m")
-    assert (first.seq, first.duplicate, again.seq, again.duplicate) == (1, False, 1, True)
+    assert (first.sequence, first.duplicate, again.sequence, again.duplicate) == (1, False, 1, True)
     assert (await stream.info()).state.messages == 1
     forgetful = await ground.stream(duplicate_window=timedelta(milliseconds=200))
     seen: list[int] = []
 
     async def stored_again() -> bool:
-        seen.append((await publish(ground, f"{forgetful.name}.a", msg_id="m")).seq)
+        seen.append((await publish(ground, f"{forgetful.name}.a", msg_id="m")).sequence)
         return seen[-1] == 2
 
     await until(stored_again)
@@ -259,12 +259,12 @@ async def test_failed_expectations_have_different_errors(
 async def test_fulfilled_expectations_succeed_and_zero_is_a_valid_value(ground: Ground, publish: Any) -> None:
     stream = await ground.stream()
     subject = f"{stream.name}.a"
-    assert (await publish(ground, subject, expected_last_sequence=0, msg_id="m")).seq == 1
-    assert (await publish(ground, f"{stream.name}.b", expected_last_subject_sequence=0)).seq == 2
+    assert (await publish(ground, subject, expected_last_sequence=0, msg_id="m")).sequence == 1
+    assert (await publish(ground, f"{stream.name}.b", expected_last_subject_sequence=0)).sequence == 2
     ack = await publish(
         ground, subject, expected_stream=stream.name, expected_last_sequence=2, expected_last_subject_sequence=1
     )
-    assert ack.seq == 3
+    assert ack.sequence == 3
 
 
 @pytest.mark.conformance("PUB-05")
@@ -291,7 +291,7 @@ async def test_the_subject_of_an_expected_sequence_may_have_wildcards_and_needs_
     stream = await ground.stream()
     await ground.js.publish(f"{stream.name}.a")
     kept = {"expected_last_subject_sequence": 1, "expected_last_subject_sequence_subject": f"{stream.name}.*"}
-    assert (await publish(ground, f"{stream.name}.b", **kept)).seq == 2
+    assert (await publish(ground, f"{stream.name}.b", **kept)).sequence == 2
     with pytest.raises(WrongLastSequenceError):
         await publish(ground, f"{stream.name}.c", **kept)
     with pytest.raises(ConfigError, match="needs expected_last_subject_sequence"):
@@ -338,7 +338,7 @@ async def test_r50_a_message_that_is_too_large_is_refused_locally_and_the_connec
         await publish(ground, f"{stream.name}.a", b"x" * limit, headers={"One": "more"})
     with pytest.raises(MaxPayloadError):
         await publish(ground, f"{stream.name}.a", b"x" * limit, msg_id="m")
-    assert (await publish(ground, f"{stream.name}.a", b"x" * limit)).seq == 1
+    assert (await publish(ground, f"{stream.name}.a", b"x" * limit)).sequence == 1
     assert ground.nc.server_info.client_id == session
 
 
@@ -354,7 +354,7 @@ async def test_message_ttl_and_rollup_work(ground: Ground, publish: Any) -> None
         await publish(ground, f"{stream.name}.a", ttl=timedelta(milliseconds=999))
     assert short.value.err_code == 10165
     await publish(ground, f"{stream.name}.b")
-    assert (await publish(ground, f"{stream.name}.a", rollup="sub")).seq == 5
+    assert (await publish(ground, f"{stream.name}.a", rollup="sub")).sequence == 5
     assert (await stream.info()).state.messages == 2
     await publish(ground, f"{stream.name}.c", rollup="all")
     assert (await stream.info()).state.messages == 1
@@ -378,7 +378,7 @@ async def test_a_scheduled_message_is_published_later(ground: Ground) -> None:
     await ground.js.publish(f"{stream.name}.plan", b"now", schedule=soon, schedule_target=f"{stream.name}.due")
 
     async def published() -> bool:
-        return (await stream.info()).state.last_seq == 2
+        return (await stream.info()).state.last_sequence == 2
 
     await until(published)
 

@@ -53,7 +53,7 @@ async def test_a_thousand_publishes_have_their_own_futures_and_share_one_subscri
     fresh = set(_subscriptions(ground)) - before
     assert len(fresh) == 1
     assert fresh.pop().endswith(".*")
-    assert [future.result().seq for future in futures] == list(range(1, 1001))
+    assert [future.result().sequence for future in futures] == list(range(1, 1001))
     assert {future.result().stream for future in futures} == {stream.name}
     assert all(future.done() and future.exception() is None for future in futures)
     assert ground.js.publish_async_pending == 0
@@ -67,7 +67,7 @@ async def test_a_future_can_be_awaited_repeatedly_and_by_several_tasks(ground: G
     stream = await ground.stream()
     future = await ground.js.publish_async(f"{stream.name}.a")
     acks = await asyncio.gather(*(_ack(future) for _ in range(3)))
-    assert acks == [PubAck(stream=stream.name, seq=1, domain=ground.profile.domain or "")] * 3
+    assert acks == [PubAck(stream=stream.name, sequence=1, domain=ground.profile.domain or "")] * 3
     assert await future == future.result() == acks[0]
 
 
@@ -80,7 +80,7 @@ async def test_acknowledgements_of_several_streams_find_their_publishes(ground: 
     streams = [await ground.stream() for _ in range(20)]
     futures = [await ground.js.publish_async(f"{stream.name}.a") for _ in range(5) for stream in streams]
     acks = [await future for future in futures]
-    assert [(ack.stream, ack.seq) for ack in acks] == [(s.name, seq) for seq in range(1, 6) for s in streams]
+    assert [(ack.stream, ack.sequence) for ack in acks] == [(s.name, seq) for seq in range(1, 6) for s in streams]
 
 
 @pytest.mark.conformance("PUB-10")
@@ -88,7 +88,7 @@ async def test_acknowledgements_mark_duplicates(ground: Ground) -> None:
     stream = await ground.stream()
     futures = [await ground.js.publish_async(f"{stream.name}.a", msg_id=f"m{number % 3}") for number in range(9)]
     acks = [await future for future in futures]
-    assert [ack.seq for ack in acks] == [1, 2, 3] * 3
+    assert [ack.sequence for ack in acks] == [1, 2, 3] * 3
     assert [ack.duplicate for ack in acks] == [False] * 3 + [True] * 6
 
 
@@ -124,7 +124,7 @@ async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
         futures.append(await js.publish_async(f"{stream.name}.a"))
         assert js.publish_async_pending <= 10
     await js.publish_async_completed(20)
-    assert [future.result().seq for future in futures] == list(range(1, 501))
+    assert [future.result().sequence for future in futures] == list(range(1, 501))
 
 
 @pytest.mark.conformance("PUB-11")
@@ -145,7 +145,7 @@ async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground:
     await js.publish_async_completed(20)
     assert all(isinstance(future.exception(), PublishTimeoutError) for future in futures)
     await stream.update(no_ack=False)
-    assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 11  # the publish that stalled was not sent
+    assert (await (await js.publish_async(f"{stream.name}.a"))).sequence == 11  # the publish that stalled was not sent
 
 
 @pytest.mark.conformance("PUB-11")
@@ -164,7 +164,7 @@ async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_sl
     js = _context(ground, max_pending=2, ack_timeout=2, stall_wait=10)
     silent, stream = await ground.stream(no_ack=True), await ground.stream()
     futures = [await js.publish_async(f"{silent.name}.a") for _ in range(2)]
-    assert (await (await js.publish_async(f"{stream.name}.a"))).seq == 1  # it waited until the window had space
+    assert (await (await js.publish_async(f"{stream.name}.a"))).sequence == 1  # it waited until the window had space
     for future in futures:
         with pytest.raises(PublishTimeoutError, match=rf"{silent.name}\.a: no acknowledgement within 2 s"):
             await future
@@ -197,7 +197,7 @@ async def test_retries_do_not_delay_other_publishes(ground: Ground) -> None:
     stream = await ground.stream()
     nobody = await js.publish_async(ground.name("nobody"))
     other = await js.publish_async(f"{stream.name}.a")
-    assert (await other).seq == 1
+    assert (await other).sequence == 1
     assert not nobody.done()
     with pytest.raises(NoStreamResponseError, match="after 1 retry"):
         await nobody
@@ -237,7 +237,7 @@ async def test_an_exception_of_the_handler_is_reported_as_an_event(ground: Groun
     with pytest.raises(WrongLastSequenceError):
         await (await js.publish_async(f"{stream.name}.a", expected_last_sequence=7))
     await eventually(lambda: [each for each in events if "in the handler" in str(getattr(each, "error", ""))])
-    assert (await js.publish(f"{stream.name}.a")).seq == 1
+    assert (await js.publish(f"{stream.name}.a")).sequence == 1
 
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
@@ -321,7 +321,7 @@ async def test_drain_waits_for_acknowledgements(ground: Ground) -> None:
     stream = await ground.stream()
     futures = [await js.publish_async(f"{stream.name}.a") for _ in range(500)]
     await nc.drain()
-    assert [future.result().seq for future in futures] == list(range(1, 501))
+    assert [future.result().sequence for future in futures] == list(range(1, 501))
 
 
 async def test_drain_without_acknowledgements_ends_at_its_timeout(ground: Ground) -> None:
@@ -358,7 +358,7 @@ async def test_a_publish_to_a_forbidden_subject_fails_at_once(ground: Ground) ->
         good = await js.publish_async(f"{stream.name}.a")
         with pytest.raises(PermissionsViolationError, match=r"denied\.a"):
             await denied
-        assert (await good).seq == 1
+        assert (await good).sequence == 1
         with pytest.raises(PermissionsViolationError, match=r"denied\.a"):
             await js.publish("denied.a")
     finally:
@@ -379,7 +379,7 @@ async def test_a_garbage_collected_context_ends_its_subscription_after_its_publi
     future = await js.publish_async(f"{stream.name}.a")
     del js
     gc.collect()
-    assert (await future).seq == 1
+    assert (await future).sequence == 1
     assert len(set(_subscriptions(ground)) - before) == 1
     del future
 
@@ -402,7 +402,7 @@ async def test_another_event_loop_is_refused(ground: Ground) -> None:
     for count in range(2):  # before and after the window is created
         with pytest.raises(WrongEventLoopError):
             await asyncio.to_thread(lambda: asyncio.run(publish()))
-        assert (await (await ground.js.publish_async(f"{stream.name}.a"))).seq == count + 1
+        assert (await (await ground.js.publish_async(f"{stream.name}.a"))).sequence == count + 1
 
 
 @ONE_PROFILE
@@ -420,7 +420,7 @@ async def test_r49_a_long_round_trip_costs_its_time_once_and_not_for_each_messag
         futures = [await js.publish_async(f"{stream.name}.a") for _ in range(1000)]
         acks = [await future for future in futures]
         assert loop.time() - begin < 1000 * 0.09 / 10
-        assert [ack.seq for ack in acks] == list(range(2, 1002))
+        assert [ack.sequence for ack in acks] == list(range(2, 1002))
         await nc.close()
 
 
@@ -434,7 +434,7 @@ async def test_several_publishers_share_a_window(ground: Ground) -> None:
 
     futures = [future for some in await asyncio.gather(*(publisher(token) for token in range(8))) for future in some]
     await js.publish_async_completed(20)
-    assert sorted(future.result().seq for future in futures) == list(range(1, 801))
+    assert sorted(future.result().sequence for future in futures) == list(range(1, 801))
 
 
 @pytest.mark.parametrize("settings", [{"max_pending": 0}, {"ack_timeout": 0}])

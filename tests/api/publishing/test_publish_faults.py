@@ -52,7 +52,7 @@ async def _stored(ground: Ground, name: str) -> int:
     """Return how many messages the stream has ever stored, after every sent message has arrived."""
     await eventually(lambda: ground.nc.connected and ground.admin.connected)
     await ground.js.publish(f"{name}.end")
-    return (await (await ground.js.stream(name)).info()).state.last_seq - 1
+    return (await (await ground.js.stream(name)).info()).state.last_sequence - 1
 
 
 @pytest.mark.conformance("PUB-11")
@@ -71,7 +71,7 @@ async def test_a_stopped_server_stalls_a_full_window(ground: Ground) -> None:
     assert js.publish_async_pending == 10
     ground.server.resume()
     await js.publish_async_completed(20)
-    assert [future.result().seq for future in futures] == list(range(2, 12))
+    assert [future.result().sequence for future in futures] == list(range(2, 12))
 
 
 @pytest.mark.conformance("PUB-13")
@@ -107,8 +107,8 @@ async def test_publishing_continues_in_the_next_session(ground: Ground) -> None:
     await eventually(lambda: not ground.nc.connected)
     waiting = await ground.js.publish_async(f"{stream.name}.a", b"from the buffer")
     ground.server.restart()
-    assert (await waiting).seq == 2
-    assert (await (await ground.js.publish_async(f"{stream.name}.a"))).seq == 3
+    assert (await waiting).sequence == 2
+    assert (await (await ground.js.publish_async(f"{stream.name}.a"))).sequence == 3
 
 
 async def test_an_expired_publish_is_not_sent(ground: Ground) -> None:
@@ -230,9 +230,9 @@ async def test_a_publish_that_is_cancelled_at_any_await_loses_nothing_else(groun
         await asyncio.wait([task], timeout=20)
         assert task.done()
         assert task.cancelled() == cancelled.reached
-        before = (await stream.info()).state.last_seq
-        assert (await js.publish(subject)).seq > before
-        assert (await (await js.publish_async(subject))).seq > before + 1
+        before = (await stream.info()).state.last_sequence
+        assert (await js.publish(subject)).sequence > before
+        assert (await (await js.publish_async(subject))).sequence > before + 1
         assert js.publish_async_pending == 0
         if not cancelled.reached:
             break

@@ -61,7 +61,7 @@ class Losing(Busy):
 def _context(connection: sync.Connection, name: str, ack_timeout: float = 30.0) -> JetStream:
     js = connection.jetstream(publishing=AsyncPublishOptions(ack_timeout=ack_timeout))
     js.create_stream(name=name, subjects=[f"{name}.>"], storage=StorageType.MEMORY)
-    assert js.publish_async(f"{name}.a").result(20).seq == 1
+    assert js.publish_async(f"{name}.a").result(20).sequence == 1
     return js
 
 
@@ -75,7 +75,7 @@ def test_publishes_staged_when_the_session_is_lost_are_not_sent(server: NatsServ
         for future in staged:
             with pytest.raises(DisconnectedError):
                 future.result(20)
-        assert js.publish("LOST.a").seq == 2
+        assert js.publish("LOST.a").sequence == 2
 
 
 def test_publishes_that_expire_while_staged_are_not_sent(server: NatsServer) -> None:
@@ -86,7 +86,7 @@ def test_publishes_that_expire_while_staged_are_not_sent(server: NatsServer) -> 
             with pytest.raises(PublishTimeoutError, match="stays under way"):
                 future.result(2.5)
         assert isinstance(future.exception(20), PublishTimeoutError)
-        assert js.publish("LATE.a").seq == 2
+        assert js.publish("LATE.a").sequence == 2
 
 
 def test_staged_publishes_are_sent_in_the_order_of_the_calls(server: NatsServer) -> None:

@@ -107,7 +107,7 @@ async def test_r44_drain_delivers_and_acknowledges_before_the_consumer_is_delete
             await message.ack()
 
     spy = await ground.spy("$JS.API.CONSUMER.DELETE.>", "$JS.ACK.>")
-    subscription = await ground.js.subscribe(f"{stream.name}.a", cb=handle if way == "callback" else None)
+    subscription = await ground.js.subscribe(f"{stream.name}.a", callback=handle if way == "callback" else None)
     reading = asyncio.create_task(iterate()) if way == "iteration" else None
     await eventually(lambda: subscription.delivered == 20, what="20 deliveries")
     draining = asyncio.create_task(subscription.drain())
@@ -232,7 +232,9 @@ async def test_drain_of_the_connection_deletes_the_consumers(ground: Ground) -> 
     await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
     handled: list[bytes] = []
     async with side(ground) as own:
-        subscription = await own.js.subscribe(f"{stream.name}.a", cb=lambda message: handled.append(message.payload))
+        subscription = await own.js.subscribe(
+            f"{stream.name}.a", callback=lambda message: handled.append(message.payload)
+        )
         await eventually(lambda: subscription.delivered == 3, what="three deliveries")
         await own.nc.drain()
         assert errors(own.events) == []
@@ -244,7 +246,9 @@ async def test_a_subscription_without_references_is_drained_with_its_callback(gr
     stream = await ground.stream()
     handled: list[bytes] = []
     async with side(ground) as own:
-        inbox = (await own.js.subscribe(f"{stream.name}.a", cb=lambda message: handled.append(message.payload))).subject
+        inbox = (
+            await own.js.subscribe(f"{stream.name}.a", callback=lambda message: handled.append(message.payload))
+        ).subject
         gc.collect()
         spy = await ground.spy(inbox)
         await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
@@ -285,9 +289,11 @@ async def test_a_callback_can_end_its_own_subscription(ground: Ground, end: str,
         if len(seen) == 1:
             getattr(subscription.inner, end)()  # in the thread of the callback
 
-    cb: Any = handle if ground.front == "aio" else handle_blocking
+    callback: Any = handle if ground.front == "aio" else handle_blocking
     # The server does not delete the consumer before the test is over.
-    subscription: Any = await ground.js.subscribe(f"{stream.name}.a", cb=cb, inactive_threshold=timedelta(minutes=5))
+    subscription: Any = await ground.js.subscribe(
+        f"{stream.name}.a", callback=callback, inactive_threshold=timedelta(minutes=5)
+    )
     await eventually(lambda: subscription.delivered == 3, what="three deliveries")
     ready.set()
     blocking_ready.set()
@@ -323,7 +329,7 @@ async def test_a_subscription_can_end_after_a_number_of_messages(ground: Ground)
 # -- acknowledging callbacks -------------------------------------------------------------------------------------------
 
 
-async def redelivered(ground: Ground, cb: Any, count: int, **options: Any) -> list[int]:
+async def redelivered(ground: Ground, callback: Any, count: int, **options: Any) -> list[int]:
     """Return the delivery counts of the messages that a callback gets, for one message in the stream."""
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", b"1")
@@ -331,16 +337,16 @@ async def redelivered(ground: Ground, cb: Any, count: int, **options: Any) -> li
 
     async def handle(message: Msg) -> None:
         seen.append(message.metadata.num_delivered)
-        await cb(message)
+        await callback(message)
 
     config = ConsumerConfig(ack_wait=timedelta(milliseconds=300))
-    subscription = await ground.js.subscribe(f"{stream.name}.a", cb=handle, config=config, **options)
+    subscription = await ground.js.subscribe(f"{stream.name}.a", callback=handle, config=config, **options)
     await eventually(lambda: len(seen) >= count, what=f"{count} deliveries")
     if count == 1:
 
         async def acknowledged() -> bool:
             info = await subscription.consumer_info()
-            return (info.num_ack_pending, info.ack_floor.stream_seq) == (0, 1)
+            return (info.num_ack_pending, info.ack_floor.stream_sequence) == (0, 1)
 
         await eventually(acknowledged, what="the acknowledgement")
     await subscription.unsubscribe()
@@ -349,28 +355,28 @@ async def redelivered(ground: Ground, cb: Any, count: int, **options: Any) -> li
 
 @pytest.mark.conformance("ACK-09")
 async def test_a_message_is_acknowledged_when_its_callback_returns(ground: Ground) -> None:
-    async def cb(message: Msg) -> None:
+    async def callback(message: Msg) -> None:
         """Do nothing."""
 
-    assert await redelivered(ground, cb, 1) == [1]
+    assert await redelivered(ground, callback, 1) == [1]
 
 
 @pytest.mark.conformance("ACK-09")
 async def test_manual_ack_leaves_acknowledging_to_the_callback(ground: Ground) -> None:
-    async def cb(message: Msg) -> None:
+    async def callback(message: Msg) -> None:
         if message.metadata.num_delivered == 2:
             await message.ack()
 
-    assert await redelivered(ground, cb, 2, manual_ack=True) == [1, 2]
+    assert await redelivered(ground, callback, 2, manual_ack=True) == [1, 2]
 
 
 @pytest.mark.conformance("ACK-09")
 async def test_r34_a_nak_in_a_callback_is_kept(ground: Ground) -> None:
-    async def cb(message: Msg) -> None:
+    async def callback(message: Msg) -> None:
         if message.metadata.num_delivered == 1:
             await message.nak()
 
-    assert await redelivered(ground, cb, 2) == [1, 2]
+    assert await redelivered(ground, callback, 2) == [1, 2]
 
 
 @pytest.mark.conformance("ACK-09")
@@ -380,14 +386,14 @@ async def test_an_exception_of_a_callback_leaves_the_message_unacknowledged_and_
     await ground.fill(f"{stream.name}.a", b"1")
     seen: list[int] = []
 
-    def cb(message: Msg) -> None:
+    def callback(message: Msg) -> None:
         seen.append(message.metadata.num_delivered)
         if len(seen) == 1:
             raise ZeroDivisionError
 
     config = ConsumerConfig(backoff=[timedelta(milliseconds=300), timedelta(minutes=1)])
     async with side(ground) as own:
-        subscription = await own.js.subscribe(f"{stream.name}.a", cb=cb, config=config)
+        subscription = await own.js.subscribe(f"{stream.name}.a", callback=callback, config=config)
         await eventually(lambda: len(seen) == 2, what="a redelivery")
         await reported_error(own.events, ZeroDivisionError)
         assert (seen, len(errors(own.events, ZeroDivisionError))) == ([1, 2], 1)
@@ -401,7 +407,9 @@ async def test_a_consumer_with_ack_policy_none_gets_no_acknowledgement(ground: G
     handled: list[bytes] = []
     spy = await ground.spy("$JS.ACK.>")
     config = ConsumerConfig(ack_policy=AckPolicy.NONE)
-    await ground.js.subscribe(f"{stream.name}.a", cb=lambda message: handled.append(message.payload), config=config)
+    await ground.js.subscribe(
+        f"{stream.name}.a", callback=lambda message: handled.append(message.payload), config=config
+    )
     await eventually(lambda: len(handled) == 2, what="two messages")
     reading = await ground.js.subscribe(f"{stream.name}.a", config=config)
     for message in await collect(reading, 2):

@@ -32,7 +32,7 @@ async def stalled(ground: Ground, subscription: Any) -> int:
         return any("Nats-Consumer-Stalled" in message.headers for message in spy.messages if message.status)
 
     await eventually(waits, what="a heartbeat of a stalled consumer")
-    sent = (await subscription.consumer_info()).delivered.consumer_seq
+    sent = (await subscription.consumer_info()).delivered.consumer_sequence
     await eventually(lambda: subscription.delivered == sent, what=f"{sent} messages")
     return int(sent)
 
@@ -68,7 +68,7 @@ async def test_r39_a_blocked_callback_delays_the_flow_control_reply(ground: Grou
         await gate.wait()
         handled.append(len(message.payload))
 
-    subscription = await ground.js.subscribe(f"{stream.name}.a", cb=handle, flow_control=True, idle_heartbeat=0.1)
+    subscription = await ground.js.subscribe(f"{stream.name}.a", callback=handle, flow_control=True, idle_heartbeat=0.1)
     await stalled(ground, subscription)
     assert await spy.settled() == []
     gate.set()
@@ -87,10 +87,10 @@ async def test_r39_every_mode_gets_all_messages(ground: Ground, way: str) -> Non
         nonlocal seen
         seen += 1
 
-    cb = handle if way == "callback" else None
+    callback = handle if way == "callback" else None
     subscription = await ground.js.subscribe(
         f"{stream.name}.a",
-        cb=cb,
+        callback=callback,
         flow_control=True,
         idle_heartbeat=0.2,
         config=ConsumerConfig(ack_policy=AckPolicy.NONE),

@@ -24,7 +24,7 @@ async def test_a_lost_message_is_reported_once_and_delivery_continues(
     sieve.loses = lambda _line, content: content == b"3"
     called: list[bytes] = []
     subscription = await own.js.subscribe(
-        f"{stream.name}.a", cb=(lambda message: called.append(message.payload)) if way == "callback" else None
+        f"{stream.name}.a", callback=(lambda message: called.append(message.payload)) if way == "callback" else None
     )
     await ground.fill(f"{stream.name}.a", *(b"%d" % number for number in range(1, 7)))
     if way == "iteration":
@@ -119,7 +119,7 @@ async def test_a_redelivery_is_no_gap(ground: Ground) -> None:
 async def test_a_queue_member_sees_a_part_of_the_messages_without_a_gap(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
-        members = [await own.js.subscribe(f"{stream.name}.a", "q", cb=lambda _message: None) for _ in range(2)]
+        members = [await own.js.subscribe(f"{stream.name}.a", "q", callback=lambda _message: None) for _ in range(2)]
         await own.nc.flush()
         await ground.fill(f"{stream.name}.a", *(b"%d" % number for number in range(40)))
         await eventually(lambda: sum(member.delivered for member in members) == 40, what="40 messages")

@@ -27,7 +27,7 @@ async def test_heartbeats_reach_neither_the_user_nor_the_counters(ground: Ground
     called: list[bytes] = []
     reading = await ground.js.subscribe(f"{stream.name}.a", idle_heartbeat=BEAT)
     calling = await ground.js.subscribe(
-        f"{stream.name}.a", idle_heartbeat=BEAT, cb=lambda message: called.append(message.payload)
+        f"{stream.name}.a", idle_heartbeat=BEAT, callback=lambda message: called.append(message.payload)
     )
     assert (await reading.consumer_info()).config.idle_heartbeat == timedelta(seconds=BEAT)
     spy = await ground.spy(reading.subject)
@@ -75,7 +75,7 @@ async def test_a_deleted_consumer_is_noticed_by_missed_heartbeats_and_reported_r
 async def test_r15_a_missing_push_consumer_is_reported_and_looked_up(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
-        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1, cb=lambda _message: None)
+        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.1, callback=lambda _message: None)
         await ground.js.delete_consumer(stream.name, subscription.consumer)
         await reported_error(own.events, MissedHeartbeatError)
         await reported_error(own.events, ConsumerNotFoundError)
@@ -150,7 +150,7 @@ async def test_a_slow_reader_and_an_endless_callback_cause_no_missed_heartbeat(g
         await gate.wait()
 
     async with side(ground) as own:
-        called = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.8, cb=wait)
+        called = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.8, callback=wait)
         unread = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.8)
         await ground.fill(f"{stream.name}.a", b"1", b"2")
         await eventually(lambda: unread.pending_msgs == 2, what="messages that nobody reads")

@@ -102,7 +102,7 @@ async def test_every_message_comes_once_and_in_order_although_every_tenth_is_los
         ordered_consumer=True,
         idle_heartbeat=0.2,
         inactive_threshold=timedelta(minutes=5),
-        cb=seen.append if way == "callback" else None,
+        callback=seen.append if way == "callback" else None,
     )
     if way == "iteration":
         seen = await collect(subscription, count)

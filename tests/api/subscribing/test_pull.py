@@ -72,7 +72,7 @@ async def test_a_batch_is_requested_without_waiting_first_and_then_with_waiting(
     first, second = await bodies(spy)
     assert first == {"batch": 5, "no_wait": True}
     assert (second["batch"], "no_wait" in second) == (5, False)
-    assert 9.5e9 <= second["expires"] < 10e9
+    assert 9.5e9 <= second["timeout"] < 10e9
 
 
 @pytest.mark.usefixtures("long_idle_timeout")
@@ -179,7 +179,7 @@ async def test_r18_late_messages_are_kept_and_returned_first(ground: Ground, mak
     info = await subscription.consumer_info()
     assert sorted(got) == [b"%d" % number for number in range(10)]
     assert info.num_ack_pending == 10
-    assert info.num_redelivered <= info.delivered.consumer_seq - 10  # messages that the server could not deliver
+    assert info.num_redelivered <= info.delivered.consumer_sequence - 10  # messages that the server could not deliver
 
 
 @pytest.mark.conformance("PUL-07")

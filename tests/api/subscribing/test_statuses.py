@@ -34,7 +34,7 @@ async def test_an_error_status_does_not_reach_a_callback(ground: Ground) -> None
     stream = await ground.stream()
     seen: list[bytes] = []
     async with side(ground) as own:
-        subscription = await own.js.subscribe(f"{stream.name}.a", cb=lambda message: seen.append(message.payload))
+        subscription = await own.js.subscribe(f"{stream.name}.a", callback=lambda message: seen.append(message.payload))
         await ground.inject(subscription.subject, b"NATS/1.0 499 Foo\r\n\r\n")
         await reported_error(own.events, StatusError)
         await subscription.unsubscribe()

@@ -78,7 +78,7 @@ async def test_r15_a_consumer_that_disappeared_while_the_server_was_down_is_repo
                 f"{stream.name}.a",
                 idle_heartbeat=0.2,
                 inactive_threshold=timedelta(seconds=0.3),
-                cb=lambda _message: None,
+                callback=lambda _message: None,
             )
             server.kill()
             await asyncio.sleep(0.6)

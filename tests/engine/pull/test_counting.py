@@ -22,7 +22,7 @@ from jetspark.errors import (
 
 def test_the_first_pull_has_all_options_of_consume() -> None:
     engine = PullEngine(
-        "S", "C", consume_options(expires=4, group="g", min_pending=5, min_ack_pending=6, priority=0), PinIds()
+        "S", "C", consume_options(timeout=4, group="g", min_pending=5, min_ack_pending=6, priority=0), PinIds()
     )
     engine.start(0.0)
     [action] = engine.poll_actions()

@@ -63,7 +63,7 @@ def test_a_fetch_follows_every_row_of_the_status_table(rule: StatusRule) -> None
 
 
 def test_a_fetch_waits_one_second_after_its_timeout_for_the_server() -> None:
-    engine = fetcher(expires=2)
+    engine = fetcher(timeout=2)
     assert engine.deadline == 3.0
     engine.tick(2.9)
     assert engine.poll_actions() == []
@@ -73,7 +73,7 @@ def test_a_fetch_waits_one_second_after_its_timeout_for_the_server() -> None:
 
 
 def test_missed_heartbeats_end_a_fetch() -> None:
-    engine = fetcher(expires=10, idle_heartbeat=1)
+    engine = fetcher(timeout=10, idle_heartbeat=1)
     engine.status(1.0, 1, 100, "Idle Heartbeat")
     engine.tick(2.9)
     assert engine.poll_actions() == []
@@ -84,7 +84,7 @@ def test_missed_heartbeats_end_a_fetch() -> None:
 
 
 def test_no_late_messages_are_expected_if_the_server_ended_the_pull_or_never_received_it() -> None:
-    full, timed_out, cut, unsent = fetcher(2), fetcher(2), fetcher(2), PullEngine("S", "C", fetch_options(2, expires=4))
+    full, timed_out, cut, unsent = fetcher(2), fetcher(2), fetcher(2), PullEngine("S", "C", fetch_options(2, timeout=4))
     full.delivered(0.1, 2)
     timed_out.status(0.1, 1, 408, "Request Timeout")
     cut.disconnected(DisconnectedError("reset by peer"))
@@ -107,7 +107,7 @@ def test_a_fetch_ends_with_the_session() -> None:
 
 
 def test_a_fetch_that_starts_without_a_session_pulls_for_the_rest_of_its_time() -> None:
-    engine = PullEngine("S", "C", fetch_options(10, expires=4, idle_heartbeat=2))
+    engine = PullEngine("S", "C", fetch_options(10, timeout=4, idle_heartbeat=2))
     engine.start(0.0, online=False)
     engine.disconnected()
     assert engine.poll_actions() == []
@@ -119,7 +119,7 @@ def test_a_fetch_that_starts_without_a_session_pulls_for_the_rest_of_its_time() 
 
 
 def test_the_heartbeat_is_kept_if_it_fits_the_rest_of_the_time() -> None:
-    engine = PullEngine("S", "C", fetch_options(10, expires=4, idle_heartbeat=1))
+    engine = PullEngine("S", "C", fetch_options(10, timeout=4, idle_heartbeat=1))
     engine.start(0.0, online=False)
     engine.reconnected(1.0)
     [action] = engine.poll_actions()
@@ -128,7 +128,7 @@ def test_the_heartbeat_is_kept_if_it_fits_the_rest_of_the_time() -> None:
 
 
 def test_a_fetch_that_never_gets_a_session_reports_it() -> None:
-    engine = PullEngine("S", "C", fetch_options(10, expires=4))
+    engine = PullEngine("S", "C", fetch_options(10, timeout=4))
     engine.start(0.0, online=False)
     engine.tick(5.0)
     [error] = ends(engine.poll_actions())
@@ -151,7 +151,7 @@ def test_a_fetch_without_wait_needs_an_answer() -> None:
 
 
 def test_a_fetch_without_a_timeout_sends_one_limited_pull_after_the_other() -> None:
-    engine = fetcher(expires=None)
+    engine = fetcher(timeout=None)
     assert engine.deadline == pytest.approx(10.0)  # that of the heartbeat
     engine.delivered(5.0, 4)
     engine.status(30.0, 1, 408, "Request Timeout", (6, 0))
@@ -161,7 +161,7 @@ def test_a_fetch_without_a_timeout_sends_one_limited_pull_after_the_other() -> N
 
 
 def test_a_fetch_by_bytes_without_a_timeout_ends_with_the_received_messages() -> None:
-    engine = fetcher(None, max_bytes=1000, expires=None)
+    engine = fetcher(None, max_bytes=1000, timeout=None)
     engine.status(30.0, 1, 408, "Request Timeout", (BYTES_PULL_BATCH, 1000))
     assert sizes(engine.poll_actions()) == [1000]
     engine.delivered(31.0, 2, 800)
@@ -170,13 +170,13 @@ def test_a_fetch_by_bytes_without_a_timeout_ends_with_the_received_messages() ->
 
 
 def test_a_fetch_without_a_timeout_ends_at_a_message_that_does_not_fit() -> None:
-    engine = fetcher(None, max_bytes=1000, expires=None)
+    engine = fetcher(None, max_bytes=1000, timeout=None)
     engine.status(1.0, 1, 409, "Message Size Exceeds MaxBytes", (BYTES_PULL_BATCH, 1000))
     assert engine.poll_actions() == [End(None)]
 
 
 def test_the_timeout_of_a_fetch_runs_from_its_start() -> None:
-    engine = PullEngine("S", "C", fetch_options(10, expires=4))
+    engine = PullEngine("S", "C", fetch_options(10, timeout=4))
     engine.start(3.0, began=0.0)
     [action] = engine.poll_actions()
     assert isinstance(action, SendPull)

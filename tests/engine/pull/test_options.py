@@ -22,15 +22,15 @@ from jetspark.jetstream import ConsumerConfig
 
 def test_consume_has_the_documented_defaults() -> None:
     options = consume_options()
-    assert (options.max_messages, options.max_bytes, options.expires, options.idle_heartbeat) == (500, None, 30.0, 15.0)
+    assert (options.max_messages, options.max_bytes, options.timeout, options.idle_heartbeat) == (500, None, 30.0, 15.0)
     assert (options.threshold_messages, options.threshold_bytes) == (250, 0)
     assert options.is_consume
     assert not options.verify_on_reconnect
 
 
 def test_the_heartbeat_is_half_of_expires_up_to_30_seconds() -> None:
-    assert consume_options(expires=1).idle_heartbeat == 0.5
-    assert consume_options(expires=300).idle_heartbeat == 30.0
+    assert consume_options(timeout=1).idle_heartbeat == 0.5
+    assert consume_options(timeout=300).idle_heartbeat == 30.0
 
 
 def test_thresholds_are_half_rounded_up() -> None:
@@ -48,10 +48,10 @@ def test_thresholds_are_half_rounded_up() -> None:
         (ConsumeFields(max_bytes=10, threshold_bytes=11), "threshold_bytes"),
         (ConsumeFields(threshold_bytes=1), "needs max_bytes"),
         (ConsumeFields(max_bytes=10, threshold_messages=1), "threshold_bytes"),
-        (ConsumeFields(expires=0.9), "expires"),
+        (ConsumeFields(timeout=0.9), "timeout"),
         (ConsumeFields(idle_heartbeat=0.4), "idle_heartbeat"),
-        (ConsumeFields(idle_heartbeat=31, expires=100), "idle_heartbeat"),
-        (ConsumeFields(idle_heartbeat=2, expires=3), "idle_heartbeat"),
+        (ConsumeFields(idle_heartbeat=31, timeout=100), "idle_heartbeat"),
+        (ConsumeFields(idle_heartbeat=2, timeout=3), "idle_heartbeat"),
     ],
 )
 def test_invalid_options_of_consume_are_reported(wrong: ConsumeFields, word: str) -> None:
@@ -69,39 +69,39 @@ def test_options_that_the_server_would_refuse_are_refused_with_the_first_pull(pr
 def test_a_fetch_needs_a_limit_and_time() -> None:
     with pytest.raises(ConfigError, match="max_messages or max_bytes"):
         fetch_options()
-    with pytest.raises(ConfigError, match="expires"):
-        fetch_options(1, expires=0)
+    with pytest.raises(ConfigError, match="timeout"):
+        fetch_options(1, timeout=0)
     with pytest.raises(ConfigError, match="at least 1"):
         fetch_options(0).template("S", "C")
     with pytest.raises(ConfigError, match="heartbeat"):
-        fetch_options(1, expires=1, idle_heartbeat=0.6).template("S", "C")
+        fetch_options(1, timeout=1, idle_heartbeat=0.6).template("S", "C")
 
 
-@pytest.mark.parametrize(("expires", "heartbeat"), [(30, None), (30.1, 5.0), (None, 5.0)])
-def test_a_long_fetch_has_a_heartbeat(expires: float | None, heartbeat: float | None) -> None:
-    assert fetch_options(1, expires=expires).idle_heartbeat == heartbeat
+@pytest.mark.parametrize(("timeout", "heartbeat"), [(30, None), (30.1, 5.0), (None, 5.0)])
+def test_a_long_fetch_has_a_heartbeat(timeout: float | None, heartbeat: float | None) -> None:
+    assert fetch_options(1, timeout=timeout).idle_heartbeat == heartbeat
 
 
 def test_a_fetch_can_be_reduced_to_the_remaining_messages() -> None:
-    options = fetch_options(10, expires=None)
+    options = fetch_options(10, timeout=None)
     assert options.remaining(0) is options
     assert options.remaining(3, 300) == replace(options, max_messages=7)
     assert options.remaining(10) is None
-    bytes_too = fetch_options(10, max_bytes=1000, expires=None)
+    bytes_too = fetch_options(10, max_bytes=1000, timeout=None)
     assert bytes_too.remaining(3, 300) == replace(bytes_too, max_messages=7, max_bytes=700, no_timeout=False)
     assert bytes_too.remaining(3, 1000) is None
     assert bytes_too.remaining(10, 300) is None
 
 
 def test_the_deadline_of_a_fetch_is_after_its_timeout() -> None:
-    assert fetch_options(1, expires=4).deadline(10.0) == 15.0
+    assert fetch_options(1, timeout=4).deadline(10.0) == 15.0
     assert fetch_options(1, no_wait=True).deadline(10.0) == 15.0
-    assert fetch_options(1, expires=None).deadline(10.0) is None
+    assert fetch_options(1, timeout=None).deadline(10.0) is None
     assert consume_options().deadline(10.0) is None
 
 
 def test_all_options_are_part_of_the_pull() -> None:
-    options = fetch_options(7, max_bytes=70, expires=3, idle_heartbeat=1, group="g", min_pending=0, priority=0)
+    options = fetch_options(7, max_bytes=70, timeout=3, idle_heartbeat=1, group="g", min_pending=0, priority=0)
     request = options.template("S", "C")
     assert (request.batch, request.max_bytes, request.group) == (7, 70, "g")
     assert (request.expires, request.idle_heartbeat) == (timedelta(seconds=3), timedelta(seconds=1))

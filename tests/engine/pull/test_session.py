@@ -24,7 +24,7 @@ from jetspark.errors import (
 
 
 def test_each_pair_of_missed_heartbeats_is_reported_and_followed_by_a_new_pull() -> None:
-    engine = consumer(expires=2, idle_heartbeat=0.5)
+    engine = consumer(timeout=2, idle_heartbeat=0.5)
     for number in range(1, 4):
         assert engine.deadline == pytest.approx(number * 1.0)
         engine.tick(number - 0.1)
@@ -35,7 +35,7 @@ def test_each_pair_of_missed_heartbeats_is_reported_and_followed_by_a_new_pull()
 
 
 def test_heartbeats_and_messages_are_signs_of_life_and_change_nothing_else() -> None:
-    engine = consumer(expires=2, idle_heartbeat=0.5)
+    engine = consumer(timeout=2, idle_heartbeat=0.5)
     engine.status(0.9, 1, 100, "Idle Heartbeat")
     engine.status(1.0, 1, 100, "FlowControl Request")
     assert engine.deadline == pytest.approx(2.0)
@@ -54,7 +54,7 @@ def test_without_an_open_pull_no_heartbeat_is_missed() -> None:
 
 
 def test_without_a_session_nothing_is_pulled_and_no_heartbeat_is_missed() -> None:
-    engine = consumer(max_messages=10, expires=2)
+    engine = consumer(max_messages=10, timeout=2)
     engine.delivered(0.1, 10)
     engine.disconnected()
     engine.consumed(0.2, 10)

@@ -166,5 +166,7 @@ def fetch_consumer(js: JetStreamCore, stream: str, consumer: str, **options: Any
     """Begin a `jetspark.bulk.fetch` with these options, over a new connection with the context's settings."""
     from jetspark import bulk
 
-    begin = partial(bulk.fetch, stream=stream, consumer=consumer, prefix=js.prefix, timeout=js.timeout, **options)
+    begin = partial(
+        bulk.fetch, stream=stream, consumer=consumer, prefix=js.prefix, request_timeout=js.timeout, **options
+    )
     return FetchReader(bulk.FetchReader(js.connection.options, begin))

@@ -47,7 +47,7 @@ class BatchPublisher(HasCore[AtomicBatch]):
         async with js.atomic_batch() as batch:
             await batch.add("orders.7.header", header)
             await batch.add("orders.7.line", line)
-        print(batch.ack.seq)
+        print(batch.ack.sequence)
 
     The commit is a message that is not stored (`eob`), which needs nats-server 2.14 or newer. With an older server,
     give the last message to `commit`.
@@ -76,7 +76,7 @@ class BatchPublisher(HasCore[AtomicBatch]):
 
     @property
     def ack(self) -> PubAck:
-        """Acknowledgement of the commit: `seq` is the last message's sequence, `count` the number of messages.
+        """Acknowledgement of the commit: `sequence` is the last message's sequence, `count` the number of messages.
 
         Raises
         ------

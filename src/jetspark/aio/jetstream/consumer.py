@@ -103,10 +103,10 @@ class Consumer:
         """Release the pinned client of a priority group (ADR-42)."""
         await self._core.request(ConsumerUnpinRequest(self.stream_name, self.name, group), timeout)
 
-    async def reset(self, seq: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
+    async def reset(self, sequence: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
         """Move the consumer to a sequence of the stream; None is the first one after the ack floor."""
         await self.info(timeout=timeout)  # the server does not answer if there is no consumer
-        self._info = await self._core.request(ConsumerResetRequest(self.stream_name, self.name, seq), timeout)
+        self._info = await self._core.request(ConsumerResetRequest(self.stream_name, self.name, sequence), timeout)
         return self._info
 
     # -- one pull ------------------------------------------------------------------------------------------------
@@ -116,11 +116,11 @@ class Consumer:
         max_messages: int | None = None,
         *,
         max_bytes: int | None = None,
-        expires: float | None = 30.0,
+        timeout: float | None = 30.0,  # noqa: ASYNC109
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
     ) -> MessageBatch[Msg]:
-        """Pull once, and wait until `max_messages` or `max_bytes` came or `expires` has passed.
+        """Pull once, and wait until `max_messages` or `max_bytes` came or `timeout` has passed.
 
         Parameters
         ----------
@@ -128,11 +128,11 @@ class Consumer:
             Most messages.
         max_bytes
             Most bytes in total, as the server counts them: subject, ack subject, headers and payload.
-        expires
+        timeout
             Seconds that the server keeps the pull open. None waits without a limit, with one pull after the other.
         idle_heartbeat
-            Seconds of silence after which the server sends a heartbeat, at most half of `expires`. The fetch ends if no
-            heartbeat comes within twice that time. Default: 5 if `expires` is above 30, otherwise none (FET-03).
+            Seconds of silence after which the server sends a heartbeat, at most half of `timeout`. The fetch ends if no
+            heartbeat comes within twice that time. Default: 5 if `timeout` is above 30, otherwise none (FET-03).
         group, min_pending, min_ack_pending, priority
             Priority group, and the priority within it (ADR-42).
 
@@ -156,20 +156,20 @@ class Consumer:
             The connection is closed.
         """
         return await self._fetch(
-            fetch_options(max_messages, max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)
+            fetch_options(max_messages, max_bytes=max_bytes, timeout=timeout, idle_heartbeat=idle_heartbeat, **priority)
         )
 
     async def fetch_bytes(
         self,
         max_bytes: int,
         *,
-        expires: float | None = 30.0,
+        timeout: float | None = 30.0,  # noqa: ASYNC109
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
     ) -> MessageBatch[Msg]:
         """As `fetch`, limited by bytes only (FET-02). A next message that does not fit ends it, even if it is empty."""
         return await self._fetch(
-            fetch_options(max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)
+            fetch_options(max_bytes=max_bytes, timeout=timeout, idle_heartbeat=idle_heartbeat, **priority)
         )
 
     async def fetch_no_wait(
@@ -203,7 +203,7 @@ class Consumer:
         Error
             As for `fetch`.
         """
-        batch = await self._fetch(fetch_options(1, expires=timeout, idle_heartbeat=idle_heartbeat, **priority))
+        batch = await self._fetch(fetch_options(1, timeout=timeout, idle_heartbeat=idle_heartbeat, **priority))
         if not batch:
             raise NoMessageError(f"{self._info.stream_name}/{self._info.name}: no message within {timeout or 0:g} s")
         return batch[0]
@@ -235,7 +235,7 @@ class Consumer:
         on_error
             Called with each warning. By default, the connection's event handler gets it as `ErrorOccurred`.
         options
-            `max_messages` or `max_bytes`, `expires`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
+            `max_messages` or `max_bytes`, `timeout`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
             `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
             `jetspark.engine.pull.consume_options`.
 
@@ -282,7 +282,7 @@ class Consumer:
         max_messages: int | None = None,
         *,
         max_bytes: int | None = None,
-        expires: float | None = 30.0,
+        timeout: float | None = 30.0,
         no_wait: bool = False,
         idle_heartbeat: float | None = None,
         columns: Sequence[str] | None = None,
@@ -295,7 +295,7 @@ class Consumer:
 
         Parameters
         ----------
-        max_messages, max_bytes, expires, idle_heartbeat, group, min_pending, min_ack_pending, priority
+        max_messages, max_bytes, timeout, idle_heartbeat, group, min_pending, min_ack_pending, priority
             As for `fetch`.
         no_wait
             Take only messages that are available now.
@@ -313,7 +313,7 @@ class Consumer:
             self._info.name,
             max_messages=max_messages,
             max_bytes=max_bytes,
-            expires=expires,
+            timeout=timeout,
             no_wait=no_wait,
             idle_heartbeat=idle_heartbeat,
             columns=columns,

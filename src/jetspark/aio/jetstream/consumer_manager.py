@@ -219,7 +219,7 @@ class ConsumerManager(JetStreamAPI):
         self,
         stream: str,
         name: str,
-        seq: int | None = None,
+        sequence: int | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerInfo:
@@ -227,14 +227,14 @@ class ConsumerManager(JetStreamAPI):
 
         Parameters
         ----------
-        seq
+        sequence
             Next sequence to deliver; None is the first one after the ack floor, so that messages that are not
             acknowledged are delivered again.
         timeout
             Seconds, for each of the two requests that this takes; None takes `timeout` of the context.
         """
         await self.consumer_info(stream, name, timeout=timeout)  # the server does not answer if there is no consumer
-        return await self.request(ConsumerResetRequest(stream, name, seq), timeout)
+        return await self.request(ConsumerResetRequest(stream, name, sequence), timeout)
 
     def consumers(self, stream: str, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of a stream's consumers, in pages of 256; `timeout` is for each page."""

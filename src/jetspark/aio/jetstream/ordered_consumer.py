@@ -83,13 +83,17 @@ class OrderedConsumer:
     # -- one pull ------------------------------------------------------------------------------------------------
 
     async def fetch(
-        self, max_messages: int | None = None, *, max_bytes: int | None = None, expires: float | None = 30.0
+        self,
+        max_messages: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        timeout: float | None = 30.0,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> MessageBatch[Msg]:
         """Return the next messages, from a new consumer. A gap ends the fetch early; the next call continues there.
 
         Parameters
         ----------
-        max_messages, max_bytes, expires
+        max_messages, max_bytes, timeout
             As for `Consumer.fetch`.
 
         Raises
@@ -102,12 +106,12 @@ class OrderedConsumer:
             As for `Consumer.fetch`.
         """
         with self._exclusive():
-            return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, expires=expires))
+            return await self._fetch(fetch_options(max_messages, max_bytes=max_bytes, timeout=timeout))
 
     async def next(self, timeout: float | None = 30.0) -> Msg:  # noqa: ASYNC109 (the deadline is part of the call)
         """Return the next message. Errors are those of `fetch`, and NoMessageError if none came in time."""
         with self._exclusive():
-            batch = await self._fetch(fetch_options(1, expires=timeout))
+            batch = await self._fetch(fetch_options(1, timeout=timeout))
         if not batch:
             raise NoMessageError(f"stream {self._stream!r}: no message within {timeout or 0:g} s")
         return batch[0]
@@ -195,9 +199,9 @@ class OrderedConsumer:
             The value of an option is not valid.
         """
         if options.get("idle_heartbeat") is None:
-            expires = options.get("expires", 30.0)
+            timeout = options.get("timeout", 30.0)
             options["idle_heartbeat"] = (
-                min(CATCH_UP_HEARTBEAT, expires / 2) if until_caught_up else ordered_heartbeat(expires)
+                min(CATCH_UP_HEARTBEAT, timeout / 2) if until_caught_up else ordered_heartbeat(timeout)
             )
         wanted = consume_options(**options)
         engine = OrderedEngine(

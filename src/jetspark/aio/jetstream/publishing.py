@@ -92,7 +92,7 @@ class Publishing(JetStreamAPI):
 
             acks = [await js.publish_async("orders.new", order) for order in orders]
             await js.publish_async_completed()
-            sequences = [ack.result().seq for ack in acks]
+            sequences = [ack.result().sequence for ack in acks]
 
         It waits while `max_pending` publishes are open, or while the server accepts no data. When the session is lost,
         all open publishes fail (PUB-13); those not sent by then are never sent.

@@ -262,7 +262,7 @@ class PullSubscription(HasCore[PullSubscriptionCore]):
         self,
         batch: int = 1,
         timeout: float | None = 5.0,  # noqa: ASYNC109 (the deadline is part of the call)
-        heartbeat: float | None = None,
+        idle_heartbeat: float | None = None,
     ) -> list[Msg]:
         """Fetch messages that are available, or else wait for a first one (ADR-13).
 
@@ -274,7 +274,7 @@ class PullSubscription(HasCore[PullSubscriptionCore]):
             Most messages.
         timeout
             Seconds to wait for the first message; None means no limit, with one pull after the other.
-        heartbeat
+        idle_heartbeat
             Seconds of silence after which the server sends a heartbeat; less than half of `timeout`. If none came for
             two intervals, the server or the consumer is considered gone.
 
@@ -295,7 +295,7 @@ class PullSubscription(HasCore[PullSubscriptionCore]):
         SubscriptionClosedError, ConnectionClosedError
             The subscription or the connection is closed.
         """
-        return await self._core.fetch(batch, timeout, heartbeat)
+        return await self._core.fetch(batch, timeout, idle_heartbeat)
 
     async def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
         """Return configuration and state of the consumer.

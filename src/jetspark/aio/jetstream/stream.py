@@ -113,7 +113,7 @@ class Stream(StreamConsumers):
 
     async def get_msg(
         self,
-        seq: int | None = None,
+        sequence: int | None = None,
         *,
         last_by_subject: str | None = None,
         next_by_subject: str | None = None,
@@ -125,12 +125,12 @@ class Stream(StreamConsumers):
 
         Parameters
         ----------
-        seq
+        sequence
             Sequence of the message; with `next_by_subject`, the first sequence to search.
         last_by_subject
             The last message of that subject; wildcards are allowed.
         next_by_subject
-            The first message of that subject, from `seq` or `start_time` on; wildcards are allowed.
+            The first message of that subject, from `sequence` or `start_time` on; wildcards are allowed.
         start_time
             The first message from that time on.
         direct
@@ -152,16 +152,16 @@ class Stream(StreamConsumers):
         """
         if direct or (direct is None and self._info.config.allow_direct):
             request: DirectGetRequest | DirectLastRequest
-            if last_by_subject is not None and not _WILDCARDS & set(last_by_subject) and seq is None:
+            if last_by_subject is not None and not _WILDCARDS & set(last_by_subject) and sequence is None:
                 request = DirectLastRequest(self.name, last_by_subject)  # permissions by subject
             else:
-                request = DirectGetRequest(self.name, seq, last_by_subject, next_by_subject, start_time)
+                request = DirectGetRequest(self.name, sequence, last_by_subject, next_by_subject, start_time)
             try:
                 return await self._core.direct_get(request, timeout)
             except NoDirectGetError:
                 if direct:
                     raise
-        asked = MessageGetRequest(self.name, seq, last_by_subject, next_by_subject, start_time)
+        asked = MessageGetRequest(self.name, sequence, last_by_subject, next_by_subject, start_time)
         return await self._core.request(asked, timeout)
 
     async def get_last_msg(
@@ -178,7 +178,7 @@ class Stream(StreamConsumers):
         self,
         batch: int | None = None,
         *,
-        seq: int | None = None,
+        sequence: int | None = None,
         start_time: datetime | None = None,
         subject: str | None = None,
         max_bytes: int = DIRECT_BATCH_BYTES,
@@ -196,7 +196,7 @@ class Stream(StreamConsumers):
         ----------
         batch
             Most messages in total; None reads to the end.
-        seq, start_time
+        sequence, start_time
             First sequence or time, one of the two; default is the first message.
         subject
             Only messages of that subject; wildcards are allowed.
@@ -212,7 +212,7 @@ class Stream(StreamConsumers):
         RequestTimeoutError
             The answer stopped, and stopped again after a repeated request: the result is not complete.
         """
-        request = DirectBatchRequest(self.name, DIRECT_BATCH, seq, start_time, subject, max_bytes)
+        request = DirectBatchRequest(self.name, DIRECT_BATCH, sequence, start_time, subject, max_bytes)
         if batch is not None and batch < 1:
             raise ConfigError(f"a batch asks for at least one message, not {batch}")
         return Pager(partial(direct_get_batches, self._core, request, batch, self._timeout_or_default(timeout)))
@@ -221,7 +221,7 @@ class Stream(StreamConsumers):
         self,
         subjects: str | Sequence[str] = ">",
         *,
-        up_to_seq: int | None = None,
+        up_to_sequence: int | None = None,
         up_to_time: datetime | None = None,
         batch: int = DIRECT_BATCH,
         max_bytes: int = DIRECT_BATCH_BYTES,
@@ -236,7 +236,7 @@ class Stream(StreamConsumers):
         ----------
         subjects
             Subjects; wildcards are allowed.
-        up_to_seq, up_to_time
+        up_to_sequence, up_to_time
             The moment, one of the two; default is now.
         batch, max_bytes
             Most messages and bytes of one answer; one message may exceed the bytes.
@@ -253,14 +253,14 @@ class Stream(StreamConsumers):
             The answer stopped before the moment of the read was known.
         """
         wanted = (subjects,) if isinstance(subjects, str) else tuple(subjects)
-        request = DirectMultiLastRequest(self.name, wanted, batch, None, up_to_seq, up_to_time, max_bytes)
+        request = DirectMultiLastRequest(self.name, wanted, batch, None, up_to_sequence, up_to_time, max_bytes)
         return Pager(partial(direct_get_batches, self._core, request, None, self._timeout_or_default(timeout)))
 
     async def purge(
         self,
         *,
         subject: str | None = None,
-        seq: int | None = None,
+        sequence: int | None = None,
         keep: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> int:
@@ -270,21 +270,21 @@ class Stream(StreamConsumers):
         ----------
         subject
             Only messages of that subject; wildcards are allowed.
-        seq
+        sequence
             Only messages before that sequence.
         keep
-            Number of the newest messages to keep. Not together with `seq`.
+            Number of the newest messages to keep. Not together with `sequence`.
 
         Raises
         ------
         ConfigError
-            `seq` and `keep` are both given.
+            `sequence` and `keep` are both given.
         StreamSealedError, StreamConfigError, APIError
             The stream cannot be purged.
         """
-        return await self._core.request(StreamPurgeRequest(self.name, subject, seq, keep), timeout)
+        return await self._core.request(StreamPurgeRequest(self.name, subject, sequence, keep), timeout)
 
-    async def delete_msg(self, seq: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def delete_msg(self, sequence: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a message; its bytes stay in the store until they are overwritten.
 
         Raises
@@ -292,11 +292,11 @@ class Stream(StreamConsumers):
         MessageNotFoundError
             There is no such message (10043).
         """
-        await self._core.request(MessageDeleteRequest(self.name, seq), timeout)
+        await self._core.request(MessageDeleteRequest(self.name, sequence), timeout)
 
-    async def secure_delete_msg(self, seq: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def secure_delete_msg(self, sequence: int, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a message and overwrite it with random bytes. Slower; errors are those of `delete_msg`."""
-        await self._core.request(MessageDeleteRequest(self.name, seq, secure=True), timeout)
+        await self._core.request(MessageDeleteRequest(self.name, sequence, secure=True), timeout)
 
     def scan(
         self,

@@ -105,12 +105,12 @@ class StreamConsumers:
     async def reset_consumer(
         self,
         name: str,
-        seq: int | None = None,
+        sequence: int | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerInfo:
         """Move a consumer to a sequence of the stream; see `JetStream.reset_consumer`."""
-        return await self._consumers.reset_consumer(self.name, name, seq, timeout=timeout)
+        return await self._consumers.reset_consumer(self.name, name, sequence, timeout=timeout)
 
     def consumers(self, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of its consumers, in pages of 256; `timeout` is for each page."""

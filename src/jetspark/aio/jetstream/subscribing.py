@@ -29,7 +29,7 @@ class Subscribing(JetStreamAPI):
         subject: str = "",
         queue: str = "",
         *,
-        cb: PushCallback | None = None,
+        callback: PushCallback | None = None,
         durable: str | None = None,
         stream: str | None = None,
         config: ConsumerConfig | None = None,
@@ -56,7 +56,7 @@ class Subscribing(JetStreamAPI):
             Subject to receive. It selects the stream, unless `stream` is given, and is the filter of a new consumer.
         queue
             Queue group: each message goes to one of its members. Without `durable` it is also the durable name.
-        cb
+        callback
             Called with each message, one after the other. Without it, iterate the subscription or call `next_msg`.
         durable
             Name of a consumer that outlives the subscription. Without it, and without a queue, the consumer is new; the
@@ -66,8 +66,8 @@ class Subscribing(JetStreamAPI):
         config
             Configuration of a new consumer. Its fields must agree with a consumer that exists.
         manual_ack
-            Leave acknowledging to `cb`. Otherwise a message is acknowledged when `cb` returns, if `cb` has not done so;
-            if `cb` raises, the message is not acknowledged.
+            Leave acknowledging to `callback`. Otherwise a message is acknowledged when `callback` returns, if it has
+            not been acknowledged yet; if `callback` raises, the message is not acknowledged.
         ordered_consumer
             Every message once and in order, without acknowledgement. After a gap, silence or a lost session the
             subscription creates its next consumer, which starts after the last good message (ADR-17).
@@ -131,7 +131,7 @@ class Subscribing(JetStreamAPI):
             skip_lookup=skip_consumer_lookup,
             config=chosen,
         )
-        return await self._push(options, feeding, cb, manual_ack)
+        return await self._push(options, feeding, callback, manual_ack)
 
     async def subscribe_bind(
         self,
@@ -141,7 +141,7 @@ class Subscribing(JetStreamAPI):
         *,
         subject: str = "",
         queue: str = "",
-        cb: PushCallback | None = None,
+        callback: PushCallback | None = None,
         manual_ack: bool = False,
         pending_msgs_limit: int | None = None,
         pending_bytes_limit: int | None = None,
@@ -187,7 +187,7 @@ class Subscribing(JetStreamAPI):
             skip_lookup=skip_consumer_lookup,
             config=config or ConsumerConfig(),
         )
-        return await self._push(options, feeding, cb, manual_ack)
+        return await self._push(options, feeding, callback, manual_ack)
 
     async def pull_subscribe(
         self,
@@ -282,12 +282,16 @@ class Subscribing(JetStreamAPI):
         )
 
     async def _push(
-        self, options: SubscribeOptions, driver_options: PushDriverOptions, cb: PushCallback | None, manual_ack: bool
+        self,
+        options: SubscribeOptions,
+        driver_options: PushDriverOptions,
+        callback: PushCallback | None,
+        manual_ack: bool,
     ) -> PushSubscription:
         driver = (OrderedPushDriver if options.ordered else PushDriver)(self._core, driver_options)
         await driver.open(subscribe(options, self._core.connection.new_inbox, new_name))
         auto_ack = not manual_ack and driver.binding.acknowledged
-        return PushSubscription(self._core, PushSubscriptionCore(self._core, driver, cb, auto_ack=auto_ack))
+        return PushSubscription(self._core, PushSubscriptionCore(self._core, driver, callback, auto_ack=auto_ack))
 
     async def _pull(self, options: SubscribeOptions) -> PullSubscription:
         workflow = subscribe(options, self._core.connection.new_inbox, new_name)

@@ -336,7 +336,7 @@ class PullEngine:
         """Return the error of a fetch that timed out before the server ended the pull, None for no error."""
         if not self._token:
             return DisconnectedError(f"{self._where}: the pull was not sent, because there was no connection in time")
-        if self.options.expires is None and not self.received:
+        if self.options.timeout is None and not self.received:
             return RequestTimeoutError(f"{self._where}: no answer within {NO_WAIT_TIMEOUT:g} s")
         return None
 
@@ -372,9 +372,9 @@ class PullEngine:
         request, pin_id = self._template, self._pins.get(self._template.group)
         if batch != request.batch or max_bytes != request.max_bytes or pin_id is not None:
             request = replace(request, batch=batch, max_bytes=max_bytes, id=pin_id)
-        if self._fetch_deadline is not None and self.options.expires is not None:
+        if self._fetch_deadline is not None and self.options.timeout is not None:
             left = max(self._fetch_deadline - GRACE - now, 0.001)
-            if left < self.options.expires - ROUNDING:  # the pull had to wait for a session
+            if left < self.options.timeout - ROUNDING:  # the pull had to wait for a session
                 expires, heartbeat = timedelta(seconds=left), request.idle_heartbeat
                 fits = heartbeat is not None and 2 * heartbeat <= expires
                 request = replace(request, expires=expires, idle_heartbeat=heartbeat if fits else None)

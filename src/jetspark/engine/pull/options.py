@@ -37,7 +37,7 @@ LONGEST_HEARTBEAT: Final = 30.0
 FETCH_HEARTBEAT: Final = 5.0
 """Default heartbeat in seconds of a fetch that is longer than `DEFAULT_EXPIRES` or has no timeout (FET-03)."""
 GRACE: Final = 1.0
-"""Seconds that a fetch waits beyond `expires` for the server's status (FET-04)."""
+"""Seconds that a fetch waits beyond `timeout` for the server's status (FET-04)."""
 NO_WAIT_TIMEOUT: Final = 5.0
 """Seconds in which the server must answer a pull that does not wait."""
 
@@ -56,7 +56,7 @@ class ConsumeFields(PriorityFields, total=False):
 
     max_messages: int | None
     max_bytes: int | None
-    expires: float
+    timeout: float
     idle_heartbeat: float | None
     threshold_messages: int | None
     threshold_bytes: int | None
@@ -86,7 +86,7 @@ class PullOptions:
     """Maximum number of messages of the fetch, or in the buffer of consume."""
     max_bytes: int | None = None
     """Maximum of their bytes; if set, consume counts bytes instead of messages."""
-    expires: float | None = DEFAULT_EXPIRES
+    timeout: float | None = DEFAULT_EXPIRES
     """Seconds for which a pull stays open; None for a pull that does not wait."""
     idle_heartbeat: float | None = None
     """Seconds of silence after which the server sends a heartbeat."""
@@ -110,14 +110,14 @@ class PullOptions:
         """Timeout of a fetch in seconds, for messages or at least for an answer; None for no timeout."""
         if self.is_consume or self.no_timeout:
             return None
-        return NO_WAIT_TIMEOUT if self.expires is None else self.expires
+        return NO_WAIT_TIMEOUT if self.timeout is None else self.timeout
 
     def deadline(self, began: float) -> float | None:
         """Return when a fetch that began at `began` times out; None for no timeout (FET-04)."""
         limit = self.wait_limit
         if limit is None:
             return None
-        return began + limit + (0.0 if self.expires is None else GRACE)
+        return began + limit + (0.0 if self.timeout is None else GRACE)
 
     def remaining(self, count: int, size: int = 0) -> PullOptions | None:
         """Return the options for the rest of a fetch that already has `count` messages, None if nothing is left.
@@ -148,7 +148,7 @@ def fetch_options(
     max_messages: int | None = None,
     *,
     max_bytes: int | None = None,
-    expires: float | None = DEFAULT_EXPIRES,
+    timeout: float | None = DEFAULT_EXPIRES,
     idle_heartbeat: float | None = None,
     no_wait: bool = False,
     **priority: Unpack[PriorityFields],
@@ -157,7 +157,7 @@ def fetch_options(
 
     Parameters
     ----------
-    expires
+    timeout
         Timeout in seconds; None has no timeout.
 
     Raises
@@ -167,18 +167,18 @@ def fetch_options(
     """
     if max_messages is None and max_bytes is None:
         raise ConfigError("a fetch needs max_messages or max_bytes")
-    endless = expires is None and not no_wait
-    seconds = DEFAULT_EXPIRES if expires is None else expires
+    endless = timeout is None and not no_wait
+    seconds = DEFAULT_EXPIRES if timeout is None else timeout
     if seconds <= 0:
         raise ConfigError(
-            f"expires of a fetch must be positive, not {seconds:g} s; use fetch_no_wait to fetch without waiting"
+            f"timeout of a fetch must be positive, not {seconds:g} s; use fetch_no_wait to fetch without waiting"
         )
     if idle_heartbeat is None and (endless or seconds > DEFAULT_EXPIRES):
         idle_heartbeat = FETCH_HEARTBEAT
     return PullOptions(
         max_messages=BYTES_PULL_BATCH if max_messages is None else max_messages,
         max_bytes=max_bytes,
-        expires=None if no_wait else seconds,
+        timeout=None if no_wait else seconds,
         idle_heartbeat=None if no_wait else idle_heartbeat,
         no_timeout=endless,
         priority=Priority(**priority),
@@ -189,7 +189,7 @@ def consume_options(
     *,
     max_messages: int | None = None,
     max_bytes: int | None = None,
-    expires: float = DEFAULT_EXPIRES,
+    timeout: float = DEFAULT_EXPIRES,
     idle_heartbeat: float | None = None,
     threshold_messages: int | None = None,
     threshold_bytes: int | None = None,
@@ -207,11 +207,11 @@ def consume_options(
         `auto_in_progress`.
     max_bytes
         Limit of the buffer in bytes instead, as the server counts them: subject, ack subject, headers and payload.
-    expires
+    timeout
         Seconds that the server keeps each pull open, at least 1.
     idle_heartbeat
-        Seconds of silence after which the server sends a heartbeat: 0.5 to 30, at most half of `expires`. The default
-        is half of `expires`, at most 30. After twice that time without anything, consume warns and sends a new pull.
+        Seconds of silence after which the server sends a heartbeat: 0.5 to 30, at most half of `timeout`. The default
+        is half of `timeout`, at most 30. After twice that time without anything, consume warns and sends a new pull.
     threshold_messages, threshold_bytes
         Pull again when less than this is pending. The default is half of the limit, rounded up.
     verify_on_reconnect
@@ -229,18 +229,18 @@ def consume_options(
     Raises
     ------
     ConfigError
-        `max_messages` and `max_bytes` are both given, a threshold is above its limit, `expires` is below a second, or
-        the heartbeat is outside of 0.5 to 30 s or above half of `expires`.
+        `max_messages` and `max_bytes` are both given, a threshold is above its limit, `timeout` is below a second, or
+        the heartbeat is outside of 0.5 to 30 s or above half of `timeout`.
     """
     if max_messages is not None and max_bytes is not None:
         raise ConfigError("consume takes max_messages or max_bytes, not both")
-    if expires < SHORTEST_CONSUME:
-        raise ConfigError(f"expires of consume must be at least {SHORTEST_CONSUME:g} s, not {expires:g} s")
-    heartbeat = min(expires / 2, LONGEST_HEARTBEAT) if idle_heartbeat is None else idle_heartbeat
-    if not SHORTEST_HEARTBEAT <= heartbeat <= min(LONGEST_HEARTBEAT, expires / 2):
+    if timeout < SHORTEST_CONSUME:
+        raise ConfigError(f"timeout of consume must be at least {SHORTEST_CONSUME:g} s, not {timeout:g} s")
+    heartbeat = min(timeout / 2, LONGEST_HEARTBEAT) if idle_heartbeat is None else idle_heartbeat
+    if not SHORTEST_HEARTBEAT <= heartbeat <= min(LONGEST_HEARTBEAT, timeout / 2):
         raise ConfigError(
             f"idle_heartbeat of consume must be {SHORTEST_HEARTBEAT:g} to {LONGEST_HEARTBEAT:g} s and at most half of "
-            f"expires ({expires:g} s); it is {heartbeat:g} s"
+            f"timeout ({timeout:g} s); it is {heartbeat:g} s"
         )
     limit = DEFAULT_MAX_MESSAGES if max_messages is None else max_messages
     most = limit if max_bytes is None else BYTES_PULL_BATCH
@@ -251,7 +251,7 @@ def consume_options(
     return PullOptions(
         max_messages=most,
         max_bytes=max_bytes,
-        expires=expires,
+        timeout=timeout,
         idle_heartbeat=heartbeat,
         threshold_messages=_threshold("messages", threshold_messages, most),
         threshold_bytes=_threshold("bytes", threshold_bytes, max_bytes or 0),
@@ -288,8 +288,8 @@ def _template(options: PullOptions, stream: str, consumer: str) -> PullRequest:
         stream,
         consumer,
         batch=options.max_messages,
-        expires=None if options.expires is None else timedelta(seconds=options.expires),
-        no_wait=options.expires is None,
+        expires=None if options.timeout is None else timedelta(seconds=options.timeout),
+        no_wait=options.timeout is None,
         max_bytes=options.max_bytes,
         idle_heartbeat=None if options.idle_heartbeat is None else timedelta(seconds=options.idle_heartbeat),
         group=place.group,

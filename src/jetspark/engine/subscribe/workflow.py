@@ -304,7 +304,7 @@ def _bound(info: ConsumerInfo, *, created: bool = False, ordered: OrderedCursor 
         info.stream_name,
         info.name,
         created=created,
-        pending=info.num_pending + (info.delivered.consumer_seq if created else 0),
+        pending=info.num_pending + (info.delivered.consumer_sequence if created else 0),
         config=info.config,
         ordered=ordered,
     )

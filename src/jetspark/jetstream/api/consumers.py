@@ -251,7 +251,7 @@ class ConsumerUnpinRequest(_ConsumerEndpoint, Request[None]):
 class ConsumerResetRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
     """Move a consumer back or forward to a sequence of the stream."""
 
-    seq: int | None = None
+    sequence: int | None = None
     """Sequence to continue at; the ack floor if unset."""
 
     @property
@@ -261,7 +261,7 @@ class ConsumerResetRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
 
     def payload(self) -> bytes:
         """Return the sequence as JSON, empty if there is none."""
-        return encode_fields(seq=self.seq)
+        return encode_fields(seq=self.sequence)
 
     def read(self, payload: bytes) -> ConsumerInfo:
         """Read the reply: the current consumer."""

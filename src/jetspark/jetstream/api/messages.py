@@ -34,20 +34,20 @@ class _MessageReply(JsonStruct):
 class MessageGetRequest(Request[StoredMessage]):
     """Get one message from the stream's leader, which has every write that was acknowledged before.
 
-    Give exactly one of `seq`, `last_by_subj`, `start_time` or `next_by_subj` (with `seq` or `start_time` as lower
-    bound, if wanted).
+    Give exactly one of `sequence`, `last_by_subject`, `start_time` or `next_by_subject` (with `sequence` or
+    `start_time` as lower bound, if wanted).
     """
 
     idempotent: ClassVar[bool] = True
 
     stream: str
     """Name of the stream."""
-    seq: int | None = None
-    """Sequence of the message; with `next_by_subj` the sequence to search from."""
-    last_by_subj: str | None = None
+    sequence: int | None = None
+    """Sequence of the message; with `next_by_subject` the sequence to search from."""
+    last_by_subject: str | None = None
     """Last message of that subject; wildcards are allowed."""
-    next_by_subj: str | None = None
-    """First message of that subject from `seq` on; wildcards are allowed."""
+    next_by_subject: str | None = None
+    """First message of that subject from `sequence` on; wildcards are allowed."""
     start_time: datetime | None = None
     """First message stored at or after that time."""
     no_headers: bool = False
@@ -56,7 +56,7 @@ class MessageGetRequest(Request[StoredMessage]):
     def __post_init__(self) -> None:
         """Check names and options."""
         check_stream_name(self.stream)
-        check_selector(self.seq, self.last_by_subj, self.next_by_subj, self.start_time)
+        check_selector(self.sequence, self.last_by_subject, self.next_by_subject, self.start_time)
 
     @property
     def endpoint(self) -> str:
@@ -66,9 +66,9 @@ class MessageGetRequest(Request[StoredMessage]):
     def payload(self) -> bytes:
         """Return the request as JSON."""
         return encode_fields(
-            seq=self.seq,
-            last_by_subj=self.last_by_subj,
-            next_by_subj=self.next_by_subj,
+            seq=self.sequence,
+            last_by_subj=self.last_by_subject,
+            next_by_subj=self.next_by_subject,
             start_time=self.start_time,
             no_hdr=self.no_headers,
         )
@@ -94,7 +94,7 @@ class MessageDeleteRequest(Request[None]):
 
     stream: str
     """Name of the stream."""
-    seq: int
+    sequence: int
     """Sequence of the message."""
     secure: bool = False
     """Whether to overwrite it with random bytes, which is slower."""
@@ -102,8 +102,8 @@ class MessageDeleteRequest(Request[None]):
     def __post_init__(self) -> None:
         """Check name and sequence."""
         check_stream_name(self.stream)
-        if self.seq < 1:
-            raise ConfigError(f"sequences start at 1, so {self.seq} cannot be deleted")
+        if self.sequence < 1:
+            raise ConfigError(f"sequences start at 1, so {self.sequence} cannot be deleted")
 
     @property
     def endpoint(self) -> str:
@@ -112,7 +112,7 @@ class MessageDeleteRequest(Request[None]):
 
     def payload(self) -> bytes:
         """Return the request as JSON."""
-        return encode_fields(seq=self.seq, no_erase=not self.secure)
+        return encode_fields(seq=self.sequence, no_erase=not self.secure)
 
     def read(self, payload: bytes) -> None:
         """Read the reply. MessageNotFoundError (10043) if there is no such message."""
@@ -120,24 +120,24 @@ class MessageDeleteRequest(Request[None]):
 
 
 def check_selector(
-    seq: int | None, last_by_subj: str | None, next_by_subj: str | None, start_time: datetime | None
+    sequence: int | None, last_by_subject: str | None, next_by_subject: str | None, start_time: datetime | None
 ) -> None:
     """Raise ConfigError unless the selectors choose exactly one message."""
-    for subject in (last_by_subj, next_by_subj):
+    for subject in (last_by_subject, next_by_subject):
         if subject is not None:
             check_filter_subject(subject)
-    if seq is not None and seq < 1:
-        raise ConfigError(f"sequences start at 1, so there is no message {seq}")
-    chosen = [name for name, value in (("seq", seq), ("start_time", start_time)) if value is not None]
-    if last_by_subj is not None:
-        chosen.append("last_by_subj")
-        if next_by_subj is not None:
-            chosen.append("next_by_subj")
-    elif next_by_subj is not None and not chosen:
-        chosen.append("next_by_subj")
+    if sequence is not None and sequence < 1:
+        raise ConfigError(f"sequences start at 1, so there is no message {sequence}")
+    chosen = [name for name, value in (("sequence", sequence), ("start_time", start_time)) if value is not None]
+    if last_by_subject is not None:
+        chosen.append("last_by_subject")
+        if next_by_subject is not None:
+            chosen.append("next_by_subject")
+    elif next_by_subject is not None and not chosen:
+        chosen.append("next_by_subject")
     if len(chosen) != 1:
         given = " and ".join(chosen) or "none"
         raise ConfigError(
-            "choose a message by one of seq, last_by_subj, start_time or next_by_subj (which may be combined with seq "
-            f"or start_time); given: {given}"
+            "choose a message by one of sequence, last_by_subject, start_time or next_by_subject (which may be used "
+            f"together with sequence or start_time); given: {given}"
         )

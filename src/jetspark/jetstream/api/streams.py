@@ -322,20 +322,20 @@ class StreamPurgeRequest(Request[int]):
     """Name of the stream."""
     filter: str | None = None
     """Only messages whose subject matches."""
-    seq: int | None = None
+    sequence: int | None = None
     """Only messages before that sequence."""
     keep: int | None = None
-    """Number of newest messages to keep. Not together with `seq`."""
+    """Number of newest messages to keep. Not together with `sequence`."""
 
     def __post_init__(self) -> None:
         """Check names and options."""
         check_stream_name(self.stream)
         if self.filter is not None:
             check_filter_subject(self.filter)
-        if self.seq is not None and self.keep is not None:
-            raise ConfigError("purge takes seq or keep, not both")
-        if min(self.seq or 0, self.keep or 0) < 0:
-            raise ConfigError("seq and keep of a purge must not be negative")
+        if self.sequence is not None and self.keep is not None:
+            raise ConfigError("purge takes sequence or keep, not both")
+        if min(self.sequence or 0, self.keep or 0) < 0:
+            raise ConfigError("sequence and keep of a purge must not be negative")
 
     @property
     def endpoint(self) -> str:
@@ -344,7 +344,7 @@ class StreamPurgeRequest(Request[int]):
 
     def payload(self) -> bytes:
         """Return the options as JSON, nothing when there are none."""
-        return encode_fields(filter=self.filter, seq=self.seq, keep=self.keep)
+        return encode_fields(filter=self.filter, seq=self.sequence, keep=self.keep)
 
     def read(self, payload: bytes) -> int:
         """Read the reply: the number of deleted messages."""

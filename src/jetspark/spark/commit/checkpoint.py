@@ -72,7 +72,7 @@ def release_committed(
         mismatched = releaser.release(offsets, strict=True)
     finally:
         close_idle(read.read.server.connect)
-    first = {stream: max(states.infos[stream].state.first_seq, 1) for stream in mismatched}  # 0: no message ever
+    first = {stream: max(states.infos[stream].state.first_sequence, 1) for stream in mismatched}  # 0: no message ever
     return {stream: first.get(stream, offset.next) for stream, offset in offsets.items()}
 
 

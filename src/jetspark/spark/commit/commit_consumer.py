@@ -83,7 +83,7 @@ def retained_from(config: ConsumerConfig) -> int | None:
 
 def complete_from(state: StreamState) -> int:
     """Return the sequence from which a stream is complete: its first one, or its end if messages were deleted."""
-    return max(state.first_seq if not state.num_deleted else state.last_seq + 1, 1)
+    return max(state.first_sequence if not state.num_deleted else state.last_sequence + 1, 1)
 
 
 def possible_losses(stream: str, name: str, at: int, first_retained: int) -> list[Loss]:

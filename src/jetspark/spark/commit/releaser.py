@@ -80,7 +80,7 @@ def purge_requests(stream: str, subjects: tuple[str, ...], committed: StreamOffs
     """Return the purge requests for everything before a committed offset: one for each filter."""
     if committed.next <= 1:
         return []  # for the server, sequence 0 means all messages
-    return [StreamPurgeRequest(stream, filter=subject, seq=committed.next) for subject in subjects or (None,)]
+    return [StreamPurgeRequest(stream, filter=subject, sequence=committed.next) for subject in subjects or (None,)]
 
 
 class Releaser:
@@ -235,9 +235,9 @@ class Releaser:
 
     def _set_ack_floor(self, stream: str, info: ConsumerInfo, to: StreamOffset, connection: Connection) -> None:
         """Move the ack floor of the commit consumer, never backwards."""
-        if info.ack_floor.stream_seq + 1 < to.next:
+        if info.ack_floor.stream_sequence + 1 < to.next:
             name = self._release.consumer
-            self._server.request(connection, ConsumerResetRequest(stream, name, seq=to.next))
+            self._server.request(connection, ConsumerResetRequest(stream, name, sequence=to.next))
             _log.info("stream %s: consumer %s: ack floor moved to sequence %d", stream, name, to.next - 1)
 
     def _commit_consumer(self, stream: str, connection: Connection) -> ConsumerInfo:

@@ -52,8 +52,7 @@ class JetStreamReader(DataSourceReader):
             return []
         ranges: list[StreamRange] = []
         extents: dict[str, StreamExtent] = {}
-        options = self._options
-        with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True) as connection:
+        with borrow_connection(self._options.server.connect) as connection:
             for stream in self._options.streams:
                 if self._push.streams is None or stream in self._push.streams:
                     each, extents[stream] = self._plan_stream(connection, stream)

@@ -97,7 +97,7 @@ class MessageTimes:
 
     def _request_time(self, connection: Connection, stream: str, sequence: int) -> int | None:
         try:
-            request = MessageGetRequest(stream, seq=sequence, no_headers=True)
+            request = MessageGetRequest(stream, sequence=sequence, no_headers=True)
             return self._server.request(connection, request).timestamp_ns
         except MessageNotFoundError:
             return None

@@ -167,12 +167,12 @@ class StreamExtent:
     def of(cls, info: StreamInfo, subjects: Sequence[str]) -> StreamExtent:
         """Return the extent by the server's info, for a read with these filters."""
         state = info.state
-        first = max(state.first_seq, 1)
+        first = max(state.first_sequence, 1)
         return cls(
             stream=info.config.name,
             created_ns=time_ns(info.created),
             first=first,
-            end=max(state.last_seq + 1, first),
+            end=max(state.last_sequence + 1, first),
             message_bytes=max(state.bytes // max(state.messages, 1), 1),
             limits_text=_describe_limits(info.config),
             drops_single_messages=drops_single_messages(info.config, subjects),
@@ -247,7 +247,7 @@ def start_offset(extent: StreamExtent, position: Position, found: int | None = N
         if wanted < first:
             losses.append(Loss(extent.stream, wanted, first - 1, f"the stream starts at {first}"))
         elif wanted > end:
-            losses.append(Loss(extent.stream, end, wanted - 1, f"the stream ends at {end - 1}", gone=False))
+            losses.append(Loss(extent.stream, end, wanted - 1, f"the stream ends at {end - 1}"))
     else:
         wanted = first if found is None else found
     return StreamOffset(extent.created_ns, min(max(wanted, first), end)), losses

@@ -165,7 +165,7 @@ class TaskLedger:
     def read(self, connection: Connection, subject: str) -> tuple[_Record | None, int, int]:
         """Return the record of a subject, its sequence and its time (ns since 1970); None, 0, 0 without one."""
         try:
-            stored = self._request(connection, MessageGetRequest(self.name, last_by_subj=subject))
+            stored = self._request(connection, MessageGetRequest(self.name, last_by_subject=subject))
         except MessageNotFoundError:
             return None, 0, 0
         try:

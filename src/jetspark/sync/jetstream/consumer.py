@@ -71,20 +71,20 @@ class Consumer(ConsumeMixin, LoopProxy):
         """Release the pinned client of a priority group (ADR-42)."""
         self._call(self._inner.unpin(group, timeout=timeout))
 
-    def reset(self, seq: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
+    def reset(self, sequence: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
         """Move the consumer to a sequence of the stream; None is the first one after the ack floor."""
-        return self._call(self._inner.reset(seq, timeout=timeout))
+        return self._call(self._inner.reset(sequence, timeout=timeout))
 
     def fetch(
         self,
         max_messages: int | None = None,
         *,
         max_bytes: int | None = None,
-        expires: float | None = 30.0,
+        timeout: float | None = 30.0,
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
     ) -> MessageBatch[Msg]:
-        """Pull once, and wait until `max_messages` or `max_bytes` came or `expires` has passed.
+        """Pull once, and wait until `max_messages` or `max_bytes` came or `timeout` has passed.
 
         Parameters
         ----------
@@ -92,11 +92,11 @@ class Consumer(ConsumeMixin, LoopProxy):
             Most messages.
         max_bytes
             Most bytes in total, as the server counts them: subject, ack subject, headers and payload.
-        expires
+        timeout
             Seconds that the server keeps the pull open. None waits without a limit, with one pull after the other.
         idle_heartbeat
-            Seconds of silence after which the server sends a heartbeat, at most half of `expires`. The fetch ends if no
-            heartbeat comes within twice that time. Default: 5 if `expires` is above 30, otherwise none (FET-03).
+            Seconds of silence after which the server sends a heartbeat, at most half of `timeout`. The fetch ends if no
+            heartbeat comes within twice that time. Default: 5 if `timeout` is above 30, otherwise none (FET-03).
         group, min_pending, min_ack_pending, priority
             Priority group, and the priority within it (ADR-42).
 
@@ -123,7 +123,7 @@ class Consumer(ConsumeMixin, LoopProxy):
             "MessageBatch[Msg]",
             self._call(
                 self._inner.fetch(
-                    max_messages, max_bytes=max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority
+                    max_messages, max_bytes=max_bytes, timeout=timeout, idle_heartbeat=idle_heartbeat, **priority
                 )
             ),
         )
@@ -132,14 +132,14 @@ class Consumer(ConsumeMixin, LoopProxy):
         self,
         max_bytes: int,
         *,
-        expires: float | None = 30.0,
+        timeout: float | None = 30.0,
         idle_heartbeat: float | None = None,
         **priority: Unpack[PriorityFields],
     ) -> MessageBatch[Msg]:
         """As `fetch`, limited by bytes only (FET-02). A next message that does not fit ends it, even if it is empty."""
         return cast(
             "MessageBatch[Msg]",
-            self._call(self._inner.fetch_bytes(max_bytes, expires=expires, idle_heartbeat=idle_heartbeat, **priority)),
+            self._call(self._inner.fetch_bytes(max_bytes, timeout=timeout, idle_heartbeat=idle_heartbeat, **priority)),
         )
 
     def fetch_no_wait(
@@ -194,7 +194,7 @@ class Consumer(ConsumeMixin, LoopProxy):
         on_error
             Called with each warning. By default, the connection's event handler gets it as `ErrorOccurred`.
         options
-            `max_messages` or `max_bytes`, `expires`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
+            `max_messages` or `max_bytes`, `timeout`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
             `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
             `jetspark.engine.pull.consume_options`.
 
@@ -220,7 +220,7 @@ class Consumer(ConsumeMixin, LoopProxy):
         max_messages: int | None = None,
         *,
         max_bytes: int | None = None,
-        expires: float | None = 30.0,
+        timeout: float | None = 30.0,
         no_wait: bool = False,
         idle_heartbeat: float | None = None,
         columns: Sequence[str] | None = None,
@@ -233,7 +233,7 @@ class Consumer(ConsumeMixin, LoopProxy):
 
         Parameters
         ----------
-        max_messages, max_bytes, expires, idle_heartbeat, group, min_pending, min_ack_pending, priority
+        max_messages, max_bytes, timeout, idle_heartbeat, group, min_pending, min_ack_pending, priority
             As for `fetch`.
         no_wait
             Take only messages that are available now.
@@ -251,7 +251,7 @@ class Consumer(ConsumeMixin, LoopProxy):
                 lambda: self._inner.fetch_arrow(
                     max_messages,
                     max_bytes=max_bytes,
-                    expires=expires,
+                    timeout=timeout,
                     no_wait=no_wait,
                     idle_heartbeat=idle_heartbeat,
                     columns=columns,

@@ -176,19 +176,19 @@ class ConsumerManager(JetStreamAPI):
         self._call(self._inner.unpin_consumer(stream, name, group, timeout=timeout))
 
     def reset_consumer(
-        self, stream: str, name: str, seq: int | None = None, *, timeout: float | None = None
+        self, stream: str, name: str, sequence: int | None = None, *, timeout: float | None = None
     ) -> ConsumerInfo:
         """Move a consumer to a sequence of the stream.
 
         Parameters
         ----------
-        seq
+        sequence
             Next sequence to deliver; None is the first one after the ack floor, so that messages that are not
             acknowledged are delivered again.
         timeout
             Seconds, for each of the two requests that this takes; None takes `timeout` of the context.
         """
-        return self._call(self._inner.reset_consumer(stream, name, seq, timeout=timeout))
+        return self._call(self._inner.reset_consumer(stream, name, sequence, timeout=timeout))
 
     def consumers(self, stream: str, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of a stream's consumers, in pages of 256; `timeout` is for each page."""

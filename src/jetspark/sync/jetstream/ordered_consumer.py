@@ -53,13 +53,13 @@ class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
         return self._call(self._inner.info(timeout=timeout))
 
     def fetch(
-        self, max_messages: int | None = None, *, max_bytes: int | None = None, expires: float | None = 30.0
+        self, max_messages: int | None = None, *, max_bytes: int | None = None, timeout: float | None = 30.0
     ) -> MessageBatch[Msg]:
         """Return the next messages, from a new consumer. A gap ends the fetch early; the next call continues there.
 
         Parameters
         ----------
-        max_messages, max_bytes, expires
+        max_messages, max_bytes, timeout
             As for `Consumer.fetch`.
 
         Raises
@@ -72,7 +72,7 @@ class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
             As for `Consumer.fetch`.
         """
         return cast(
-            "MessageBatch[Msg]", self._call(self._inner.fetch(max_messages, max_bytes=max_bytes, expires=expires))
+            "MessageBatch[Msg]", self._call(self._inner.fetch(max_messages, max_bytes=max_bytes, timeout=timeout))
         )
 
     def next(self, timeout: float | None = 30.0) -> Msg:

@@ -81,7 +81,7 @@ class PullSubscription(LoopProxy):
     ) -> None:
         self._call(self._inner.__aexit__(kind, error, trace))
 
-    def fetch(self, batch: int = 1, timeout: float | None = 5.0, heartbeat: float | None = None) -> list[Msg]:
+    def fetch(self, batch: int = 1, timeout: float | None = 5.0, idle_heartbeat: float | None = None) -> list[Msg]:
         """Fetch messages that are available, or else wait for a first one (ADR-13).
 
         It returns as soon as it has a message, so often fewer than `batch`. Calls may run concurrently.
@@ -92,7 +92,7 @@ class PullSubscription(LoopProxy):
             Most messages.
         timeout
             Seconds to wait for the first message; None means no limit, with one pull after the other.
-        heartbeat
+        idle_heartbeat
             Seconds of silence after which the server sends a heartbeat; less than half of `timeout`. If none came for
             two intervals, the server or the consumer is considered gone.
 
@@ -113,7 +113,7 @@ class PullSubscription(LoopProxy):
         SubscriptionClosedError, ConnectionClosedError
             The subscription or the connection is closed.
         """
-        return cast("list[Msg]", self._call(self._inner.fetch(batch, timeout, heartbeat)))
+        return cast("list[Msg]", self._call(self._inner.fetch(batch, timeout, idle_heartbeat)))
 
     def consumer_info(self, *, timeout: float | None = None) -> ConsumerInfo:
         """Return configuration and state of the consumer.

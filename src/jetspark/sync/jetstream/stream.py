@@ -75,7 +75,7 @@ class Stream(StreamConsumers):
 
     def get_msg(
         self,
-        seq: int | None = None,
+        sequence: int | None = None,
         *,
         last_by_subject: str | None = None,
         next_by_subject: str | None = None,
@@ -87,12 +87,12 @@ class Stream(StreamConsumers):
 
         Parameters
         ----------
-        seq
+        sequence
             Sequence of the message; with `next_by_subject`, the first sequence to search.
         last_by_subject
             The last message of that subject; wildcards are allowed.
         next_by_subject
-            The first message of that subject, from `seq` or `start_time` on; wildcards are allowed.
+            The first message of that subject, from `sequence` or `start_time` on; wildcards are allowed.
         start_time
             The first message from that time on.
         direct
@@ -114,7 +114,7 @@ class Stream(StreamConsumers):
         """
         return self._call(
             self._inner.get_msg(
-                seq,
+                sequence,
                 last_by_subject=last_by_subject,
                 next_by_subject=next_by_subject,
                 start_time=start_time,
@@ -131,7 +131,7 @@ class Stream(StreamConsumers):
         self,
         batch: int | None = None,
         *,
-        seq: int | None = None,
+        sequence: int | None = None,
         start_time: datetime | None = None,
         subject: str | None = None,
         max_bytes: int = DIRECT_BATCH_BYTES,
@@ -149,7 +149,7 @@ class Stream(StreamConsumers):
         ----------
         batch
             Most messages in total; None reads to the end.
-        seq, start_time
+        sequence, start_time
             First sequence or time, one of the two; default is the first message.
         subject
             Only messages of that subject; wildcards are allowed.
@@ -169,7 +169,12 @@ class Stream(StreamConsumers):
             self._connection,
             self._run(
                 lambda: self._inner.get_batch(
-                    batch, seq=seq, start_time=start_time, subject=subject, max_bytes=max_bytes, timeout=timeout
+                    batch,
+                    sequence=sequence,
+                    start_time=start_time,
+                    subject=subject,
+                    max_bytes=max_bytes,
+                    timeout=timeout,
                 )
             ),
         )
@@ -178,7 +183,7 @@ class Stream(StreamConsumers):
         self,
         subjects: str | Sequence[str] = ">",
         *,
-        up_to_seq: int | None = None,
+        up_to_sequence: int | None = None,
         up_to_time: datetime | None = None,
         batch: int = DIRECT_BATCH,
         max_bytes: int = DIRECT_BATCH_BYTES,
@@ -193,7 +198,7 @@ class Stream(StreamConsumers):
         ----------
         subjects
             Subjects; wildcards are allowed.
-        up_to_seq, up_to_time
+        up_to_sequence, up_to_time
             The moment, one of the two; default is now.
         batch, max_bytes
             Most messages and bytes of one answer; one message may exceed the bytes.
@@ -214,7 +219,7 @@ class Stream(StreamConsumers):
             self._run(
                 lambda: self._inner.get_last_msgs_for(
                     subjects,
-                    up_to_seq=up_to_seq,
+                    up_to_sequence=up_to_sequence,
                     up_to_time=up_to_time,
                     batch=batch,
                     max_bytes=max_bytes,
@@ -227,7 +232,7 @@ class Stream(StreamConsumers):
         self,
         *,
         subject: str | None = None,
-        seq: int | None = None,
+        sequence: int | None = None,
         keep: int | None = None,
         timeout: float | None = None,
     ) -> int:
@@ -237,21 +242,21 @@ class Stream(StreamConsumers):
         ----------
         subject
             Only messages of that subject; wildcards are allowed.
-        seq
+        sequence
             Only messages before that sequence.
         keep
-            Number of the newest messages to keep. Not together with `seq`.
+            Number of the newest messages to keep. Not together with `sequence`.
 
         Raises
         ------
         ConfigError
-            `seq` and `keep` are both given.
+            `sequence` and `keep` are both given.
         StreamSealedError, StreamConfigError, APIError
             The stream cannot be purged.
         """
-        return self._call(self._inner.purge(subject=subject, seq=seq, keep=keep, timeout=timeout))
+        return self._call(self._inner.purge(subject=subject, sequence=sequence, keep=keep, timeout=timeout))
 
-    def delete_msg(self, seq: int, *, timeout: float | None = None) -> None:
+    def delete_msg(self, sequence: int, *, timeout: float | None = None) -> None:
         """Delete a message; its bytes stay in the store until they are overwritten.
 
         Raises
@@ -259,11 +264,11 @@ class Stream(StreamConsumers):
         MessageNotFoundError
             There is no such message (10043).
         """
-        self._call(self._inner.delete_msg(seq, timeout=timeout))
+        self._call(self._inner.delete_msg(sequence, timeout=timeout))
 
-    def secure_delete_msg(self, seq: int, *, timeout: float | None = None) -> None:
+    def secure_delete_msg(self, sequence: int, *, timeout: float | None = None) -> None:
         """Delete a message and overwrite it with random bytes. Slower; errors are those of `delete_msg`."""
-        self._call(self._inner.secure_delete_msg(seq, timeout=timeout))
+        self._call(self._inner.secure_delete_msg(sequence, timeout=timeout))
 
     def scan(
         self,

@@ -87,9 +87,9 @@ class StreamConsumers(LoopProxy):
         """Release the pinned client of a priority group; see `JetStream.unpin_consumer`."""
         self._call(self._inner.unpin_consumer(name, group, timeout=timeout))
 
-    def reset_consumer(self, name: str, seq: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
+    def reset_consumer(self, name: str, sequence: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
         """Move a consumer to a sequence of the stream; see `JetStream.reset_consumer`."""
-        return self._call(self._inner.reset_consumer(name, seq, timeout=timeout))
+        return self._call(self._inner.reset_consumer(name, sequence, timeout=timeout))
 
     def consumers(self, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of its consumers, in pages of 256; `timeout` is for each page."""

@@ -28,7 +28,7 @@ class Subscribing(JetStreamAPI):
         subject: str = "",
         queue: str = "",
         *,
-        cb: PushCallback | None = None,
+        callback: PushCallback | None = None,
         durable: str | None = None,
         stream: str | None = None,
         config: ConsumerConfig | None = None,
@@ -55,7 +55,7 @@ class Subscribing(JetStreamAPI):
             Subject to receive. It selects the stream, unless `stream` is given, and is the filter of a new consumer.
         queue
             Queue group: each message goes to one of its members. Without `durable` it is also the durable name.
-        cb
+        callback
             Called with each message, one after the other. Without it, iterate the subscription or call `next_msg`.
         durable
             Name of a consumer that outlives the subscription. Without it, and without a queue, the consumer is new; the
@@ -65,8 +65,8 @@ class Subscribing(JetStreamAPI):
         config
             Configuration of a new consumer. Its fields must agree with a consumer that exists.
         manual_ack
-            Leave acknowledging to `cb`. Otherwise a message is acknowledged when `cb` returns, if `cb` has not done so;
-            if `cb` raises, the message is not acknowledged.
+            Leave acknowledging to `callback`. Otherwise a message is acknowledged when `callback` returns, if it has
+            not been acknowledged yet; if `callback` raises, the message is not acknowledged.
         ordered_consumer
             Every message once and in order, without acknowledgement. After a gap, silence or a lost session the
             subscription creates its next consumer, which starts after the last good message (ADR-17).
@@ -109,7 +109,7 @@ class Subscribing(JetStreamAPI):
                 self._inner.subscribe(
                     subject,
                     queue,
-                    cb=None if cb is None else self._connection.in_callback_thread(cb),
+                    callback=None if callback is None else self._connection.in_callback_thread(callback),
                     durable=durable,
                     stream=stream,
                     config=config,
@@ -139,7 +139,7 @@ class Subscribing(JetStreamAPI):
         *,
         subject: str = "",
         queue: str = "",
-        cb: PushCallback | None = None,
+        callback: PushCallback | None = None,
         manual_ack: bool = False,
         pending_msgs_limit: int | None = None,
         pending_bytes_limit: int | None = None,
@@ -179,7 +179,7 @@ class Subscribing(JetStreamAPI):
                     consumer,
                     subject=subject,
                     queue=queue,
-                    cb=None if cb is None else self._connection.in_callback_thread(cb),
+                    callback=None if callback is None else self._connection.in_callback_thread(callback),
                     manual_ack=manual_ack,
                     pending_msgs_limit=pending_msgs_limit,
                     pending_bytes_limit=pending_bytes_limit,

@@ -157,7 +157,7 @@ class OrderedRunner:
         self.perform_actions()
 
     async def _last_sequence_of(self, subject: str) -> int:
-        request = MessageGetRequest(self._stream, last_by_subj=subject, no_headers=True)
+        request = MessageGetRequest(self._stream, last_by_subject=subject, no_headers=True)
         try:
             return (await self._js.request(request)).sequence
         except MessageNotFoundError:

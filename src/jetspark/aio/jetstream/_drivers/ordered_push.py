@@ -115,7 +115,7 @@ class OrderedPushDriver(PushDriver):
 
     def start_reading(self, info: ConsumerInfo) -> None:
         """Pass on the messages of this consumer."""
-        pending = info.num_pending + info.delivered.consumer_seq
+        pending = info.num_pending + info.delivered.consumer_sequence
         self.binding = replace(self.binding, consumer=info.name, pending=pending, config=info.config)
         self._engine.name = self._name
         self._start_receiving()

@@ -107,11 +107,13 @@ class JetStreamContext:
     async def get_msg(self, stream_name, seq=None, subject=None, direct=False, next=False):  # noqa: A002
         """A message."""
         if direct:
-            by = {"next_by_subj": subject, "seq": seq} if next else {"seq": seq, "last_by_subj": subject}
+            by = {"next_by_subject" if next else "last_by_subject": subject, "sequence": seq}
             request = DirectGetRequest(stream_name, **by)
             reply = await self._connection.request(request.subject(self._inner.prefix), request.payload())
             return _stored(request.read(reply.status, reply.headers, reply.payload))
-        return _stored(await self._ask(lambda: api.MessageGetRequest(stream_name, seq=seq, last_by_subj=subject)))
+        return _stored(
+            await self._ask(lambda: api.MessageGetRequest(stream_name, sequence=seq, last_by_subject=subject))
+        )
 
     async def delete_msg(self, stream_name, seq):
         """Delete a message."""
@@ -160,7 +162,7 @@ class JetStreamContext:
                 await self._inner.subscribe(
                     subject,
                     queue or "",
-                    cb=wrapped(cb),
+                    callback=wrapped(cb),
                     config=_made(config),
                     flow_control=flow_control or None,
                     **options,
@@ -171,7 +173,7 @@ class JetStreamContext:
         """Subscribe to a consumer that exists."""
         with renamed():
             return Subscription(
-                await self._inner.subscribe_bind(stream, _made(config), consumer, cb=wrapped(cb), **options)
+                await self._inner.subscribe_bind(stream, _made(config), consumer, callback=wrapped(cb), **options)
             )
 
     async def pull_subscribe(self, subject, durable=None, stream=None, config=None):
