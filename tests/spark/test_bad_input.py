@@ -89,7 +89,7 @@ def test_a_server_that_does_not_answer_is_given_up_after_the_timeout(spark: Spar
         listener = threading.Thread(target=listen_in_silence)
         listener.start()
         try:
-            text = reading(spark, servers=f"127.0.0.1:{port}", connectTimeout="300ms")
+            text = reading(spark, servers=f"127.0.0.1:{port}", connectTimeout="300ms", retryTimeout="500ms")
         finally:
             silent.shutdown(socket.SHUT_RDWR)
             listener.join(30)

@@ -45,7 +45,7 @@ def resolve(
         (at(5), at(8), (10, 10), [(5, 7)]),
         (EARLIEST, at(8), (10, 10), [(1, 7)]),
         (EARLIEST, at(25), (10, 20), [(20, 24)]),
-        (at(25), LATEST, (20, 20), [(20, 24)]),
+        (at(25), LATEST, (20, 20), []),
         (at(23), at(26), (20, 20), [(23, 25)]),
         (at(5), at(25), (10, 20), [(5, 9), (20, 24)]),
         (Position(PositionKind.TIME, 12), Position(PositionKind.TIME, 14), (12, 14), []),

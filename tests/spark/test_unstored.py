@@ -93,11 +93,11 @@ def test_with_a_record_ids_in_the_headers_are_recognised(nats: Nats, values: pa.
     parts = [with_headers(part) for part in batches(stream, range(1000))]
     query = task(partition=11 if is_map else 12)
     with pytest.raises(ConnectionResetError):
-        recorded(nats, schema).publish(query, until_lost(nats, parts, 5))
+        recorded(nats, schema, controlHeaders="keep").publish(query, until_lost(nats, parts, 5))
     forget(nats, stream)
     there = len(data(nats, stream))
     assert there == 500
-    assert recorded(nats, schema).publish(query, iter(parts)).skipped == there
+    assert recorded(nats, schema, controlHeaders="keep").publish(query, iter(parts)).skipped == there
     assert sorted(data(nats, stream)) == list(range(1000))
 
 

@@ -90,10 +90,15 @@ def test_rows_of_a_read_can_be_written_unchanged(spark: SparkSession, nats: Nats
     rows = reader.load()
     save(nats, rows, subject=f"{target}.copy")
     one, two = nats.rows(target)
-    assert one["headers"] == [("Nats-Msg-Id", ["one"]), ("k", ["v"])]  # the id of the row, and no second one
+    assert isinstance(one["headers"], list)
     assert isinstance(two["headers"], list)
+    assert [key for key, _ in one["headers"]] == ["k", "Nats-Msg-Id"]
+    assert ("Nats-Msg-Id", ["one"]) not in one["headers"]
     assert [key for key, _ in two["headers"]] == ["Nats-Msg-Id"]
     assert [one["data"], two["data"]] == [b"1", b"2"]
+    save(nats, rows, subject=f"{target}.kept", controlHeaders="keep")
+    kept = nats.rows(target)[2]
+    assert kept["headers"] == [("Nats-Msg-Id", ["one"]), ("k", ["v"])]  # the id of the row, and no second one
 
 
 @spark_test
@@ -258,6 +263,65 @@ def test_a_subject_that_cannot_be_published_to_is_reported_with_its_row(
     assert f"row 1 (subject {subject!r}" in str(caught.value)
     assert "data b'lost'" in str(caught.value)
     assert nats.rows(stream) == []
+
+
+COMMANDS = [
+    "Nats-Msg-Id",
+    "Nats-Rollup",
+    "Nats-TTL",
+    "Nats-Incr",
+    "Nats-Expected-Stream",
+    "Nats-Expected-Last-Sequence",
+    "Nats-Expected-Last-Subject-Sequence",
+    "Nats-Expected-Last-Subject-Sequence-Subject",
+    "Nats-Expected-Last-Msg-Id",
+    "Nats-Schedule",
+    "Nats-Schedule-Target",
+    "Nats-Scheduler",
+    "Nats-Batch-Id",
+    "Nats-Batch-Commit",
+    "Nats-Trace-Only",
+    "Nats-Marker-Reason",
+    "Nats-Stream-Source",
+    "Nats-Required-Api-Level",
+]
+PLAIN = ["nats-msg-id", "Nats-Rollup-Plan", "X-Nats-TTL", "KV-Operation", "traceparent"]
+
+
+@pytest.mark.parametrize("atomic", ["false", "true"])
+@pytest.mark.parametrize("values", [pa.string(), pa.list_(pa.string())])
+def test_headers_that_command_the_server_are_left_out_with_one_warning(
+    nats: Nats, caplog: pytest.LogCaptureFixture, values: pa.DataType, atomic: str
+) -> None:
+    stream = nats.stream(allow_atomic=True)
+    is_map = values == pa.string()
+    schema = StructType(ROWS.fields[:]).add("headers", MapType(StringType(), StringType()))
+    own = [None, [*COMMANDS[:3], "a"], COMMANDS, [], *([name] for name in COMMANDS), PLAIN]
+    maps = [None if names is None else [(name, "7" if is_map else ["7", "8"]) for name in names] for names in own]
+    (rows,) = batches(stream, range(len(own)))
+    rows = rows.append_column("headers", pa.array(maps, pa.map_(pa.string(), values)))
+    parts = [rows.slice(1), rows.slice(0, 1)]  # a part of a larger array
+    job = writer(nats, schema, atomic=atomic)
+    job.commit([job.write(iter(parts))] * 2)
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert f"left out: {', '.join(sorted(COMMANDS))};" in warning
+    found = {bytes(row["data"]): row["headers"] for row in nats.rows(stream)}  # type: ignore[call-overload]
+    assert len(found) == len(own)
+    plain = {"nats-msg-id", "Nats-Rollup-Plan", "X-Nats-TTL", "KV-Operation", "traceparent", "a"}
+    kept = {data: [key for key, _ in headers if key in plain] for data, headers in found.items()}  # type: ignore[attr-defined]
+    assert kept == {b"%d" % at: [name for name in names or [] if name in plain] for at, names in enumerate(own)}
+    assert all("7" not in dict(headers)["Nats-Msg-Id"] for headers in found.values())  # type: ignore[call-overload]
+
+
+def test_headers_that_command_the_server_are_kept_on_request(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
+    stream = nats.stream()
+    schema = StructType(ROWS.fields[:]).add("headers", MapType(StringType(), StringType()))
+    (rows,) = batches(stream, range(1))
+    maps = pa.array([[("Nats-Expected-Last-Sequence", "7")]], pa.map_(pa.string(), pa.string()))
+    job = writer(nats, schema, controlHeaders="keep")
+    with pytest.raises(bulk.PublishRefusedError, match="wrong last sequence"):
+        job.write(iter([rows.append_column("headers", maps)]))
+    assert not caplog.records
 
 
 def test_commit_and_abort_report_the_stored_rows(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from jetspark.aio.transport import SessionProtocol, open_transport
 from jetspark.wire.connection_state import ConnectionState
-from jetspark.wire.errors import ConnectionClosedError, DisconnectedError, Error, NoServersError
+from jetspark.wire.errors import ConnectError, ConnectionClosedError, DisconnectedError, Error, NoServersError
 from jetspark.wire.events import Connected, Event, EventQueue, Reconnected
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions
@@ -143,7 +143,9 @@ class Supervisor:
                 return
         if len(failures) == 1:
             raise failures[0]
-        raise NoServersError("none of the servers can be used: " + "; ".join(map(str, failures))) from failures[-1]
+        timed_out = any(isinstance(each, ConnectError) and each.timed_out for each in failures)
+        text = "none of the servers can be used: " + "; ".join(map(str, failures))
+        raise NoServersError(text, timed_out=timed_out) from failures[-1]
 
     async def _open_session(self, server: Server) -> None:
         session, info = await open_transport(self.client, server.address)

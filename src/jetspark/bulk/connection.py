@@ -93,6 +93,8 @@ class Connection:
         self._socket: socket.socket | None = None
         self.address = options.addresses()[0]
         """The present server; before the first session one of those to try."""
+        self.jetstream_answered = False
+        """Whether JetStream has answered a request. If nobody answers later, JetStream is away for a moment."""
         self.server_info: ServerInfo
         """Information from the present server."""
         self._open()
@@ -359,6 +361,7 @@ class Connection:
             status = parse_status(message.header) if message.header and not message.payload else None
             if status is not None:
                 raise request.status_error(status.code, status.description)
+            self.jetstream_answered = True
             try:
                 return request.read(message.payload)
             except APIError as error:

@@ -73,7 +73,9 @@ def open_any(options: ConnectOptions, on_socket: Callable[[socket.socket | None]
             raise
     if len(failures) == 1:
         raise failures[0]
-    raise NoServersError("none of the servers can be used: " + "; ".join(map(str, failures))) from failures[-1]
+    timed_out = any(isinstance(each, ConnectError) and each.timed_out for each in failures)
+    text = "none of the servers can be used: " + "; ".join(map(str, failures))
+    raise NoServersError(text, timed_out=timed_out) from failures[-1]
 
 
 def set_timeout(opened: socket.socket, deadline: float) -> None:
@@ -175,7 +177,8 @@ def _connect_failure(address: ServerAddress, error: OSError | ValueError | Error
     elif isinstance(error, ssl.SSLError):
         failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
     elif isinstance(error, TimeoutError):
-        failure = ConnectError(f"{address}: no answer in time; check the address, or raise connect_timeout")
+        text = f"{address}: no answer in time; check the address, or raise connect_timeout"
+        failure = ConnectError(text, timed_out=True)
     else:
         failure = ConnectError(f"{address}: cannot connect: {error}")
     failure.__cause__ = error

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from jetspark.bulk.connection import Connection
 from jetspark.engine.retry import can_resume, request_backoff
-from jetspark.jetstream.errors import Error, JetStreamUnavailableError, RequestTimeoutError
+from jetspark.jetstream.errors import Error, JetStreamNotEnabledError, RequestTimeoutError, StreamOfflineError
 
 __all__ = ["RetryTimer", "call_with_retry", "is_retryable", "request_with_retry"]
 
@@ -62,22 +62,34 @@ class RetryTimer:
 def is_retryable(connection: Connection, error: Error) -> bool:
     """Whether a request that failed may succeed later, when nothing is known of the stream yet.
 
-    It may after the loss of the connection, and in a cluster: nobody answers for a stream that elects its leader. A
-    single server that does not answer has stopped.
+    A server that is silent or restarts answers later, and so does a stream that elects its leader. If nobody listens on
+    the subject of the request, the API's prefix may be wrong. That passes only where JetStream was there before.
     """
-    if connection.closed:
-        return can_resume(error)
-    return isinstance(error, RequestTimeoutError | JetStreamUnavailableError) and bool(connection.server_info.cluster)
+    server = connection.server_info
+    if isinstance(error, JetStreamNotEnabledError):
+        return error.transient and (connection.closed or connection.jetstream_answered or server.lame_duck)
+    if isinstance(error, StreamOfflineError) and not server.cluster:
+        return False  # this server cannot serve the stream, and there is no other one
+    return can_resume(error)
 
 
-def call_with_retry(call: Callable[[], T], should_retry: Callable[[Error], bool], retry_timeout: float) -> T:
-    """Return the result of `call`; repeat it for `retry_timeout` seconds while `should_retry` accepts its errors."""
+def call_with_retry(
+    call: Callable[[], T],
+    should_retry: Callable[[Error], bool],
+    retry_timeout: float,
+    on_timeout: Callable[[], object] | None = None,
+) -> T:
+    """Return the result of `call`; repeat it for `retry_timeout` seconds while `should_retry` accepts its errors.
+
+    `on_timeout` is called before the wait after a request that was not answered.
+    """
     retry = RetryTimer(retry_timeout)
     while True:
         try:
             return call()
         except Error as error:
-            if not (should_retry(error) and retry.wait()):
+            doubtful = on_timeout if isinstance(error, RequestTimeoutError) else None
+            if not (should_retry(error) and retry.wait(doubtful)):
                 raise
 
 
@@ -97,4 +109,5 @@ def request_with_retry(connection: Connection, request: Callable[[], T], retry_t
             connection.reconnect()
         return request()
 
-    return call_with_retry(connected, lambda error: is_retryable(connection, error), retry_timeout)
+    # After a timeout, the connection may be dead without a sign of it.
+    return call_with_retry(connected, lambda error: is_retryable(connection, error), retry_timeout, connection.close)

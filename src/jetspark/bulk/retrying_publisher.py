@@ -171,8 +171,9 @@ class RetryingPublisher:
 
     def _max_retries(self, error: Error) -> int:
         """Return how often a temporarily refused row is sent again."""
-        electing = self._had_outage or self._connection.server_info.cluster
-        if isinstance(error, NoStreamResponseError) and not electing:
+        server = self._connection.server_info
+        passing = self._had_outage or server.cluster or server.lame_duck
+        if isinstance(error, NoStreamResponseError) and not passing:
             return RETRY_ATTEMPTS  # enough to create a stream; a cluster may hold an election
         return int(max(self._settings.ack_timeout, self._settings.retry_timeout) / RETRY_WAIT)
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.engine.retry import can_resume
-from jetspark.jetstream.errors import Error
+from jetspark.jetstream.errors import ConnectError, Error
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
@@ -35,7 +35,9 @@ _lock: Final = threading.Lock()  # in the driver, a listener's thread runs besid
 
 
 @contextmanager
-def borrow_connection(options: ConnectOptions, retry_timeout: float = 0.0) -> Iterator[Connection]:
+def borrow_connection(
+    options: ConnectOptions, retry_timeout: float = 0.0, *, first_contact: bool = False
+) -> Iterator[Connection]:
     """Borrow a connection for a `with` block. It is closed when the block ends with an exception.
 
     Parameters
@@ -44,13 +46,16 @@ def borrow_connection(options: ConnectOptions, retry_timeout: float = 0.0) -> It
         How to connect.
     retry_timeout
         Seconds to keep trying while no server can be reached; 0 tries once.
+    first_contact
+        Whether it is not known yet that a server has this address. Then only a silent server is waited for: the
+        address of a connection that is refused is probably wrong.
 
     Raises
     ------
     ConnectError, AuthenticationError, TLSError
         There was no idle connection, and the server cannot be reached or rejects the login.
     """
-    connection = _take_idle(options) or _open(options, retry_timeout)
+    connection = _take_idle(options) or _open(options, retry_timeout, first_contact)
     try:
         yield connection
     except BaseException:
@@ -64,19 +69,28 @@ def borrow_connection(options: ConnectOptions, retry_timeout: float = 0.0) -> It
         connection.close()
 
 
-def call_with_connection(options: ConnectOptions, call: Callable[[Connection], T], retry_timeout: float) -> T:
-    """Return the result of a request that may be repeated. It is repeated on new connections until `retry_timeout`."""
+def call_with_connection(
+    options: ConnectOptions, call: Callable[[Connection], T], retry_timeout: float, *, first_contact: bool = False
+) -> T:
+    """Return the result of a request that may be repeated. It is repeated on new connections until `retry_timeout`.
+
+    For `first_contact`, see `borrow_connection`.
+    """
     from jetspark.bulk.retry import request_with_retry
 
-    with borrow_connection(options, retry_timeout) as connection:
+    with borrow_connection(options, retry_timeout, first_contact=first_contact) as connection:
         return request_with_retry(connection, lambda: call(connection), retry_timeout)
 
 
-def _open(options: ConnectOptions, retry_timeout: float) -> Connection:
+def _open(options: ConnectOptions, retry_timeout: float, first_contact: bool) -> Connection:
     from jetspark.bulk import connect
     from jetspark.bulk.retry import call_with_retry
 
-    return call_with_retry(lambda: connect(options), can_resume, retry_timeout)
+    return call_with_retry(lambda: connect(options), _is_silent if first_contact else can_resume, retry_timeout)
+
+
+def _is_silent(error: Error) -> bool:
+    return isinstance(error, ConnectError) and error.timed_out
 
 
 def _take_idle(options: ConnectOptions) -> Connection | None:

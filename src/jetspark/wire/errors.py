@@ -99,9 +99,19 @@ class DisconnectedError(Error, ConnectionError):
 
 
 class ConnectError(Error, ConnectionError):
-    """A server could not be reached or refused the connection. The message names the address, never credentials."""
+    """A server could not be reached or refused the connection. The message names the address, never credentials.
+
+    Attributes
+    ----------
+    timed_out
+        Whether a server did not answer in time. Then the server may be there: it is paused or overloaded.
+    """
 
     transient = True
+
+    def __init__(self, message: str = "", *, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out
 
 
 class NoServersError(ConnectError):

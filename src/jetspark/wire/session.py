@@ -218,7 +218,8 @@ def to_connect_error(address: ServerAddress, error: Exception) -> Error:
     elif isinstance(error, ssl.SSLError):
         failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
     elif isinstance(error, TimeoutError):
-        failure = ConnectError(f"{address}: no answer in time; check the address, or raise connect_timeout")
+        text = f"{address}: no answer in time; check the address, or raise connect_timeout"
+        failure = ConnectError(text, timed_out=True)
     elif isinstance(error, OSError):
         failure = ConnectError(f"{address}: cannot connect: {error}")
     else:  # a credentials function that raised, for instance

@@ -118,6 +118,8 @@ class WriteOptions:
         Stream that must store all rows; None allows any stream.
     atomic
         Whether to publish in atomic batches.
+    keep_control_headers
+        Whether headers that command the server are published.
     """
 
     server: ServerOptions
@@ -128,6 +130,7 @@ class WriteOptions:
     retry_timeout: float
     expected_stream: str | None
     atomic: bool
+    keep_control_headers: bool
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -205,6 +208,7 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
         retry_timeout=parsed[table.RETRY_TIMEOUT],
         expected_stream=parsed[table.EXPECTED_STREAM],
         atomic=parsed[table.ATOMIC],
+        keep_control_headers=parsed[table.CONTROL_HEADERS] == "keep",
     )
 
 

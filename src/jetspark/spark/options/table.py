@@ -308,6 +308,11 @@ EXPECTED_STREAM: Final = Option[str | None](
     "expectedStream", "name", check_stream_name, None, NONE,
     "Name of the stream that must store all rows. A row whose subject belongs to another stream is refused.", Use.WRITE,
 )
+CONTROL_HEADERS: Final = Option[str](
+    "controlHeaders", "`drop` or `keep`", one_of("drop", "keep"), "drop", "`drop`",
+    "`drop`: headers by which a message commands the server are left out, with a warning, since rows that were read "
+    "may have them. `keep`: they are published and act on the server.", Use.WRITE,
+)
 ATOMIC: Final = Option[bool](
     "atomic", "true or false", parse_boolean, False, "false",
     "Publish the rows of a task in atomic batches of 1,000. Each batch is stored as a whole or not at all. The stream "
@@ -339,7 +344,7 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
     COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
-    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, ATOMIC,
+    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, CONTROL_HEADERS, ATOMIC,
     LEDGER_STREAM, LEDGER_RETENTION, MAX_REPLAY_DELAY,
 )
 """All options, in the order of the documentation."""

@@ -52,7 +52,8 @@ class JetStreamReader(DataSourceReader):
             return []
         ranges: list[StreamRange] = []
         extents: dict[str, StreamExtent] = {}
-        with borrow_connection(self._options.server.connect) as connection:
+        options = self._options
+        with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True) as connection:
             for stream in self._options.streams:
                 if self._push.streams is None or stream in self._push.streams:
                     each, extents[stream] = self._plan_stream(connection, stream)

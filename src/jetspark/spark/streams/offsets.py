@@ -247,7 +247,7 @@ def start_offset(extent: StreamExtent, position: Position, found: int | None = N
         if wanted < first:
             losses.append(Loss(extent.stream, wanted, first - 1, f"the stream starts at {first}"))
         elif wanted > end:
-            losses.append(Loss(extent.stream, end, wanted - 1, f"the stream ends at {end - 1}"))
+            losses.append(Loss(extent.stream, end, wanted - 1, f"the stream ends at {end - 1}", gone=False))
     else:
         wanted = first if found is None else found
     return StreamOffset(extent.created_ns, min(max(wanted, first), end)), losses

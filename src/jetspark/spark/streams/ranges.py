@@ -1,7 +1,8 @@
 """Resolves positions to a range of sequences of one stream, and reports which of them are lost.
 
 The range of a batch read is fixed when the read is planned: positions become sequences, limited to the extent of the
-stream. If the options name sequences by number, those before the stream's first message or after its last one are lost.
+stream. If the options name sequences by number, those before the stream's first message are lost, and those up to an
+end after its last message are missing. A start after the last message means that there is nothing yet, as with Kafka.
 With `earliest`, `latest` and times nothing is lost.
 """
 
@@ -62,18 +63,21 @@ class Loss:
         The sequences; None if they are not known exactly.
     reason
         Reason of the loss, for the message.
+    gone
+        Whether the stream had the sequences before. Otherwise it may not have them yet.
     """
 
     stream: str
     first: int | None
     last: int | None
     reason: str
+    gone: bool = True
 
     def __str__(self) -> str:
         if self.first is None:
             return f"stream {self.stream}: {self.reason}"
         what = f"sequence {self.first} is" if self.first == self.last else f"sequences {self.first} to {self.last} are"
-        return f"stream {self.stream}: {what} gone: {self.reason}"
+        return f"stream {self.stream}: {what} {'gone' if self.gone else 'not in it'}: {self.reason}"
 
 
 def resolve_range(
@@ -137,7 +141,5 @@ def _losses(stream: str, first: int, end_of_stream: int, start: int | None, end:
         losses.append(Loss(stream, asked_from, gone_to - 1, f"the stream starts at {first}"))
     ends = f"the stream ends at {end_of_stream - 1}"
     if end is not None and end > end_of_stream:
-        losses.append(Loss(stream, max(end_of_stream, asked_from), end - 1, ends))
-    elif start is not None and start > end_of_stream:
-        losses.append(Loss(stream, end_of_stream, start - 1, ends))
+        losses.append(Loss(stream, max(end_of_stream, asked_from), end - 1, ends, gone=False))
     return losses

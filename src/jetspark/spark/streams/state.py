@@ -1,8 +1,8 @@
 """The state of a query's streams, as the server reported it last.
 
-The source process keeps one connection for its requests. After the server was reached once, the process waits for the
-end of a transient fault (a restart, an election, a lost connection). The first request fails at once, because the
-address is probably wrong then.
+The source process keeps one connection for its requests. It waits for the end of a transient fault (a silent server, a
+restart, an election, a lost connection). Only a connection that is refused before the first answer fails at once,
+because the address is probably wrong then.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class StreamStates:
         extent = (self.extents or {}).get(stream)
         if extent is not None and extent.end == sequence:
             return extent.last_ns  # known from the last refresh
-        return self._times.time_of(stream, sequence - 1, self._retry_timeout)
+        return self._times.time_of(stream, sequence - 1, self._options.read.retry_timeout)
 
     def truncation(self, extent: StreamExtent, reached: StreamOffset) -> Truncation | None:
         """Return the truncation of a stream; None if it still has the messages that were read up to an offset.
@@ -89,23 +89,20 @@ class StreamStates:
             time = (
                 None
                 if reached.time_ns is None
-                else self._times.time_of(extent.stream, reached.next - 1, self._retry_timeout)
+                else self._times.time_of(extent.stream, reached.next - 1, self._options.read.retry_timeout)
             )
             if time is None or time == reached.time_ns:
                 return None
         since = extent.end if reached.time_ns is None else self.sequence_at(extent.stream, reached.time_ns + 1)
         return Truncation(max(min(since, extent.end, reached.next - 1), extent.first), time)
 
-    @property
-    def _retry_timeout(self) -> float:
-        return 0.0 if self.extents is None else self._options.read.retry_timeout
-
     def _request_infos(self, connection: Connection) -> dict[str, StreamInfo]:
         read = self._options.read
         return {stream: read.server.request(connection, StreamInfoRequest(stream)) for stream in read.streams}
 
     def _call_with_connection(self, ask: Callable[[Connection], T]) -> T:
-        return call_with_connection(self._options.read.server.connect, ask, self._retry_timeout)
+        read = self._options.read
+        return call_with_connection(read.server.connect, ask, read.retry_timeout, first_contact=self.extents is None)
 
 
 def has_stale_leader(info: StreamInfo, reached: StreamOffset) -> bool:

@@ -23,7 +23,12 @@ from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.schema import WriteColumns, write_columns
 from jetspark.spark.task_log import log_counts
-from jetspark.spark.write.commit_message import TaskCommitMessage, merge_messages, summary
+from jetspark.spark.write.commit_message import (
+    TaskCommitMessage,
+    left_out_warning,
+    merge_messages,
+    summary,
+)
 from jetspark.spark.write.rows import prepare_rows, publish_rows
 
 if TYPE_CHECKING:
@@ -50,7 +55,7 @@ def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> Je
             "purge the stream before to replace its messages"
         )
     columns = write_columns(schema, options.subject)
-    with borrow_connection(options.server.connect):
+    with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True):
         pass
     return JetStreamWriter(options, columns)
 
@@ -67,16 +72,22 @@ class JetStreamWriter(DataSourceArrowWriter):
         """Publish the rows of a task, and return the counts."""
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        rows = prepare_rows(iterator, self._columns, self._options, f"{self._job}-{partition}", stable=False)
+        left_out: set[str] = set()
+        prefix = f"{self._job}-{partition}"
+        rows = prepare_rows(iterator, self._columns, self._options, prefix, left_out, stable=False)
         with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
             report = publish_rows(connection, rows, self._columns, self._options)
         done = TaskCommitMessage.of(partition, report)
+        done.left_out = left_out
         log_counts(_log, "partition %d: %s", partition, summary(done))
         return done
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log the counts of the job."""
-        _log.info("write done: %s", summary(merge_messages(messages)))
+        """Log the counts of the job, and warn about headers that were left out."""
+        whole = merge_messages(messages)
+        _log.info("write done: %s", summary(whole))
+        if whole.left_out:
+            _log.warning("%s", left_out_warning(whole.left_out))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log the rows that stay in the stream after a failed job: they cannot be removed."""

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 if TYPE_CHECKING:
     from jetspark.bulk import PublishReport
 
-__all__ = ["StreamRowCounts", "TaskCommitMessage", "merge_messages", "summary"]
+__all__ = ["StreamRowCounts", "TaskCommitMessage", "left_out_warning", "merge_messages", "summary"]
 
 
 @dataclass(slots=True)
@@ -61,6 +61,8 @@ class TaskCommitMessage(WriterCommitMessage):
         Rows that were not sent, because an earlier run of the task had stored them.
     run_id
         Id of the run of the query, a new one at each start; None outside of a query.
+    left_out
+        Names of the headers that were left out because they command the server.
     warnings
         Warnings for the driver, by the stream's name. It logs each warning once in a run.
     """
@@ -71,6 +73,7 @@ class TaskCommitMessage(WriterCommitMessage):
     resent: int = 0
     skipped: int = 0
     run_id: str | None = None
+    left_out: set[str] = field(default_factory=set)
     warnings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -88,6 +91,7 @@ class TaskCommitMessage(WriterCommitMessage):
         self.resent += other.resent
         self.skipped += other.skipped
         self.run_id = self.run_id or other.run_id
+        self.left_out |= other.left_out
         self.warnings |= other.warnings
         for stream, rows in other.streams.items():
             self.streams.setdefault(stream, StreamRowCounts(0, 0, None, None)).add(rows)
@@ -100,6 +104,14 @@ def merge_messages(messages: Iterable[WriterCommitMessage | None]) -> TaskCommit
         if isinstance(message, TaskCommitMessage):
             whole.add(message)
     return whole
+
+
+def left_out_warning(names: Iterable[str]) -> str:
+    """Return the warning about headers that were left out."""
+    return (
+        f"the rows have headers that command the server, and these were left out: {', '.join(sorted(names))}; set "
+        "option controlHeaders to keep to publish them, or drop them from the column headers"
+    )
 
 
 def summary(rows: TaskCommitMessage) -> str:

@@ -17,7 +17,7 @@ from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.times import format_go_duration
 from jetspark.spark.options.stream_write import StreamWriteOptions
-from jetspark.spark.write.commit_message import TaskCommitMessage
+from jetspark.spark.write.commit_message import TaskCommitMessage, left_out_warning
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
@@ -81,6 +81,8 @@ def warn_once(rows: TaskCommitMessage) -> None:
     for stream, text in sorted(rows.warnings.items()):
         if _is_new(_warned, rows.run_id or "", stream):
             _log.warning("%s", text)
+    if rows.left_out and _is_new(_warned, rows.run_id or "", ""):  # no stream has the empty name
+        _log.warning("%s", left_out_warning(rows.left_out))
 
 
 def _is_new(remembered: set[tuple[str, str]], run: str, stream: str) -> bool:

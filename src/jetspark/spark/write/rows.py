@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from jetspark.jetstream.control_headers import CONTROL_HEADER_PATTERN
 from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.schema import WriteColumns
 
@@ -17,7 +18,13 @@ __all__ = ["prepare_rows", "publish_rows"]
 
 
 def prepare_rows(
-    batches: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str, *, stable: bool
+    batches: Iterator[pa.RecordBatch],
+    columns: WriteColumns,
+    options: WriteOptions,
+    prefix: str,
+    left_out: set[str],
+    *,
+    stable: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches with only the columns to publish, and with ids for rows that have none.
 
@@ -25,17 +32,24 @@ def prepare_rows(
     ----------
     prefix
         First part of the ids: job and partition.
+    left_out
+        Receives the names of the headers that are left out because they command the server.
     stable
             Whether the ids must be the same in other sessions, see `message_ids`.
     """
     import pyarrow as pa
 
     from jetspark.spark.write.message_ids import add_message_ids
+    from jetspark.wire.vector.headers import remove_headers
 
     names = list(columns.positions)
     row = 0
     for batch in batches:
         arrays = [batch.column(at) for at in columns.positions.values()]
+        if "headers" in columns and not options.keep_control_headers:
+            at = names.index("headers")
+            arrays[at], found = remove_headers(arrays[at], CONTROL_HEADER_PATTERN)
+            left_out.update(found)
         ours = pa.RecordBatch.from_arrays(arrays, names)
         yield add_message_ids(prefix, row, ours, stable=stable) if options.dedup else ours
         row += len(batch)

@@ -93,13 +93,15 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         if first is None:  # after a shuffle, many tasks have no rows
             return TaskCommitMessage(task.partition, 0)
         write = self._options.write
-        rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), stable=True)
+        left_out: set[str] = set()
+        rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), left_out, stable=True)
         with borrow_connection(write.server.connect, write.retry_timeout) as connection:
             if self._ledger is None:
                 done = TaskCommitMessage.of(task.partition, publish_rows(connection, rows, self._columns, write))
-                done.run_id, done.warnings = run_id, window_warnings(connection, done.streams, run_id, self._options)
+                done.warnings = window_warnings(connection, done.streams, run_id, self._options)
             else:
                 done = self._publish_recorded(connection, TaskRecord(self._ledger, task), task, rows)
+        done.run_id, done.left_out = run_id, left_out
         log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, summary(done))
         return done
 

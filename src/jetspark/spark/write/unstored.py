@@ -11,15 +11,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jetspark import bulk
 from jetspark.bulk import Connection
+from jetspark.bulk.retry import request_with_retry
 from jetspark.engine.retry import can_resume
-from jetspark.jetstream.api import StreamInfoRequest, StreamNamesRequest
+from jetspark.jetstream.api import Request, StreamInfoRequest, StreamNamesRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import MSG_ID
 from jetspark.jetstream.names import subject_matches
@@ -29,6 +30,8 @@ from jetspark.spark.write.id_set import IdSet
 from jetspark.spark.write.message_ids import effective_ids
 
 __all__ = ["UnstoredRows", "ids_digest"]
+
+T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -129,12 +132,12 @@ class UnstoredRows:
     def _streams_of(self, connection: Connection, subject: str) -> Sequence[str]:
         if self._options.expected_stream is not None:
             return [self._options.expected_stream]
-        return self._options.server.request(connection, StreamNamesRequest(subject_filter=subject)).items
+        return self._request(connection, StreamNamesRequest(subject_filter=subject)).items
 
     def _read_ids(self, connection: Connection, stream: str) -> Sequence[str]:
         """Add the ids in a stream to the set. Return the stream's subjects."""
         server = self._options.server
-        info = server.request(connection, StreamInfoRequest(stream))
+        info = self._request(connection, StreamInfoRequest(stream))
         with bulk.scan(
             connection,
             stream,
@@ -147,6 +150,12 @@ class UnstoredRows:
             for batch in batches:
                 self._stored.add(self._ids_of(batch))
         return info.config.subjects or ()
+
+    def _request(self, connection: Connection, request: Request[T]) -> T:
+        options = self._options
+        return request_with_retry(
+            connection, lambda: options.server.request(connection, request), options.retry_timeout
+        )
 
     def _ids_of(self, batch: pa.RecordBatch) -> pa.StringArray:
         lists = pc.map_lookup(batch.column("headers"), MSG_ID, "first")

@@ -19,7 +19,7 @@ from jetspark.wire.errors import BadHeadersError
 from jetspark.wire.headers import KEY_RULE, VALUE_RULE, parse_header_block
 from jetspark.wire.vector.byte_spans import Bytes, Index, copy_padded, find_byte, gather_spans
 
-__all__ = ["HEADERS_TYPE", "decode_headers", "encode_headers"]
+__all__ = ["HEADERS_TYPE", "decode_headers", "encode_headers", "remove_headers"]
 
 HEADERS_TYPE: Final = pa.map_(pa.string(), pa.list_(pa.field("element", pa.string())))
 """Arrow type of a headers column: null for a message without a header block."""
@@ -189,6 +189,38 @@ def _map_lines(headers: pa.Array) -> pa.Array:
     lines = pc.binary_join_element_wise(keys, ": ", values, "\r\n", "")
     per_row = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), lines)
     return pc.binary_join(per_row, "")
+
+
+def remove_headers(headers: pa.Array, pattern: str) -> tuple[pa.Array, list[str]]:
+    """Remove the headers whose names match a regular expression.
+
+    Parameters
+    ----------
+    headers
+        A map column as for `encode_headers`.
+
+    Returns
+    -------
+    tuple[pa.Array, list[str]]
+        The column without these headers, and their names, each once. The same column if there are none.
+    """
+    _check_type(headers.type)
+    if headers.null_count:  # a null row may have hidden entries; `take` drops them
+        headers = headers.take(pa.array(np.arange(len(headers)), pa.int64()))
+    starts = np.asarray(headers.offsets).astype(np.int64)
+    starts, base = starts - starts[0], int(starts[0])
+    keys = headers.keys.slice(base, int(starts[-1]))
+    matches = pc.match_substring_regex(keys, pattern)
+    names: list[str] = pc.unique(keys.filter(matches)).to_pylist()
+    if not names:
+        return headers, names
+    kept = pc.invert(matches)
+    items = headers.items.slice(base, int(starts[-1])).filter(kept)
+    counts = np.concatenate([[0], np.cumsum(np.asarray(kept))])
+    offsets = pa.array(counts[starts].astype(np.int32))
+    null = headers.is_null() if headers.null_count else None
+    left = pa.MapArray.from_arrays(offsets, keys.filter(kept), items, mask=null)
+    return left.cast(headers.type), names
 
 
 def _is_list(kind: pa.DataType) -> bool:
