@@ -72,7 +72,7 @@ async def test_a_batch_is_requested_without_waiting_first_and_then_with_waiting(
     first, second = await bodies(spy)
     assert first == {"batch": 5, "no_wait": True}
     assert (second["batch"], "no_wait" in second) == (5, False)
-    assert 9.5e9 <= second["timeout"] < 10e9
+    assert 9.5e9 <= second["expires"] < 10e9
 
 
 @pytest.mark.usefixtures("long_idle_timeout")
