@@ -256,5 +256,5 @@ def test_a_request_without_an_answer_times_out(stored: str) -> None:
     with NatsServer() as server, bulk.connect(server.url) as own:
         server.pause()
         with pytest.raises(RequestTimeoutError, match=r"STREAM\.INFO\.S within 0\.2 s"):
-            read(own, "S", timeout=0.2)
+            read(own, "S", timeout=0.2, retry_timeout=0)
         server.resume()
