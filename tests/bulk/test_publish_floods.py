@@ -15,7 +15,6 @@ from jetspark.bulk import Connection
 from jetspark.errors import MessageSizeExceedsMaximumError, TooManyRequestsError
 from jetspark.jetstream import StreamConfig
 from jetspark.server import NatsCluster, NatsServer
-from jetspark.server.monitor import get_json
 
 COUNT = 5000
 FLOODED = {"jetstream": {"max_buffered_msgs": 100}}
@@ -107,8 +106,7 @@ def is_wanted(hub: NatsServer, subject: str) -> bool:
 @pytest.mark.matrix
 def test_publishing_through_a_leaf_node_is_as_safe() -> None:
     with NatsServer(jetstream=False, config={"leafnodes": {"port": -1}}) as hub:
-        port = int(hub.monitor_url.rpartition(":")[2])
-        listening = get_json(hub.host, port, "/varz", {}, 5)[1]["leaf"]
+        listening = hub.monitor("/varz")["leaf"]
         assert isinstance(listening, dict)
         remote = {"url": f"nats-leaf://{hub.host}:{listening['port']}"}
         with (

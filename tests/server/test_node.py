@@ -20,7 +20,7 @@ from jetspark.server import (
     ServerError,
     ServerStartError,
     ServerTimeoutError,
-    node,
+    resources,
 )
 from jetspark.server.ports import ReservedPort
 
@@ -209,7 +209,7 @@ def test_a_chosen_port_that_is_occupied_meanwhile_is_replaced(monkeypatch: pytes
                 super().__init__(host)
                 self.port = unlucky.pop() if unlucky else self.port
 
-        monkeypatch.setattr(node, "ReservedPort", UnluckyPort)
+        monkeypatch.setattr(resources, "ReservedPort", UnluckyPort)
         with NatsServer() as server:
             assert server.healthy()
             assert not unlucky

@@ -6,29 +6,56 @@ stays open.
 
 import http.client
 import json
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
-__all__ = ["get_json", "items_at", "number_at", "text_at"]
+from jetspark.server.errors import ServerError
+
+__all__ = ["MonitorEndpoint", "items_at", "number_at", "text_at"]
 
 
-def get_json(host: str, port: int, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
-    """Return the HTTP status and the JSON object of the endpoint's answer.
+@dataclass(frozen=True, slots=True)
+class MonitorEndpoint:
+    """The monitoring endpoint of a server. `url` is its URL without a path."""
 
-    Raises:
-        OSError: no connection, or no answer within `timeout` seconds.
-        http.client.HTTPException: the answer is incomplete or not HTTP.
-        ValueError: the answer is not a JSON object.
-    """
-    connection = http.client.HTTPConnection(host, port, timeout=timeout)
-    try:
-        connection.request("GET", f"{path}?{urlencode(query)}" if query else path)
-        response = connection.getresponse()
-        status, document = response.status, json.loads(response.read())
-    finally:
-        connection.close()
-    if not isinstance(document, dict):
-        raise ValueError(f"{path} answered {status} with {type(document).__name__}, not with a JSON object")  # noqa: TRY004
-    return status, document
+    host: str
+    port: int
+    url: str
+
+    def get(self, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
+        """Return the HTTP status and the JSON object of the answer.
+
+        Raises:
+            ServerError: no answer within `timeout` seconds, or the answer is not a JSON object.
+        """
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        try:
+            connection.request("GET", f"{path}?{urlencode(query)}" if query else path)
+            response = connection.getresponse()
+            status, document = response.status, json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise ServerError(f"no answer from {self.url}{path} ({error})") from error
+        finally:
+            connection.close()
+        if not isinstance(document, dict):
+            found = type(document).__name__
+            raise ServerError(f"{self.url}{path} answered {status} with {found}, not with a JSON object")
+        return status, document
+
+    def health_error(self, query: dict[str, str], timeout: float) -> str:
+        """Return the error that ``/healthz`` reports, or why it does not answer; empty if the server is healthy."""
+        try:
+            status, answer = self.get("/healthz", query, timeout)
+        except ServerError as error:
+            return str(error)
+        return "" if status == http.client.OK else text_at(answer, "error") or f"/healthz answered {status}"
+
+    def config_load_time(self, timeout: float) -> str | None:
+        """Return when the server read its configuration, as ``/varz`` reports it; None without an answer."""
+        try:
+            return text_at(self.get("/varz", {}, timeout)[1], "config_load_time")
+        except ServerError:
+            return None
 
 
 def text_at(document: object, *keys: str) -> str:

@@ -5,24 +5,21 @@ Ports are reserved before the first start (`ports`), so a restart uses the same 
 process is watched: if the server dies, an error is raised at once, with its exit code and the end of its log.
 """
 
-import contextlib
-import http.client
 import os
 import signal
-import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
-from jetspark.server import monitor
 from jetspark.server.binary import find_binary
 from jetspark.server.config_format import dumps, merge
 from jetspark.server.errors import PortInUseError, ServerError, ServerStartError, ServerTimeoutError
 from jetspark.server.log import ServerLog
-from jetspark.server.ports import ReservedPort, join_host_port
+from jetspark.server.monitor import MonitorEndpoint
+from jetspark.server.ports import join_host_port
 from jetspark.server.process import ServerProcess
 from jetspark.server.resources import ServerResources
 from jetspark.server.user_settings import check_user_settings, redact
@@ -117,7 +114,7 @@ class NatsServer:
     @property
     def monitor_url(self) -> str:
         """The URL of the monitoring endpoint, without a path."""
-        return f"http://{join_host_port(self._client_host, _require_started(self._monitor_port))}"
+        return self._endpoint.url
 
     @property
     def store_dir(self) -> Path:
@@ -166,10 +163,7 @@ class NatsServer:
         Raises:
             ServerError: no answer within `timeout` seconds, or the answer is not a JSON object.
         """
-        try:
-            return self._probe(path, query, timeout)[1]
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ServerError(f"{self!r} does not answer {path} at {self.monitor_url}: {error}") from error
+        return self._endpoint.get(path, query, timeout)[1]
 
     def healthy(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> bool:
         """Return whether ``/healthz`` reports ok: listeners are open, all streams and consumers are recovered."""
@@ -177,11 +171,7 @@ class NatsServer:
 
     def health_error(self, timeout: float = _PROBE_TIMEOUT, **query: str) -> str:
         """Return the error that ``/healthz`` reports, or why it does not answer; empty if the server is healthy."""
-        try:
-            status, answer = self._probe("/healthz", query, timeout)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            return f"no answer from {self.monitor_url}/healthz ({error})"
-        return "" if status == http.client.OK else monitor.text_at(answer, "error") or f"/healthz answered {status}"
+        return self._endpoint.health_error(query, timeout)
 
     def start(self) -> Self:
         """Start the server and wait until it is ready; does nothing if it runs.
@@ -341,14 +331,10 @@ class NatsServer:
             ServerStartError: the server ended without a match.
             ServerTimeoutError: there is no match after `timeout` seconds.
         """
-        process = self._require_process(or_ended=True)
         log = ServerLog(self.log_path)
-        found = process.wait_until(lambda: log.find(pattern, start), timeout)
-        if found is not None:
-            return found
-        if process.exit_code is not None:
-            raise self.process_error()
-        raise ServerTimeoutError(f"{self!r}: nothing in the log matches {pattern!r} after {timeout:g} s")
+        return self._wait_until(
+            lambda: log.find(pattern, start), timeout, f"nothing in the log matches {pattern!r} after {timeout:g} s"
+        )
 
     def process_error(self, what: str = "failed") -> ServerStartError:
         """Return an error with `what`, the exit code, the config path and the end of the last run's log."""
@@ -380,42 +366,38 @@ class NatsServer:
     def _client_host(self) -> str:
         return _CLIENT_HOSTS.get(self.host, self.host)
 
-    def _probe(self, path: str, query: dict[str, str], timeout: float) -> tuple[int, dict[str, object]]:
-        return monitor.get_json(self._client_host, _require_started(self._monitor_port), path, query, timeout)
+    @property
+    def _endpoint(self) -> MonitorEndpoint:
+        host, port = self._client_host, _require_started(self._monitor_port)
+        return MonitorEndpoint(host, port, f"http://{join_host_port(host, port)}")
 
     def _wait_config_loaded(self, before: str, deadline: float) -> str:
         """Wait until ``/varz`` reports a load time of the configuration other than `before`, and return it."""
 
         def later() -> str | None:
-            timeout = max(min(_PROBE_TIMEOUT, _remaining(deadline)), 0.001)
-            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                loaded = monitor.text_at(self._probe("/varz", {}, timeout)[1], "config_load_time")
-                return loaded if loaded != before else None
-            return None
+            loaded = self._endpoint.config_load_time(max(min(_PROBE_TIMEOUT, _remaining(deadline)), 0.001))
+            return loaded if loaded != before else None
 
+        return self._wait_until(later, _remaining(deadline), f"{self.monitor_url}/varz did not report a new load time")
+
+    def _wait_until(self, found: Callable[[], T | None], timeout: float, complaint: str) -> T:
+        """Call `found` until it returns a result, and return that; raise if the process ends or the time is over."""
         process = self._require_process(or_ended=True)
-        found = process.wait_until(later, _remaining(deadline))
-        if found is not None:
-            return found
+        result = process.wait_until(found, timeout)
+        if result is not None:
+            return result
         if process.exit_code is not None:
             raise self.process_error()
-        raise ServerTimeoutError(f"{self!r}: {self.monitor_url}/varz did not report the configuration in time")
+        raise ServerTimeoutError(f"{self!r}: {complaint}")
 
     def _create_dirs_and_ports(self) -> Path:
         """Create the directories and choose the ports, if not done before; return the temporary directory."""
-        resources = self._resources
-        if resources.work_dir is None:
-            resources.work_dir = Path(tempfile.mkdtemp(prefix="jetspark-server-"))
+        work_dir = self._resources.require_work_dir()
         self.store_dir.mkdir(parents=True, exist_ok=True)
         if self._monitor_port is None:
-            self._port = self._given_port or self._reserve_port()
-            self._monitor_port = self._reserve_port()
-        return resources.work_dir
-
-    def _reserve_port(self) -> int:
-        port = ReservedPort(self.host)
-        self._resources.ports.append(port)
-        return port.port
+            self._port = self._given_port or self._resources.reserve_port(self.host)
+            self._monitor_port = self._resources.reserve_port(self.host)
+        return work_dir
 
     def _write_config(self, config: Mapping[str, object]) -> None:
         # Only this user can read the directory (mode 0700), so passwords in the file are safe.

@@ -2,13 +2,11 @@
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+import tempfile
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from jetspark.server.ports import ReservedPort
-    from jetspark.server.process import ServerProcess
+from jetspark.server.ports import ReservedPort
+from jetspark.server.process import ServerProcess
 
 __all__ = ["ServerResources"]
 
@@ -21,6 +19,18 @@ class ServerResources:
         self.process: ServerProcess | None = None
         self.ports: list[ReservedPort] = []
         self.work_dir: Path | None = None
+
+    def require_work_dir(self) -> Path:
+        """Return the temporary directory; create it if there is none."""
+        if self.work_dir is None:
+            self.work_dir = Path(tempfile.mkdtemp(prefix="jetspark-server-"))
+        return self.work_dir
+
+    def reserve_port(self, host: str) -> int:
+        """Reserve a free port of `host` and return its number."""
+        port = ReservedPort(host)
+        self.ports.append(port)
+        return port.port
 
     def release(self) -> None:
         """Kill the process and release everything. In a forked child, only close the ports: the parent has the rest."""
