@@ -17,7 +17,8 @@ try:
     from jetspark.bulk.publish_report import PublishRefusedError, PublishReport
     from jetspark.bulk.range_source import ReadMethod
     from jetspark.bulk.readers import FetchReader, ScanReader
-    from jetspark.bulk.scan import Scan, ScanReport, first_sequence_at, scan
+    from jetspark.bulk.scan import Scan, ScanReport, scan
+    from jetspark.bulk.scan_range import first_sequence_at
 except ModuleNotFoundError as error:
     if error.name not in {"numpy", "pyarrow"}:
         raise

@@ -9,7 +9,7 @@ If the connection, the server or the consumer goes away, reading continues after
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -17,15 +17,16 @@ import pyarrow as pa
 
 from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.consumer_source import ConsumerSource, delete_consumer_nowait, probe_consumer
+from jetspark.bulk.consumer_source import ConsumerSource, delete_consumer_nowait
 from jetspark.bulk.direct_get_source import DirectGetSource, check_direct
-from jetspark.bulk.leader_queries import has_replicas, leader_first_sequence_at, next_matching_sequence
+from jetspark.bulk.leader_queries import has_replicas, next_matching_sequence
 from jetspark.bulk.range_source import DecodedMessages, RangeSource, ReadLimits, ReadMethod, ReadTarget
 from jetspark.bulk.record_batch_iterator import RecordBatchIterator
 from jetspark.bulk.retry import RetryTimer, is_retryable
+from jetspark.bulk.scan_range import ScanBounds, choose_method, sequence_at, to_ns
 from jetspark.engine.ranges import InterruptedReadError, RangeProgress
 from jetspark.engine.retry import can_resume
-from jetspark.jetstream import RetentionPolicy, StreamInfo, Timestamp
+from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import (
     ConfigError,
@@ -35,10 +36,9 @@ from jetspark.jetstream.errors import (
     RequestTimeoutError,
 )
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
-from jetspark.jetstream.times import time_ns
 from jetspark.wire.vector import FrameTable
 
-__all__ = ["Scan", "ScanReport", "first_sequence_at", "scan"]
+__all__ = ["Scan", "ScanReport", "scan"]
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ def scan(
     ):
         if value < 1:
             raise ConfigError(f"{name} must be positive, not {value}")
-    bounds = _Bounds(start_sequence, _ns(start_time), end_sequence, _ns(end_time))
+    bounds = ScanBounds(start_sequence, to_ns(start_time), end_sequence, to_ns(end_time))
     limits = ReadLimits(max_batch_rows, max_batch_bytes, max_bytes_in_flight, timeout, retry_timeout)
     try:
         method = ReadMethod(read_method)
@@ -180,61 +180,6 @@ def scan(
     return Scan(ReadTarget(connection, stream, tuple(subjects), prefix, limits), bounds, scan_schema(columns), method)
 
 
-def first_sequence_at(
-    connection: Connection,
-    stream: str,
-    when: datetime | int,
-    *,
-    timeout: float = 5.0,
-    prefix: str = API_PREFIX,
-    read_method: ReadMethod | str = ReadMethod.AUTO,
-) -> int:
-    """Return the first sequence that was stored at or after a time; the last sequence plus one if there is none.
-
-    Parameters
-    ----------
-    when
-        `datetime`, or nanoseconds since 1970 UTC.
-    read_method
-        How to search, see `scan`; `direct` requests the message itself.
-    """
-    target = ReadTarget(connection, stream, (), prefix, ReadLimits(1, 1, 1, timeout, 0))
-    info = connection.request(StreamInfoRequest(stream), timeout=timeout, prefix=prefix)
-    return _sequence_at(target, info, _choose_method(info, ReadMethod(read_method)), _ns(when) or 0)
-
-
-def _sequence_at(target: ReadTarget, info: StreamInfo, method: ReadMethod, ns: int) -> int:
-    ns = max(ns, 0)
-    if ns >= 1 << 63:  # after the year 2262, which the server cannot represent in nanoseconds either
-        found = None
-    elif method is ReadMethod.DIRECT or has_replicas(info):
-        found = leader_first_sequence_at(target, ns)
-    else:
-        # Without filters: a bound is a position in the stream.
-        consumer = probe_consumer(replace(target, subjects=()), opt_start_time=Timestamp.from_ns(ns))
-        found = consumer.delivered.stream_sequence + 1 if consumer.num_pending else None
-    return info.state.last_sequence + 1 if found is None else found
-
-
-def _choose_method(info: StreamInfo, method: ReadMethod) -> ReadMethod:
-    """Return the way in which a stream is read."""
-    if method is not ReadMethod.AUTO:
-        return method
-    return ReadMethod.CONSUMER if info.config.retention in {None, RetentionPolicy.LIMITS} else ReadMethod.DIRECT
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    start_sequence: int | None
-    start_ns: int | None
-    end_sequence: int | None
-    end_ns: int | None
-
-
-def _ns(when: datetime | int | None) -> int | None:
-    return time_ns(when) if isinstance(when, datetime) else when
-
-
 class Scan(RecordBatchIterator):
     """Iterator of record batches; see `scan`. The end or `close` deletes the consumer; the connection stays open.
 
@@ -244,7 +189,7 @@ class Scan(RecordBatchIterator):
         Counts of expected messages and of messages read so far.
     """
 
-    def __init__(self, target: ReadTarget, bounds: _Bounds, schema: pa.Schema, method: ReadMethod) -> None:
+    def __init__(self, target: ReadTarget, bounds: ScanBounds, schema: pa.Schema, method: ReadMethod) -> None:
         self._schema = schema
         self.report = ScanReport(target.stream, read_method=method)
         self._target = target
@@ -305,7 +250,7 @@ class Scan(RecordBatchIterator):
         info = self._stream_info()
         state, report, bounds = info.state, self.report, self._bounds
         report.created = info.created
-        report.read_method = method = _choose_method(info, report.read_method)
+        report.read_method = method = choose_method(info, report.read_method)
         self._replicated = has_replicas(info) and method is ReadMethod.CONSUMER  # the direct source checks that itself
         if method is ReadMethod.DIRECT:
             check_direct(info.config, self._target.subjects)
@@ -313,9 +258,9 @@ class Scan(RecordBatchIterator):
         report.stream_first_sequence, report.stream_last_sequence = state.first_sequence, state.last_sequence
         start, end = bounds.start_sequence, bounds.end_sequence
         if bounds.start_ns is not None:
-            start = _sequence_at(self._target, info, method, bounds.start_ns)
+            start = sequence_at(self._target, info, method, bounds.start_ns)
         if bounds.end_ns is not None:
-            end = _sequence_at(self._target, info, method, bounds.end_ns)
+            end = sequence_at(self._target, info, method, bounds.end_ns)
         report.start_sequence = max(start if start is not None else 0, state.first_sequence, 1)
         report.end_sequence = min(end if end is not None else state.last_sequence + 1, state.last_sequence + 1)
         report.end_sequence = max(report.end_sequence, report.start_sequence)
