@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 
@@ -152,6 +153,19 @@ def test_an_interest_stream_keeps_uncommitted_messages_and_shows_the_lag(nats: N
     reader(nats, stream, CONSUMER).commit(one)  # never backwards
     assert commit_consumer(nats, stream).ack_floor.stream_sequence == 8
     assert kept(nats, stream) == [9, 10]
+
+
+def test_a_query_that_waits_past_the_end_of_an_interest_stream_gets_its_first_message(nats: Nats) -> None:
+    stream = nats.stream(**INTEREST)
+    made = reader(nats, stream, {**CONSUMER, "startingOffsets": json.dumps({stream: 4})})
+    start = made.initialOffset()
+    assert made.latestOffset(start, made.getDefaultReadLimit()) == start
+    nats.publish([f"{stream}.a"] * 5)
+    end = made.latestOffset(start, made.getDefaultReadLimit())
+    assert sequences(made, start, end) == [4, 5]
+    made.commit(end)
+    assert commit_consumer(nats, stream).ack_floor.stream_sequence == 5
+    assert kept(nats, stream) == []
 
 
 @pytest.mark.slow

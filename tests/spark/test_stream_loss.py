@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -85,6 +86,33 @@ def test_a_recreated_stream_is_a_different_stream(nats: Nats, fail: str, caplog:
     assert latest(made, end) == end
     assert caplog.text.count(text) == 1
     assert rows(reader(nats, stream, failOnDataLoss=fail), moved(start, -5), start) == []
+
+
+def test_a_start_past_the_end_waits_for_its_sequence(nats: Nats) -> None:
+    waiting, busy = nats.filled(10), nats.filled(3)
+    made = reader(nats, waiting, busy, startingOffsets=json.dumps({waiting: 14, busy: 1}))
+    start = made.initialOffset()
+    end = latest(made, start)
+    assert nexts(start) == [14, 1]
+    assert len(rows(made, start, end)) == 3
+    made = reader(nats, waiting, busy)  # a restart, from the checkpoint
+    assert len(rows(made, start, end)) == 3
+    nats.publish([f"{waiting}.a"] * 3)
+    assert latest(made, end) == end
+    nats.publish([f"{waiting}.a"] * 2)
+    assert rows(made, end, latest(made, end)) == [14, 15]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_stream_that_is_made_again_while_a_query_waits_is_a_loss(nats: Nats, restarts: bool) -> None:
+    stream = nats.filled(10)
+    made = reader(nats, stream, startingOffsets=json.dumps({stream: 14}))
+    start = made.initialOffset()
+    assert latest(made, start) == start
+    nats.delete(stream)
+    nats.stream(stream)
+    with pytest.raises(DataLossError, match="it was deleted and created again"):
+        latest(reader(nats, stream) if restarts else made, start)
 
 
 @pytest.mark.parametrize(

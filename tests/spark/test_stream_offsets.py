@@ -83,7 +83,6 @@ def test_an_offset_of_another_query_is_refused(document: dict[str, object], text
         (Position(PositionKind.SEQUENCE, 5), None, 5, []),
         (Position(PositionKind.SEQUENCE, 11), None, 11, []),
         (Position(PositionKind.SEQUENCE, 2), None, 5, [(2, 4)]),
-        (Position(PositionKind.SEQUENCE, 14), None, 11, [(11, 13)]),
         (Position(PositionKind.TIME, 1), 8, 8, []),
         (Position(PositionKind.TIME, 1), 1, 5, []),
         (Position(PositionKind.TIME, 1), 99, 11, []),
@@ -95,6 +94,16 @@ def test_a_new_query_starts_at_the_position_of_the_options(
     offset, lost = start_offset(extent(5, 11), position, found)
     assert offset == StreamOffset(CREATED, begins)
     assert [(each.first, each.last) for each in lost] == losses
+
+
+def test_a_new_query_waits_for_a_sequence_past_the_end_of_the_stream() -> None:
+    offset, lost = start_offset(extent(5, 11), Position(PositionKind.SEQUENCE, 14))
+    assert (offset, lost) == (StreamOffset(CREATED, 14, ahead=True), [])
+    assert decode_offsets(encode_offsets({"ORDERS": offset}), ["ORDERS"]) == {"ORDERS": offset}
+    assert not offset.is_past_end(CREATED, 10)
+    assert resume(offset, extent(5, 11)) == (offset, [])
+    assert len(resume(offset, extent(16, 20))[1]) == 1  # what it waits for came, and was removed
+    assert len(resume(offset, extent(5, 11, created_ns=CREATED + 1))[1]) == 1
 
 
 @pytest.mark.parametrize("place", [5, 8, 11])

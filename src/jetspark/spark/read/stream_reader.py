@@ -276,7 +276,8 @@ def _is_repositioned(at: StreamOffset, begin: StreamOffset) -> bool:
 
 def _batch_start(begin: StreamOffset, end: StreamOffset) -> StreamOffset:
     """Return the start of the micro-batch between two offsets."""
-    return StreamOffset(end.created_ns, min(begin.next, end.next) if end.start is None else end.start)
+    start = min(begin.next, end.next) if end.start is None else end.start
+    return StreamOffset(end.created_ns, start, ahead=end.ahead)
 
 
 def _end_offsets(extents: Mapping[str, StreamExtent]) -> dict[str, StreamOffset]:

@@ -56,19 +56,22 @@ class StreamOffset:
         First sequence of the micro-batch that ends here; None for the initial offset of a query.
     time_ns
         When the message before `next` was stored, nanoseconds since 1970; None if unknown.
+    ahead
+        Whether the query began past the end of the stream and has read nothing of it: it waits for `next`.
     """
 
     created_ns: int
     next: int
     start: int | None = None
     time_ns: int | None = None
+    ahead: bool = False
 
     def is_past_end(self, created_ns: int, last: int) -> bool:
-        """Whether it is the same stream, and it ends before this offset.
+        """Whether it is the same stream, and it ends before this offset, up to which the query has read it.
 
         With replicas, that need not be a loss: a leader that was just elected may not know all messages yet.
         """
-        return created_ns == self.created_ns and last + 1 < self.next
+        return created_ns == self.created_ns and last + 1 < self.next and not self.ahead
 
 
 def encode_offsets(offsets: Mapping[str, StreamOffset]) -> dict[str, object]:
@@ -82,6 +85,8 @@ def _entry(offset: StreamOffset) -> dict[str, object]:
         entry["start"] = offset.start
     if offset.time_ns is not None:
         entry["time"] = format_rfc3339(offset.time_ns)
+    if offset.ahead:
+        entry["ahead"] = True
     return entry
 
 
@@ -126,6 +131,7 @@ def _offset(entry: Mapping[str, Any]) -> StreamOffset:
         int(entry["next"]),
         None if start is None else int(start),
         None if time is None else parse_rfc3339(time),
+        entry.get("ahead") is True,
     )
 
 
@@ -229,6 +235,8 @@ def drops_single_messages(config: StreamConfig, subjects: Sequence[str]) -> bool
 def start_offset(extent: StreamExtent, position: Position, found: int | None = None) -> tuple[StreamOffset, list[Loss]]:
     """Return where a new query begins in a stream, and which requested sequences are lost.
 
+    A sequence past the end of the stream is not lost: the query waits for it, as with Kafka.
+
     Parameters
     ----------
     extent
@@ -247,7 +255,7 @@ def start_offset(extent: StreamExtent, position: Position, found: int | None = N
         if wanted < first:
             losses.append(Loss(extent.stream, wanted, first - 1, f"the stream starts at {first}"))
         elif wanted > end:
-            losses.append(Loss(extent.stream, end, wanted - 1, f"the stream ends at {end - 1}", gone=False))
+            return StreamOffset(extent.created_ns, wanted, ahead=True), []
     else:
         wanted = first if found is None else found
     return StreamOffset(extent.created_ns, min(max(wanted, first), end)), losses

@@ -83,8 +83,8 @@ class StreamStates:
         If the last message that was read was deleted or has expired, no truncation is assumed.
         """
         time = None
-        if extent.created_ns != reached.created_ns:
-            return None  # it is another stream
+        if extent.created_ns != reached.created_ns or reached.ahead:
+            return None  # it is another stream, or nothing of it was read
         if extent.end >= reached.next:
             time = (
                 None
