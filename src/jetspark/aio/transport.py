@@ -31,7 +31,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         Set to the reason as soon as the session cannot be used any more.
     closed
         Set when the socket is closed.
-    choked
+    write_paused
         Whether the transport wants no more data for now.
     """
 
@@ -110,12 +110,12 @@ class SessionProtocol(asyncio.BufferedProtocol):
     # -- called by the connection --------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Send the queue, unless the transport is choked."""
+        """Send the queue, unless the transport has paused writing."""
         if not self.write_paused:
             self.force_flush()
 
     def force_flush(self) -> None:
-        """Send the queue, even if the transport is choked."""
+        """Send the queue, even if the transport has paused writing."""
         outbound = self._client.outbound
         if outbound.chunks and outbound.online and self._transport is not None:
             for each in self._client.timed_senders:

@@ -89,7 +89,7 @@ def delete_consumer_nowait(target: ReadTarget, name: str) -> None:
 
 @dataclass(eq=False)
 class ConsumerMessages:
-    """Consecutive deliveries; see `jetspark.bulk.range_source.Run`."""
+    """Consecutive deliveries; see `jetspark.bulk.range_source.DecodedMessages`."""
 
     table: FrameTable
     acks: AckMetadataColumns

@@ -42,7 +42,7 @@ _WITH_HEADERS: Final = r"(?s)^(?P<own>.*\r\n)" + _SERVER_HEADERS
 
 @dataclass(eq=False)
 class DirectMessages:
-    """Replies to a direct get that are messages; see `jetspark.bulk.range_source.Run`."""
+    """Replies to a direct get that are messages; see `jetspark.bulk.range_source.DecodedMessages`."""
 
     table: FrameTable
     stream: str

@@ -89,7 +89,7 @@ class Rows:
         max_payload: int,
         header_lines: pa.Array | None = None,
     ) -> Rows:
-        """Check all rows of a record batch; `lines` are header lines of the library, string (n,).
+        """Check all rows of a record batch; `header_lines` are those that the library adds, string (n,).
 
         Raises
         ------

@@ -133,7 +133,7 @@ FetchWorkflow: TypeAlias = Generator[Action, "Event | None", Error | None]
 
 
 def fetch(options: FetchOptions, received: list[Message], clock: Callable[[], float]) -> FetchWorkflow:
-    """Fetch up to `batch` messages, including those already in `got`.
+    """Fetch up to `batch` messages, including those already in `received`.
 
     Returns an error that came after messages; the caller reports it after it has handed them out (PUL-08).
 

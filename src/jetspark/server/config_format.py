@@ -33,7 +33,7 @@ def dumps(config: Mapping[str, object]) -> str:
 
 
 def merge(base: Mapping[str, object], overrides: Mapping[str, object]) -> dict[str, object]:
-    """Return `base` overridden by `over`: mappings are merged, other values replace, and None removes the key."""
+    """Return `base` overridden by `overrides`: mappings are merged, other values replace, and None removes the key."""
     merged = dict(base)
     for key, value in overrides.items():
         below = merged.get(key)

@@ -102,7 +102,7 @@ class ServerProcess:
             os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def terminate(self, grace: float = 0.0, stop_signal: signal.Signals = signal.SIGTERM) -> None:
-        """End and reap the process: if `grace` is positive, send `ask` and wait so many seconds; then SIGKILL."""
+        """End and reap the process. If `grace` is positive, send `stop_signal` and wait that many seconds first."""
         if grace > 0 and self.exit_code is None:
             self.send_signal(signal.SIGCONT)
             self.send_signal(stop_signal)

@@ -15,10 +15,11 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 from random import Random, SystemRandom
-from typing import Final, Protocol
+from typing import Final
 from weakref import WeakSet
 
 from jetspark.wire import frames
+from jetspark.wire.connection_listeners import ReplyListener, SessionListener, TimedSender
 from jetspark.wire.errors import (
     AuthenticationError,
     BadSubjectError,
@@ -51,7 +52,7 @@ from jetspark.wire.session import ServerInfo, parse_err, parse_info
 from jetspark.wire.subjects import check_filter_subject, check_queue
 from jetspark.wire.subscriptions import Overflow, SubscriptionState, SubscriptionTable
 
-__all__ = ["ConnectionState", "ConnectionStatus", "ReplyListener", "SessionListener", "TimedSender"]
+__all__ = ["ConnectionState", "ConnectionStatus"]
 
 _QUEUE_IN_ERROR: Final = re.compile(r'using queue "([^"]*)"', re.IGNORECASE)
 
@@ -71,27 +72,6 @@ class ConnectionStatus(enum.Enum):
     """The connection is closed for good."""
 
 
-class ReplyListener(Protocol):
-    """An object that waits for answers on its own subscription and must know when no answer can come."""
-
-    def fail(self, error: Error, subject: str | None = None) -> None:
-        """Handle the end of the session; or, with a subject, that the user may not publish to this subject."""
-
-
-class TimedSender(Protocol):
-    """An object whose frames must not be sent after their timeout."""
-
-    def expire_late(self) -> None:
-        """Withdraw the frames whose timeout has passed. Called before each send."""
-
-
-class SessionListener(Protocol):
-    """An object that must send something again in each session."""
-
-    def on_session_restored(self) -> None:
-        """Send again. Another session is open, its subscriptions are restored, and frames go out at once."""
-
-
 class ConnectionState:
     """The state machine; see the module.
 
@@ -105,19 +85,19 @@ class ConnectionState:
         The current server, or the last one; None before the first.
     fatal_error
         Error of a received frame that must end the session; the front then closes the session.
-    congested
+    paused_subscriptions
         Subscriptions for which reading must pause.
-    unconfirmed
+    has_unconfirmed_publishes
         Whether a session was lost before a PONG confirmed all of its publishes. Some may be lost: flush must know it.
     connection
         The front's connection, which messages use to answer.
-    dependents
+    reply_listeners
         Objects to call when no answer can come any more. The set holds weak references.
     timed_senders
         Objects to call before anything is handed to a socket. The set holds weak references.
     handshake_frames
         Frames of a session that is being opened; None once it is open.
-    watchers
+    session_listeners
         Objects to call when another session is open after a loss. The set holds weak references.
     """
 
@@ -160,7 +140,7 @@ class ConnectionState:
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def begin_handshake(self) -> Inbound:
-        """Begin to open a session and return its reader. Control frames go to `greeting` until `opened`."""
+        """Begin to open a session; return its reader. Until `on_session_opened`, control frames are kept."""
         self.fatal_error = self._last_server_error = None
         self.handshake_frames = deque()
         return Inbound(
@@ -184,8 +164,8 @@ class ConnectionState:
         early, self.handshake_frames = self.handshake_frames or deque(), None
         for frame in early:
             self._on_control(frame)
-        for watcher in list(self.session_listeners):
-            watcher.on_session_restored()
+        for listener in list(self.session_listeners):
+            listener.on_session_restored()
 
     def on_session_refused(self, server: Server, error: Error) -> None:
         """Handle a session that could not be opened."""
@@ -240,8 +220,8 @@ class ConnectionState:
 
     def _fail_replies(self, error: Error, subject: str | None = None) -> None:
         self.reply_mux.fail(error, subject)
-        for dependent in list(self.reply_listeners):
-            dependent.fail(error, subject)
+        for listener in list(self.reply_listeners):
+            listener.fail(error, subject)
 
     # -- subscriptions -------------------------------------------------------------------------------------------
 
@@ -341,7 +321,7 @@ class ConnectionState:
         return True
 
     def ping(self, on_answer: PingCallback) -> None:
-        """Send a PING and call `answered` with the result. Only while there is a session."""
+        """Send a PING and call `on_answer` with the result. Only while there is a session."""
         mark = self.outbound.publish_count
         self.outbound.queue_command(PING)
         self.pings.add_ping(mark, on_answer)

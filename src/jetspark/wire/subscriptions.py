@@ -60,7 +60,7 @@ class SubscriptionState:
         pending messages were discarded.
     notify_on_take
         Whether somebody must know when messages are taken, because it is full or drains.
-    retired
+    draining
         Whether it drains: the server got an UNSUB. The next session does not restore it.
     ended
         Whether no more messages will come.

@@ -116,7 +116,7 @@ class PullEngine:
 
     @property
     def messages_until_pull(self) -> int:
-        """Number of messages after which `handed_out` must be called; 1 means after the next one."""
+        """Number of messages after which `consumed` must be called; 1 means after the next one."""
         if self._by_bytes:
             return 1
         if not self.options.is_consume or self.draining or self.ended:

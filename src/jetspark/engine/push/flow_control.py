@@ -33,7 +33,7 @@ class FlowControl:
             self._waiting.append((received, subject))
 
     def due(self, consumed: int) -> list[bytes]:
-        """Return the subjects to publish an empty message to, after `handed_out` messages were handed out."""
+        """Return the subjects to publish an empty message to, after `consumed` messages were handed out."""
         subjects = []
         while self._waiting and self._waiting[0][0] <= consumed:
             subjects.append(self._waiting.popleft()[1])

@@ -46,7 +46,7 @@ class FrameRun:
         Ends of the control line and of the payload, as offsets from a frame's start.
     subject, sid
         The same in all lines; for answers, the subject of the first one.
-    reply_start, reply_end, dots
+    reply_start, reply_end, dot_offsets
         Offsets of the reply and of its dots from a frame's start. Answers have no reply.
     digit_offsets
         Offsets at which any digit is allowed.

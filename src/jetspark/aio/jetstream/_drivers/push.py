@@ -72,8 +72,6 @@ class PushDriver:
 
     Attributes
     ----------
-    subscription
-        The subscription that the user takes from.
     binding
         Stream and consumer.
     flow_reply_at
