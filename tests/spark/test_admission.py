@@ -22,6 +22,7 @@ from jetspark.spark.read.admission import (
     Backlog,
     IdlePoll,
     TriggerPacer,
+    Turns,
     allocate,
     default_read_limit,
     effective_limits,
@@ -64,10 +65,15 @@ def test_no_limit_applies_if_spark_asks_for_everything() -> None:
         ([0, 0], TriggerLimits(max_offsets=5), [0, 0]),
         ([], TriggerLimits(max_offsets=5), []),
         ([10], TriggerLimits(max_offsets=4), [4]),
-        ([10, 30], TriggerLimits(max_offsets=8), [2, 6]),
+        ([10, 30], TriggerLimits(max_offsets=8), [4, 4]),
+        ([3, 30], TriggerLimits(max_offsets=8), [3, 5]),
+        ([30, 3], TriggerLimits(max_offsets=8), [5, 3]),
+        ([9, 9, 2], TriggerLimits(max_offsets=9), [3, 4, 2]),
         ([10, 30], TriggerLimits(max_offsets=100), [10, 30]),
         ([1, 1_000_000], TriggerLimits(max_offsets=10), [1, 9]),
-        ([5, 5, 5], TriggerLimits(max_offsets=1), [1, 1, 1]),
+        ([5, 5, 5], TriggerLimits(max_offsets=1), [1, 0, 0]),
+        ([0, 5, 5], TriggerLimits(max_offsets=1), [0, 1, 0]),
+        ([5, 5], TriggerLimits(max_bytes=50), [1, 0]),
         ([10, 0], TriggerLimits(max_offsets=5), [5, 0]),
         ([1, 1, 4], TriggerLimits(max_offsets=3), [1, 1, 1]),
         ([100], TriggerLimits(max_bytes=1000), [10]),
@@ -86,15 +92,77 @@ def test_streams_share_the_granted_limit(sizes: list[int], limits: TriggerLimits
     st.one_of(st.none(), st.integers(1, 10**6)),
     st.one_of(st.none(), st.integers(1, 10**9)),
 )
-def test_every_stream_gets_a_share_and_none_more_than_it_has(
+def test_a_micro_batch_never_exceeds_its_limits(
     streams: list[tuple[int, int]], most: int | None, most_bytes: int | None
 ) -> None:
     backlogs = [Backlog(*each) for each in streams]
     allocated = allocate(backlogs, TriggerLimits(max_offsets=most, max_bytes=most_bytes))
-    for each, count in zip(backlogs, allocated, strict=True):
-        assert min(each.size, 1) <= count <= each.size
+    assert all(0 <= count <= each.size for each, count in zip(backlogs, allocated, strict=True))
+    assert any(allocated) == any(each.size for each in backlogs)
     if most is not None:
-        assert sum(allocated) <= max(most, len(allocated))
+        assert sum(allocated) <= most
+    if most_bytes is not None and sum(allocated) > 1:  # one message is always read, however large it is
+        assert sum(count * each.message_bytes for each, count in zip(backlogs, allocated, strict=True)) <= most_bytes
+
+
+@given(
+    st.lists(st.integers(0, 10**6), min_size=1, max_size=6),
+    st.integers(1, 10**6),
+)
+def test_a_limit_is_used_up_in_equal_shares(sizes: list[int], most: int) -> None:
+    allocated = allocate([Backlog(size, 100) for size in sizes], TriggerLimits(max_offsets=most))
+    assert sum(allocated) == min(sum(sizes), most)
+    assert all(count == size or count >= max(allocated) - 1 for count, size in zip(allocated, sizes, strict=True))
+
+
+@given(
+    st.lists(st.integers(1, 10**9), max_size=6),
+    st.integers(0, 6),
+    st.integers(1, 100),
+    st.integers(0, 10**6),
+)
+def test_a_message_of_a_slow_stream_is_in_the_next_micro_batch_whatever_the_others_have(
+    others: list[int], place: int, spare: int, more_bytes: int
+) -> None:
+    sizes = [*others[:place], 1, *others[place:]]
+    slow = min(place, len(others))
+    most = len(sizes) - 1 + spare
+    limits = TriggerLimits(max_offsets=most, max_bytes=100 * most + more_bytes)
+    assert allocate([Backlog(size, 100) for size in sizes], limits)[slow] == 1
+
+
+@pytest.mark.parametrize(("size", "allocated"), [(1000, [5, 995]), (10**6, [9, 991])])
+def test_a_stream_of_small_messages_uses_what_one_of_large_messages_cannot(size: int, allocated: list[int]) -> None:
+    large, small = Backlog(size, 1 << 20), Backlog(10**6, 1)
+    assert allocate([large, small], TriggerLimits(max_offsets=1000, max_bytes=10 << 20)) == allocated
+
+
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 20))
+def test_streams_take_turns_if_a_micro_batch_has_no_room_for_all(count: int, most: int, batches: int) -> None:
+    names = [f"S{at}" for at in range(count)]
+    turns = Turns([*names, "QUIET"])
+    waits = dict.fromkeys(names, 0)
+
+    def run(quiet: int) -> int:
+        sizes = {**dict.fromkeys(names, 10**6), "QUIET": quiet}
+        order = list(turns.order)
+        allocated = dict(
+            zip(
+                order,
+                allocate([Backlog(sizes[name], 100) for name in order], TriggerLimits(max_offsets=most)),
+                strict=True,
+            )
+        )
+        turns.mark_batch([name for name in order if allocated[name]])
+        for name in names:
+            waits[name] = 0 if allocated[name] else waits[name] + 1
+        return allocated["QUIET"]
+
+    for _ in range(batches):
+        run(quiet=0)
+        assert max(waits.values()) < math.ceil(count / most)
+    served_since = batches * most >= count
+    assert run(quiet=1) == 1 or not served_since
 
 
 def test_a_micro_batch_waits_for_enough_messages_or_for_its_time() -> None:

@@ -62,6 +62,28 @@ def test_the_limit_of_spark_applies(nats: Nats) -> None:
     assert nexts(latest(made, start, ReadAllAvailable())) == [11]  # Trigger.Once
 
 
+def test_a_message_of_a_slow_stream_is_in_the_next_micro_batch(nats: Nats) -> None:
+    slow, fast = nats.filled(1), nats.filled(5000)
+    made = reader(nats, slow, fast, maxOffsetsPerTrigger="10")
+    offset = latest(made, made.initialOffset())
+    assert nexts(offset) == [2, 10]
+    for _ in range(3):
+        nats.publish([f"{slow}.a"] * 3)
+        start, offset = offset, latest(made, offset)
+        slow_rows, fast_rows = (end - begin for begin, end in zip(nexts(start), nexts(offset), strict=True))
+        assert (slow_rows, fast_rows) == (3, 7)
+
+
+def test_streams_take_turns_if_there_is_no_room_for_all(nats: Nats) -> None:
+    streams = [nats.filled(4) for _ in range(3)]
+    made = reader(nats, *streams, maxOffsetsPerTrigger="2")
+    offset, batches = made.initialOffset(), []
+    for _ in range(3):
+        offset = latest(made, offset)
+        batches.append(nexts(offset))
+    assert batches == [[2, 2, 1], [3, 2, 2], [3, 3, 3]]
+
+
 def test_bytes_are_limited_by_the_average_message_size(nats: Nats) -> None:
     stream = nats.stream()
     nats.publish([f"{stream}.a"] * 100, [bytes(1000)] * 100)
@@ -140,7 +162,7 @@ def test_an_available_now_run_ends_at_the_ends_of_the_streams_at_its_start(nats:
         batches.append(nexts(end))
         assert len(rows(made, offset, end)) <= 4
         offset = end
-    assert batches == [[2, 4], [3, 7], [4, 10]]
+    assert batches == [[3, 3], [4, 6], [4, 10]]
     assert nexts(made.reportLatestOffset()) == [54, 10]  # the lag shows what is left for the next run
 
 

@@ -250,8 +250,8 @@ RETRY_TIMEOUT: Final = Option[float](
 
 MAX_OFFSETS_PER_TRIGGER: Final = Option[int | None](
     "maxOffsetsPerTrigger", "number", parse_count, None, NONE,
-    "Maximum number of sequences of a micro-batch, including deleted and filtered messages. Several streams share it "
-    "in proportion to their sequences to read, and each gets at least one.", Use.READ_STREAM, "maxOffsetsPerTrigger",
+    "Maximum number of sequences of a micro-batch, including deleted and filtered messages. Several streams get equal "
+    "shares of it; what a stream does not need goes to the others.", Use.READ_STREAM, "maxOffsetsPerTrigger",
 )
 MAX_BYTES_PER_TRIGGER: Final = Option[int | None](
     "maxBytesPerTrigger", "size", parse_size, None, NONE,

@@ -1,21 +1,20 @@
-"""The size of a micro-batch, and the time between micro-batches. No code here calls a server or reads a clock.
+"""The size of a micro-batch, the share of each stream, and the time between micro-batches.
 
-Spark passes one limit at a time to a Python source. This module applies the other ones: two limits at once, a delay. A
-limit that Spark leaves out, as for `Trigger.Once`, has no effect.
+No code here calls a server or reads a clock. Spark passes one limit at a time to a Python source. This module applies
+the other ones: two limits at once, a delay. A limit that Spark leaves out, as for `Trigger.Once`, has no effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 from jetspark.spark.options.stream_read import TriggerLimits
-from jetspark.spark.read.partitions import proportional_shares
 
-__all__ = ["Backlog", "IdlePoll", "TriggerPacer", "allocate", "default_read_limit", "effective_limits"]
+__all__ = ["Backlog", "IdlePoll", "TriggerPacer", "Turns", "allocate", "default_read_limit", "effective_limits"]
 
 _MIN_WAIT: Final = 0.01
 _WAIT_FRACTION: Final = 0.2
@@ -66,22 +65,77 @@ def effective_limits(limits: TriggerLimits, limit: ReadLimit) -> TriggerLimits:
 def allocate(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[int]:
     """Return how many sequences of each stream go into the next micro-batch.
 
-    The shares are in proportion to the backlogs, so that all streams are read at the same time. Each stream with a
-    backlog gets at least one sequence, even if that exceeds the limit.
+    First each stream gets one sequence, as long as the limits allow. The rest is divided into equal shares; what a
+    stream does not need goes to the others. So a few messages of a slow stream do not wait for the backlog of a fast
+    one. Only the very first sequence may exceed `max_bytes`: without it, a large message would never be read.
+
+    Parameters
+    ----------
+    backlogs
+        Backlog of each stream. If there is no room for all of them, the first ones get a sequence; see `Turns`.
+    limits
+        Limits of the micro-batch. A limit that is not set does not count.
     """
-    sizes = [each.size for each in backlogs]
-    wanted = sum(sizes)
-    if limits.max_offsets is not None:
-        wanted = min(wanted, limits.max_offsets)
-    if limits.max_bytes is not None:
-        total = sum(each.size * each.message_bytes for each in backlogs)
-        if total > limits.max_bytes:
-            wanted = min(wanted, sum(sizes) * limits.max_bytes // total)
-    allocated = proportional_shares(sizes, wanted)
-    # The minimum of 1 may be more than the share of a small stream. The excess is taken from the largest ones.
-    for _ in range(sum(allocated) - max(wanted, sum(map(bool, sizes)))):
-        allocated[allocated.index(max(allocated))] -= 1
+    budgets = _budgets(backlogs, limits)
+    if not budgets:
+        return [each.size for each in backlogs]
+    allocated = [0] * len(backlogs)
+
+    def room(at: int, shares: int = 1) -> int:
+        return min(max(budget.left, 0) // shares // budget.costs[at] for budget in budgets)
+
+    def give(at: int, count: int) -> None:
+        allocated[at] += count
+        for budget in budgets:
+            budget.left -= count * budget.costs[at]
+
+    def rest(at: int) -> int:
+        return backlogs[at].size - allocated[at]
+
+    def need(at: int) -> float:
+        return max(rest(at) * budget.costs[at] / budget.left for budget in budgets)
+
+    for at, backlog in enumerate(backlogs):
+        if backlog.size and (room(at) or not any(allocated)):
+            give(at, 1)
+    while waiting := [at for at in range(len(backlogs)) if rest(at) and room(at)]:
+        for shares, at in zip(range(len(waiting), 0, -1), sorted(waiting, key=need), strict=True):
+            give(at, min(rest(at), room(at, shares)))
     return allocated
+
+
+@dataclass(slots=True)
+class _Budget:
+    """The rest of one limit, and the cost of one sequence of each stream."""
+
+    left: int
+    costs: list[int]
+
+
+def _budgets(backlogs: Sequence[Backlog], limits: TriggerLimits) -> list[_Budget]:
+    budgets = []
+    if limits.max_offsets is not None:
+        budgets.append(_Budget(limits.max_offsets, [1] * len(backlogs)))
+    if limits.max_bytes is not None:
+        budgets.append(_Budget(limits.max_bytes, [each.message_bytes for each in backlogs]))
+    return budgets
+
+
+class Turns:
+    """The order of the streams if a micro-batch has no room for all: those that have waited longest come first.
+
+    Parameters
+    ----------
+    streams
+        Names of the streams, in the order of their first turns.
+    """
+
+    def __init__(self, streams: Sequence[str]) -> None:
+        self.order = list(streams)
+
+    def mark_batch(self, read: Collection[str]) -> None:
+        """Record the streams that a micro-batch reads: their next turn comes after those of the others."""
+        self.order.sort(key=lambda stream: stream in read)
 
 
 class TriggerPacer:

@@ -19,7 +19,7 @@ from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.streams.offsets import StreamExtent
 from jetspark.spark.streams.ranges import StreamRange
 
-__all__ = ["StreamPartition", "plan_partitions", "proportional_shares", "split_ranges"]
+__all__ = ["StreamPartition", "plan_partitions", "split_ranges"]
 
 MIN_SEQUENCES_PER_PARTITION: Final = 50_000
 """Minimum number of sequences of a partition, unless an option requires more partitions."""
@@ -86,7 +86,7 @@ def split_ranges(
     ranges = [each for each in ranges if each.size > 0]
     total = sum(each.size for each in ranges)
     wanted = max(min(cores, total // MIN_SEQUENCES_PER_PARTITION), 1) if min_partitions is None else min_partitions
-    counts = proportional_shares([each.size for each in ranges], wanted)
+    counts = _proportional_shares([each.size for each in ranges], wanted)
     if max_records is not None:
         counts = [max(count, -(-each.size // max_records)) for count, each in zip(counts, ranges, strict=True)]
     if sum(counts) > MAX_PARTITIONS:
@@ -126,7 +126,7 @@ def _partition(each: StreamRange, extent: StreamExtent) -> StreamPartition:
     )
 
 
-def proportional_shares(sizes: list[int], wanted: int) -> list[int]:
+def _proportional_shares(sizes: list[int], wanted: int) -> list[int]:
     """Divide a number in proportion to sizes. Each share is at most its size, and at least 1 unless the size is 0."""
     total = sum(sizes)
     counts = [min(max(size * wanted // total, 1), size) for size in sizes] if total else [0] * len(sizes)

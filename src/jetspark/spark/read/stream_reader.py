@@ -26,6 +26,7 @@ from jetspark.spark.read.admission import (
     Backlog,
     IdlePoll,
     TriggerPacer,
+    Turns,
     allocate,
     default_read_limit,
     effective_limits,
@@ -64,6 +65,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._releaser = Releaser(options, self._states)
         self._poll = IdlePoll(options.poll_interval)
         self._pacer = TriggerPacer()
+        self._turns = Turns(options.read.streams)
         self._initial: dict[str, object] | None = None
         self._available_now_ends: dict[str, StreamOffset] | None = None
         self._reported: dict[str, list[str]] = {}
@@ -209,7 +211,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _end_of_batch(
         self, begin: Mapping[str, StreamOffset], extents: Mapping[str, StreamExtent], limit: ReadLimit, now: float
     ) -> Mapping[str, StreamOffset]:
-        places = {stream: self._resume_in_run(begin[stream], extents[stream]) for stream in self._options.read.streams}
+        places = {stream: self._resume_in_run(begin[stream], extents[stream]) for stream in self._turns.order}
         backlogs = [
             Backlog(self._readable(at, extents[stream]), extents[stream].message_bytes) for stream, at in places.items()
         ]
@@ -221,6 +223,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         allocated = allocate(backlogs, limits)
         if any(allocated):
             self._pacer.mark_batch(now)
+            self._turns.mark_batch([stream for stream, count in zip(places, allocated, strict=True) if count])
         elif not moves:
             return begin
         return {
