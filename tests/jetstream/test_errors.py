@@ -246,10 +246,11 @@ def test_a_wrong_last_sequence_includes_the_correct_one() -> None:
         (
             "transient",
             (
-                "ConnectError ConsumerOfflineError DisconnectedError DuplicateInProcessError JetStreamNotEnabledError "
-                "JetStreamUnavailableError LeadershipChangeError NoServersError NoStreamResponseError ProtocolError "
-                "PublishTimeoutError RequestTimeoutError ServerShutdownError SlowConsumerError StaleConnectionError "
-                "StreamOfflineError TooManyRequestsError"
+                "ConnectError ConsumerOfflineError CredentialsCallbackError DisconnectedError "
+                "DuplicateInProcessError JetStreamNotEnabledError JetStreamUnavailableError LeadershipChangeError "
+                "NoServersError NoStreamResponseError ProtocolError PublishTimeoutError RequestTimeoutError "
+                "ServerShutdownError SlowConsumerError StaleConnectionError StreamOfflineError "
+                "TooManyRequestsError"
             ),
         ),
         ("needs_recreation", "ConnectionClosedError ConsumerDoesNotExistError ConsumerNotFoundError"),

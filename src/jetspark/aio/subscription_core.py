@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import cast
 
+from jetspark.aio.callbacks import CALLBACK_ERRORS, callback_task_ended, check_own_cancellation
 from jetspark.aio.core import ConnectionCore
 from jetspark.aio.message import Msg
 from jetspark.wire.errors import (
@@ -24,7 +25,8 @@ from jetspark.wire.errors import (
     NoMessageError,
     SubscriptionClosedError,
 )
-from jetspark.wire.events import ErrorOccurred
+from jetspark.wire.events import ErrorOccurred, callback_failed
+from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import Overflow, SubscriptionState
 
 __all__ = ["Callback", "SubscriptionCore", "open_subscription"]
@@ -67,6 +69,11 @@ class SubscriptionCore:
     def subject(self) -> str:
         """Subject that it listens to."""
         return self.sub.subject.decode()
+
+    @property
+    def sid(self) -> int:
+        """Id of the subscription on the connection."""
+        return self.sub.sid
 
     @property
     def pending(self) -> tuple[int, int]:
@@ -273,19 +280,23 @@ class SubscriptionCore:
                     result = callback(message)
                     if result is not None:
                         await result
-                except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
-                    self.connection.emit(ErrorOccurred(error))
+                except CALLBACK_ERRORS as error:  # continue with the next message
+                    check_own_cancellation(error)
+                    self.report_callback_error(callback, error, message)
             if sub.ended:
                 return
             await self.wait()
+
+    def report_callback_error(self, callback: object, error: BaseException, message: Message) -> None:
+        """Report that the callback raised at this message."""
+        subscription = f"subscription {self.sid} to {self.subject!r}"
+        self.connection.emit(callback_failed(callback, error, subject=message.subject, subscription=subscription))
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         """Handle the end of the callback's task; it is an error unless the subscription has ended."""
         if self.sub.ended or self.connection.closed:
             return
-        error = SubscriptionClosedError(f"the callback's task of the subscription to {self.subject!r} was cancelled")
-        if not task.cancelled():
-            error.__cause__ = task.exception()
+        error = callback_task_ended(f"the subscription to {self.subject!r}", task)
         self.connection.client.unsubscribe(self.sub, error)
         self.connection.flush_soon()
         self.connection.emit(ErrorOccurred(error))

@@ -13,10 +13,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
+from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation, log_event, log_event_handler_failed
 from jetspark.aio.transport import SessionProtocol, open_transport
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.errors import ConnectError, ConnectionClosedError, DisconnectedError, Error, NoServersError
-from jetspark.wire.events import Connected, Event, EventQueue, Reconnected
+from jetspark.wire.events import Event, EventQueue
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions
 from jetspark.wire.server_pool import Server
@@ -220,7 +221,7 @@ class Supervisor:
 
     def emit(self, event: Event) -> None:
         """Queue an event for the handler."""
-        _log.log(logging.INFO if isinstance(event, Connected | Reconnected) else logging.WARNING, "%s", event)
+        log_event(event)
         if self._on_event is None:
             return
         self._events.put(event)
@@ -234,5 +235,6 @@ class Supervisor:
                 result = handler(event)
                 if inspect.isawaitable(result):
                     await result
-            except Exception:  # noqa: BLE001 - it is the user's code; the next event is still reported
-                _log.exception("the handler of the connection's events raised at %s", event)
+            except CALLBACK_ERRORS as error:  # the user's code; the next event is still reported
+                check_own_cancellation(error)
+                log_event_handler_failed(handler, event, error)

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Final, Generic, ParamSpec
 
+from jetspark.wire.callbacks import as_exception, callback_name
+
 __all__ = ["CALLBACK_THREAD_PREFIX", "CallbackThread"]
 
 P = ParamSpec("P")
@@ -28,6 +30,7 @@ class CallbackThread(Generic[P]):
 
     def __init__(self, callback: Callable[P, object]) -> None:
         self._callback = callback
+        self.__qualname__ = callback_name(callback)  # for the event of an exception
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         weakref.finalize(self, self._jobs.put, None)
@@ -41,7 +44,7 @@ class CallbackThread(Generic[P]):
         """Run the callback in its thread and wait for its end; its exception is raised here."""
         loop = asyncio.get_running_loop()
         if self._thread is None:
-            name = f"{CALLBACK_THREAD_PREFIX} {getattr(self._callback, '__qualname__', '')}".rstrip()
+            name = f"{CALLBACK_THREAD_PREFIX} {self.__qualname__}"
             self._thread = threading.Thread(target=_run_jobs, args=(self._jobs,), name=name, daemon=True)
             self._thread.start()
         done: asyncio.Future[None] = loop.create_future()
@@ -76,7 +79,5 @@ def _set_outcome(done: asyncio.Future[None], problem: BaseException | None) -> N
         return
     if problem is None:
         done.set_result(None)
-    elif isinstance(problem, Exception) and not isinstance(problem, StopIteration):
-        done.set_exception(problem)
     else:
-        done.set_exception(RuntimeError(f"a callback raised {problem!r}"))
+        done.set_exception(as_exception(problem))

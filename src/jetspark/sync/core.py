@@ -19,6 +19,7 @@ from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX, CallbackThread
 from jetspark.sync.frame_stage import FrameStage
 from jetspark.sync.loop_thread import EventLoopThread
 from jetspark.sync.message import Msg
+from jetspark.wire.callbacks import as_exception, callback_name
 from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
 from jetspark.wire.errors import ConnectionClosedError
 from jetspark.wire.events import Event
@@ -85,16 +86,22 @@ class ConnectionCore:
         self.stage = FrameStage(self._loop_thread, self.inner.outbound, self.inner.flush_now)
 
     async def _open(self) -> aio.ConnectionCore:
-        handler = self._handle_event_in_thread if self._on_event is not None else None
-        inner = aio.ConnectionCore(self.options, handler, message_type=Msg)
+        inner = aio.ConnectionCore(self.options, self._event_handler(), message_type=Msg)
         inner.client.connection = self
         await inner.open()
         return inner
 
-    async def _handle_event_in_thread(self, event: Event) -> None:
-        assert self._event_executor is not None
-        assert self._on_event is not None
-        await self._loop_thread.loop.run_in_executor(self._event_executor, self._on_event, event)
+    def _event_handler(self) -> Callable[[Event], Coroutine[Any, Any, None]] | None:
+        """Return a coroutine function that runs the handler of events in its thread."""
+        handler, executor, loop = self._on_event, self._event_executor, self._loop_thread.loop
+        if handler is None:
+            return None
+
+        async def handle(event: Event) -> None:
+            await loop.run_in_executor(executor, _call_handler, handler, event)
+
+        handle.__qualname__ = callback_name(handler)  # for the log of an exception
+        return handle
 
     def __repr__(self) -> str:
         return repr(self.inner) if "inner" in self.__dict__ else "<Connection, not open yet>"
@@ -246,6 +253,14 @@ class ConnectionCore:
         self._loop_thread.stop()
         if self._event_executor is not None:
             self._event_executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _call_handler(handler: EventHandler, event: Event) -> None:
+    try:
+        handler(event)
+    except BaseException as error:  # noqa: BLE001 - SystemExit would end the event loop
+        failure = as_exception(error)
+        raise failure from failure.__cause__
 
 
 def _snapshot(objects: WeakSet[T]) -> list[T]:

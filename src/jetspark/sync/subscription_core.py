@@ -16,7 +16,6 @@ from jetspark.sync.core import ConnectionCore
 from jetspark.sync.handoff_queue import HandoffQueue
 from jetspark.sync.message import Msg
 from jetspark.wire.errors import NoMessageError, SubscriptionClosedError
-from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import Overflow, SubscriptionState
 
@@ -141,16 +140,14 @@ class SubscriptionCore:
 
     def _run(self, callback: Callback) -> None:
         try:
-            while True:
+            while (message := self._take(None)) is not None:
                 try:
-                    message = self._take(None)
-                    if message is None:
-                        return
                     callback(message)
                     if self.inner.auto_ack:
                         message.ack()  # does nothing if the message is settled
-                except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
-                    self.connection.emit(ErrorOccurred(error))
+                except BaseException as error:  # noqa: BLE001 - also of sys.exit(); continue with the next message
+                    report = partial(self.inner.report_callback_error, callback, error, message)
+                    self.connection.call_soon(report)
         finally:
             self.connection.call_soon(self.inner.on_reader_done)
 

@@ -24,6 +24,7 @@ from jetspark.wire.errors import (
     AuthenticationError,
     BadSubjectError,
     ConnectionClosedError,
+    CredentialsCallbackError,
     DisconnectedError,
     Error,
     PermissionsViolationError,
@@ -172,7 +173,8 @@ class ConnectionState:
         self.handshake_frames = None
         self.servers.count_failure(server, error)
         if self._was_open:
-            self._emit(ErrorOccurred(error))
+            callback = error.callback if isinstance(error, CredentialsCallbackError) else None
+            self._emit(ErrorOccurred(error, callback))
 
     def on_session_lost(self, error: Error) -> None:
         """Handle the end of an open session. An `-ERR` of the server, if there was one, replaces `error` as reason."""

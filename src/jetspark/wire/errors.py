@@ -20,6 +20,7 @@ __all__ = [
     "ConnectError",
     "ConnectionClosedError",
     "ConsumerBusyError",
+    "CredentialsCallbackError",
     "DataLossError",
     "DisconnectedError",
     "DrainTimeoutError",
@@ -112,6 +113,20 @@ class ConnectError(Error, ConnectionError):
     def __init__(self, message: str = "", *, timed_out: bool = False) -> None:
         super().__init__(message)
         self.timed_out = timed_out
+
+
+class CredentialsCallbackError(ConnectError):
+    """A function that the program gave for a credential raised. The error has the exception as its cause.
+
+    Attributes
+    ----------
+    callback
+        Qualified name of the function.
+    """
+
+    def __init__(self, message: str = "", *, callback: str | None = None) -> None:
+        super().__init__(message)
+        self.callback = callback
 
 
 class NoServersError(ConnectError):

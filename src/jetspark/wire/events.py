@@ -14,6 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from jetspark.wire.callbacks import as_exception, callback_name
 from jetspark.wire.errors import Error, SlowConsumerError
 from jetspark.wire.options import ServerAddress
 
@@ -28,6 +29,7 @@ __all__ = [
     "Reconnected",
     "ServersDiscovered",
     "SlowConsumer",
+    "callback_failed",
 ]
 
 
@@ -68,7 +70,20 @@ class ErrorOccurred:
     """An error that no call could raise: the server's `-ERR`, a failed reconnect attempt, a callback that raised."""
 
     error: Exception
-    """The error; an `Error` of the library, unless a callback raised it."""
+    """The error; an `Error` of the library, unless a callback raised it. It has its traceback."""
+    callback: str | None = None
+    """Qualified name of the program's function that raised the error; None if no callback raised it."""
+    subject: str | None = None
+    """Subject of the message that the callback handled, or published; None if the callback got no message."""
+    subscription: str | None = None
+    """Where the message came from, such as `subscription 3 to 'orders.>'` or `consume of ORDERS/worker`."""
+
+
+def callback_failed(
+    callback: object, error: BaseException, *, subject: str | None = None, subscription: str | None = None
+) -> ErrorOccurred:
+    """Return the event of a callback that raised."""
+    return ErrorOccurred(as_exception(error), callback_name(callback), subject, subscription)
 
 
 @dataclass(frozen=True, slots=True)

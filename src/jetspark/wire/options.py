@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
-from jetspark.wire.errors import ConfigError, TLSError
+from jetspark.wire.callbacks import callback_name
+from jetspark.wire.errors import ConfigError, CredentialsCallbackError, Error, TLSError
 from jetspark.wire.subjects import check_publish_subject
 
 __all__ = ["ConnectOptions", "Secret", "ServerAddress", "TLSOptions", "parse_address", "resolve_secret"]
@@ -26,8 +27,24 @@ Secret = str | Callable[[], str]
 
 
 def resolve_secret(secret: Secret | None) -> str | None:
-    """Return the credential; if it is a function, call it."""
-    return secret() if callable(secret) else secret
+    """Return the credential; if it is a function, call it.
+
+    Raises
+    ------
+    CredentialsCallbackError
+        The function raised.
+    """
+    if not callable(secret):
+        return secret
+    try:
+        return secret()
+    except (Error, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # also of sys.exit(), which would end the thread of a blocking connection
+        name = callback_name(secret)
+        raise CredentialsCallbackError(
+            f"the credentials function {name} raised {type(error).__name__}: {error}", callback=name
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

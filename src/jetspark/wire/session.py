@@ -222,7 +222,7 @@ def to_connect_error(address: ServerAddress, error: Exception) -> Error:
         failure = ConnectError(text, timed_out=True)
     elif isinstance(error, OSError):
         failure = ConnectError(f"{address}: cannot connect: {error}")
-    else:  # a credentials function that raised, for instance
+    else:  # such as an address that is not valid
         failure = ConnectError(f"{address}: cannot connect: {type(error).__name__}: {error}")
     failure.__cause__ = error
     return failure

@@ -14,12 +14,13 @@ from functools import partial
 from typing import Any, Final, cast
 from weakref import WeakMethod, finalize
 
+from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation
 from jetspark.aio.core import ConnectionCore
 from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishStats, PublishWindow
 from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyStalledError
 from jetspark.jetstream.info import PubAck
 from jetspark.wire.connection_state import ConnectionState
-from jetspark.wire.events import ErrorOccurred
+from jetspark.wire.events import callback_failed
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.messages import Message
 from jetspark.wire.outbound import Payload
@@ -246,8 +247,9 @@ class AsyncPublisher:
             result = handler(future)
             if inspect.isawaitable(result):
                 await result
-        except Exception as error:  # noqa: BLE001 - the user's code
-            self._connection.emit(ErrorOccurred(error))
+        except CALLBACK_ERRORS as error:  # the user's code
+            check_own_cancellation(error)
+            self._connection.emit(callback_failed(handler, error, subject=future.subject))
 
 
 def _weakly(method: Callable[..., object]) -> Callable[..., None]:

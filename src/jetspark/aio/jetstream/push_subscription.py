@@ -24,6 +24,7 @@ from jetspark.jetstream.errors import (
     SubscriptionClosedError,
 )
 from jetspark.jetstream.info import ConsumerInfo
+from jetspark.wire.callbacks import callback_name
 from jetspark.wire.events import ErrorOccurred
 
 __all__ = ["PushCallback", "PushSubscription"]
@@ -51,6 +52,11 @@ class PushSubscriptionCore(SubscriptionCore):
         super().__init__(
             js.connection, driver.sub, _with_ack(callback) if callback and auto_ack and not in_thread else callback
         )
+
+    @property
+    def sid(self) -> int:
+        """Id of the present subscription on the connection."""
+        return self.driver.sid
 
     async def unsubscribe(self, max_msgs: int) -> None:
         """End the subscription; see `PushSubscription.unsubscribe`."""
@@ -316,4 +322,5 @@ def _with_ack(callback: PushCallback) -> PushCallback:
             await result
         await message.ack()  # does nothing if the message is settled
 
+    call.__qualname__ = callback_name(callback)  # for the event of an exception
     return call

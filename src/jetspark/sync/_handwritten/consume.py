@@ -193,15 +193,13 @@ class ConsumeCore:
             except StopIteration:
                 return
             except Error as error:
-                self._report_error(error)
+                self._connection.call_soon(partial(self.inner.errors.report, error))
                 return
             try:
                 callback(message)
-            except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
-                self._report_error(error)
-
-    def _report_error(self, error: Exception) -> None:
-        self._connection.call_soon(partial(self.inner.report_error, error))
+            except BaseException as error:  # noqa: BLE001 - also of sys.exit(); continue with the next message
+                report = partial(self.inner.errors.callback_failed, callback, error, message)
+                self._connection.call_soon(report)
 
 
 class ConsumeReader:

@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol, Self
 
+from jetspark.aio.callbacks import CALLBACK_ERRORS, callback_task_ended, check_own_cancellation
 from jetspark.aio.core import ConnectionCore
+from jetspark.aio.jetstream._drivers.error_reports import ErrorHandler, ErrorReports
 from jetspark.aio.jetstream._drivers.progress_reports import ProgressReports
 from jetspark.aio.message import Msg
 from jetspark.engine.pull import HANDLE, InProgressTracker
@@ -29,9 +31,6 @@ __all__ = [
 
 Callback = Callable[[Msg], Awaitable[None] | None]
 """Called with each message, in order and one at a time; a coroutine function or a plain function."""
-
-ErrorHandler = Callable[[Exception], Awaitable[None] | None]
-"""Called with each warning and each exception of a callback; a coroutine function or a plain function."""
 
 
 class MessageSource(Protocol):
@@ -80,6 +79,8 @@ class ConsumeCore:
         The core of the connection.
     source
         The source of the messages.
+    errors
+        Reports the warnings and the exceptions of the callback.
     progress
         Which reader is at which message, to report messages as in progress; None if they are not reported.
     until_report
@@ -99,10 +100,9 @@ class ConsumeCore:
         self.progress = progress
         self.until_report = 1
         self._where = where
-        self._on_error = on_error
+        self.errors = ErrorReports(connection, where, on_error)
         self._waiters: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._handler_tasks: set[asyncio.Task[None]] = set()
         self._wake_reader: Callable[[], None] | None = None
         self._reader_done: asyncio.Future[None] | None = None
         self._drain_timer: asyncio.TimerHandle | None = None
@@ -126,6 +126,7 @@ class ConsumeCore:
         if callback is not None:
             self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
             self.connection.track_task(self._task)
+            self._task.add_done_callback(partial(_on_task_done, myself))
             if self.progress is not None:
                 self.progress.has_callback = True
 
@@ -288,35 +289,25 @@ class ConsumeCore:
             except StopAsyncIteration:
                 return
             except Error as error:
-                self.report_error(error)
+                self.errors.report(error)
                 return
             try:
                 result = callback(message)
                 if result is not None:
                     await result
-            except Exception as error:  # noqa: BLE001 - it may raise anything; continue with the next message
-                self.report_error(error)
+            except CALLBACK_ERRORS as error:  # continue with the next message
+                check_own_cancellation(error)
+                self.errors.callback_failed(callback, error, message)
 
-    def report_error(self, error: Exception) -> None:
-        """Report a warning to the handler."""
-        if self._on_error is None:
-            self.connection.emit(ErrorOccurred(error))
+    def on_callback_task_done(self, task: asyncio.Task[None]) -> None:
+        """End the consume if the task of its callback was cancelled: nothing would take its messages."""
+        if self.closed or self.connection.closed:
             return
-        try:
-            result = self._on_error(error)
-        except Exception as fault:  # noqa: BLE001 - the handler is the user's
-            self.connection.emit(ErrorOccurred(fault))
-            return
-        if result is not None:
-            task = asyncio.ensure_future(self._await_handler(result))
-            self._handler_tasks.add(task)
-            task.add_done_callback(self._handler_tasks.discard)
-
-    async def _await_handler(self, result: Awaitable[None]) -> None:
-        try:
-            await result
-        except Exception as fault:  # noqa: BLE001 - the handler is the user's
-            self.connection.emit(ErrorOccurred(fault))
+        error = callback_task_ended(repr(self), task)
+        self.source.stop(error)
+        self.source.ready.clear()
+        self.wake()
+        self.errors.report(error)
 
 
 class ConsumeReader:
@@ -374,10 +365,15 @@ def _wake(core: weakref.ref[ConsumeCore]) -> None:
         found.wake()
 
 
+def _on_task_done(core: weakref.ref[ConsumeCore], task: asyncio.Task[None]) -> None:
+    if (found := core()) is not None:
+        found.on_callback_task_done(task)
+
+
 def _report_warning(connection: ConnectionCore, core: weakref.ref[ConsumeCore], error: Error) -> None:
     found = core()
     if found is not None:
-        found.report_error(error)
+        found.errors.report(error)
     else:
         connection.emit(ErrorOccurred(error))
 
