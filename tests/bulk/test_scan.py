@@ -308,7 +308,9 @@ def test_invalid_options_are_refused_at_once(connection: Connection) -> None:
                 max_batch_bytes=0 if option == "max_batch_bytes" else 1,
                 max_bytes_in_flight=0 if option == "max_bytes_in_flight" else 1,
             )
-    with pytest.raises(ConfigError, match="no column 'time'; it has subject, data, headers"):
+    with pytest.raises(
+        ConfigError, match=r"no column time to read; did you mean timestamp[?] The columns are: subject, data, headers"
+    ):
         bulk.scan(connection, "S", columns=["time"])
     with pytest.raises(ConfigError, match="columns is empty"):
         bulk.scan(connection, "S", columns=[])

@@ -23,7 +23,7 @@ def _write(environ: dict[str, str], name: str, selected: bool = False, **fields:
     folder = Path(environ["XDG_CONFIG_HOME"]) / "nats"
     (folder / "context").mkdir(parents=True, exist_ok=True)
     path = folder / "context" / f"{name}.json"
-    path.write_text(json.dumps({"description": "", "token": "", "color_scheme": "", "unknown": 1, **fields}))
+    path.write_text(json.dumps({"description": "", "token": "", "color_scheme": "red", "newer": "", **fields}))
     if selected:
         (folder / "context.txt").write_text(f"{name}\n")
     return path

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
 from jetspark.jetstream.errors import ConfigError, InvalidAckError
+from jetspark.jetstream.message_columns import READABLE, find_column
 from jetspark.wire.vector import ControlLineTable, FrameRun, FrameTable
 from jetspark.wire.vector.byte_spans import (
     Bytes,
@@ -64,9 +65,8 @@ def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
     chosen = list(COLUMNS) if columns is None else list(columns)
     if not chosen:
         raise ConfigError("columns is empty; name at least one column, or give None for all columns")
-    unknown = [name for name in chosen if name not in COLUMNS]
-    if unknown:
-        raise ConfigError(f"a scan has no column {unknown[0]!r}; it has {', '.join(COLUMNS)}")
+    for name in chosen:
+        find_column(name, READABLE, "read", any_case=False)
     return pa.schema([pa.field(name, COLUMNS[name]) for name in chosen])
 
 

@@ -40,7 +40,8 @@ def publish(
     batches
         A record batch, a table, a reader, or an iterable of record batches. Columns: `subject` (string), `data`
         (binary or string; null is an empty payload), and optionally `headers` (`map<string, list<string>>` or
-        `map<string, string>`) and `msg_id` (string; the stream uses it to detect repeats).
+        `map<string, string>`) and `msg_id` (string; the stream uses it to detect repeats). The other columns of a
+        scan are left out; any other column is an error.
     subject
         Subject for all rows, in place of the column.
     max_pending
@@ -58,7 +59,7 @@ def publish(
     Raises
     ------
     ConfigError
-        A column is missing or has another type.
+        A column is missing, unknown or there twice, or has another type.
     BadSubjectError, BadHeadersError, MaxPayloadError
         A row cannot be sent; no row of its record batch was sent, and those of earlier batches are stored.
     PublishRefusedError

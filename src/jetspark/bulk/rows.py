@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from jetspark.jetstream.errors import BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError
 from jetspark.jetstream.header_names import MSG_ID
+from jetspark.jetstream.message_columns import find_write_columns
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.wire.vector.encoder import max_frame_sizes
 from jetspark.wire.vector.headers import encode_headers
@@ -32,8 +33,9 @@ def check_schema(schema: pa.Schema, subject: str | None) -> None:
     Raises
     ------
     ConfigError
-        A column is missing or has a wrong type; the message names it and the existing columns.
+        A column is missing, unknown or there twice, or has a wrong type; the message names it.
     """
+    find_write_columns(schema.names)
     wanted = {"data": _is_bytes, "headers": pa.types.is_map, "msg_id": _is_text}
     if subject is None:
         wanted["subject"] = _is_text
@@ -43,8 +45,6 @@ def check_schema(schema: pa.Schema, subject: str | None) -> None:
             hint = ", or one subject for all rows" if name == "subject" else ""
             raise ConfigError(f"publishing needs a column {name!r}{hint}; the columns are: {has}")
     for name, fits in wanted.items():
-        if schema.names.count(name) > 1:
-            raise ConfigError(f"there is more than one column {name!r}; keep one of them")
         if name in schema.names and not fits(schema.field(name).type):
             raise ConfigError(f"column {name!r} has the type {schema.field(name).type}, which cannot be published")
 

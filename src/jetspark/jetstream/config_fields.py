@@ -7,7 +7,6 @@ number instead of a duration (its unit is not clear: the server expects nanoseco
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final, TypeVar, cast
 
@@ -15,6 +14,7 @@ from msgspec import inspect
 
 from jetspark.jetstream.codec import JsonStruct
 from jetspark.jetstream.errors import ConfigError
+from jetspark.wire.arguments import check_names
 
 __all__ = ["make_config"]
 
@@ -29,12 +29,7 @@ def make_config(cls: type[C], config: C | None, fields: Mapping[str, object]) ->
     if config is not None and not isinstance(config, cls):
         raise ConfigError(f"the configuration must be of type {cls.__name__}, not {type(config).__name__}: {config!r}")
     known = _kinds(cls)
-    for name in fields:
-        if name not in known:
-            close = get_close_matches(name, known, 1)
-            raise ConfigError(
-                f"{cls.__name__} has no field {name!r}" + (f"; did you mean {close[0]!r}?" if close else "")
-            )
+    check_names(cls.__name__, "field", fields, known)
     try:
         made = cls(**cast("dict[str, Any]", fields)) if config is None else config.replace(**fields)
     except TypeError as error:

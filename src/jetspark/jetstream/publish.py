@@ -19,6 +19,7 @@ from jetspark.jetstream.errors import ConfigError, InvalidAckError, InvalidReply
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.names import check_filter_subject
 from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, time_ns
+from jetspark.wire.arguments import check_names
 from jetspark.wire.headers import Headers, HeadersLike
 
 __all__ = [
@@ -201,6 +202,7 @@ def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> Heade
     if not fields:
         return headers
     if not fields.keys() <= _UNCHECKED_FIELDS:
+        check_names("a publish", "argument", fields, _NAMES, _OTHER_WORDS)
         PublishOptions(**fields)  # checks them
     pairs = [(_NAMES[name], _text(name, value)) for name, value in cast("_Fields", fields.items()) if value is not None]
     if headers is None:
@@ -215,6 +217,8 @@ _UNCHECKED_FIELDS: Final = frozenset(
     {"msg_id", "expected_stream", "expected_last_msg_id", "ttl", "rollup", "increment"}
 )
 """Fields that `PublishOptions` does not check."""
+_OTHER_WORDS: Final = {"message_id": "msg_id", "nats_msg_id": "msg_id", "stream": "expected_stream"}
+"""Other words for these fields."""
 _NAMES: Final = {
     "msg_id": names.MSG_ID,
     "expected_stream": names.EXPECTED_STREAM,

@@ -7,7 +7,6 @@ does not name are not decoded.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from pyspark.sql.types import (
 )
 
 from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.message_columns import READABLE, find_column, find_write_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,8 +51,6 @@ _WRITABLE: Final[dict[str, tuple[DataType, ...]]] = {
     HEADERS: (_HEADERS_TYPE, MapType(_TEXT, _TEXT)),
     "msg_id": (_TEXT,),
 }
-_READ_ONLY_COLUMNS: Final = frozenset(_READABLE) - frozenset(_WRITABLE)
-"""Columns of a read that describe the place of a message. A write ignores them."""
 
 
 def read_schema(include_headers: bool) -> StructType:
@@ -108,7 +106,7 @@ def plan_projection(schema: StructType) -> Projection:
     columns: list[str] = []
     natural = []
     for field in schema:
-        name = _column_name(field.name, _READABLE, "read")
+        name = find_column(field.name, READABLE, "read", any_case=True)
         if name in columns:
             raise ConfigError(f"the schema has the column {name} twice")
         if not _is_one_of(field.dataType, _READABLE[name]):
@@ -146,17 +144,11 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
     ConfigError
         A required column is missing, a column has the wrong type, or a column would not be written.
     """
-    positions: dict[str, int] = {}
     there = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema) or "no columns"
-    for at, field in enumerate(schema):
-        if field.name.lower() in _READ_ONLY_COLUMNS:
-            continue
-        name = _column_name(field.name, _WRITABLE, "write")
-        if name in positions:
-            raise ConfigError(f"the rows have the column {name} twice")
-        if not _is_one_of(field.dataType, _WRITABLE[name]):
-            raise _wrong_type(field, _WRITABLE[name], "be written from")
-        positions[name] = at
+    positions = find_write_columns(schema.names, any_case=True)
+    for name, at in positions.items():
+        if not _is_one_of(schema[at].dataType, _WRITABLE[name]):
+            raise _wrong_type(schema[at], _WRITABLE[name], "be written from")
     if "data" not in positions:
         raise ConfigError(f"the rows have no column data (the payload, binary or string); they have {there}")
     if subject is not None:
@@ -166,16 +158,6 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
             f"the rows have no column subject (string), and option subject is not given; they have {there}"
         )
     return WriteColumns(positions)
-
-
-def _column_name(name: str, columns: dict[str, tuple[DataType, ...]], verb: str) -> str:
-    ours = name.lower()
-    if ours not in columns:
-        nearest = difflib.get_close_matches(ours, columns, n=1, cutoff=0.0)[0]
-        raise ConfigError(
-            f"there is no column {name} to {verb}; did you mean {nearest}? The columns are: {', '.join(columns)}"
-        )
-    return ours
 
 
 def _is_one_of(have: DataType, types: tuple[DataType, ...]) -> bool:

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from jetspark.wire.arguments import check_names
 from jetspark.wire.errors import ConfigError
 from jetspark.wire.options import DEFAULT_URL, ConnectOptions, TLSOptions
 
@@ -24,8 +25,15 @@ __all__ = ["CLIContext", "load_context", "options_from_environment"]
 _UNSUPPORTED: Final = ("socks_proxy", "nsc", "user_jwt", "windows_cert_store")
 
 
+_NOT_FOR_CONNECTIONS: Final = frozenset(
+    {"color_scheme", "jetstream_event_prefix", "windows_cert_match", "windows_cert_match_by", "windows_ca_certs_match"}
+)
+"""Fields without effect here: for the output of the command, for events, or of use only with an unsupported field."""
+_OTHER_WORDS: Final = {"server": "url", "servers": "url", "username": "user", "usr": "user", "credentials": "creds"}
+
+
 class _ContextFile(msgspec.Struct):
-    """The fields of a context file that this library reads; other fields are ignored."""
+    """The fields of a context file that this library reads."""
 
     description: str = ""
     url: str = ""
@@ -134,13 +142,19 @@ def _read_context_file(name: str, folder: Path) -> _ContextFile:
             raise ConfigError(f"context {name!r} is not valid; give a name, or an absolute path")
         path = folder / "context" / f"{name}.json"
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_ContextFile)
+        text = path.read_bytes()
+        file = msgspec.json.decode(text, type=_ContextFile)
+        given: dict[str, object] = msgspec.json.decode(text)
     except FileNotFoundError:
         raise ConfigError(
             f"there is no context {name!r}: {path} does not exist; run `nats context ls` for the names"
         ) from None
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"cannot read the context {name!r} in {path}: {error}") from error
+    known = file.__struct_fields__
+    set_fields = {field for field, value in given.items() if value} - _NOT_FOR_CONNECTIONS
+    check_names(f"context {name!r}", "field", sorted(set_fields), known, _OTHER_WORDS)
+    return file
 
 
 def _apply_environment(file: _ContextFile, environ: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ JetStream itself answers.
 from __future__ import annotations
 
 __all__ = [
+    "ArgumentError",
     "AuthenticationError",
     "AuthenticationExpiredError",
     "BadHeadersError",
@@ -273,6 +274,10 @@ class BadHeadersError(Error, ValueError):
 
 class ConfigError(Error, ValueError):
     """An option or a combination of options is not valid; the message names it. Nothing was sent."""
+
+
+class ArgumentError(ConfigError, TypeError):
+    """An argument has the wrong type, or there is no argument or field of that name. Nothing was sent."""
 
 
 class InvalidAckError(Error, ValueError):

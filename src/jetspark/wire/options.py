@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
+from jetspark.wire.arguments import check_names
 from jetspark.wire.callbacks import callback_name
 from jetspark.wire.errors import ConfigError, CredentialsCallbackError, Error, TLSError
 from jetspark.wire.subjects import check_publish_subject
@@ -21,6 +22,21 @@ __all__ = ["ConnectOptions", "Secret", "ServerAddress", "TLSOptions", "parse_add
 DEFAULT_URL: Final = "nats://localhost:4222"
 DEFAULT_PORT: Final = 4222
 _SCHEMES: Final = {"nats": False, "tls": True}
+_OTHER_WORDS: Final = {
+    "allow_reconnect": "reconnect",
+    "dont_randomize": "randomize",
+    "max_reconnect_attempts": "max_reconnects",
+    "nkeys_seed": "nkey_seed",
+    "no_echo": "echo",
+    "pending_size": "reconnect_buffer_size",
+    "reconnect_time_wait": "reconnect_wait",
+    "url": "servers",
+    "urls": "servers",
+    "user_credentials": "credentials_file",
+    "username": "user",
+    "usr": "user",
+}
+"""Words of other clients for the fields of `ConnectOptions`."""
 
 Secret = str | Callable[[], str]
 """A credential, or a function that returns a new one at each (re)connect. The function must not block."""
@@ -98,6 +114,11 @@ def parse_address(url: str) -> ServerAddress:
         raise ConfigError(f"server {shown!r}: the port must be a number from 0 to 65535") from None
     if not parts.hostname:
         raise ConfigError(f"server {shown!r}: the host name is missing")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise ConfigError(
+            f"server {f'{parts.hostname}:{port or DEFAULT_PORT}'!r}: the URL has a path, a query or a fragment; remove "
+            "it, and give options as arguments"
+        )
     user = unquote(parts.username) if parts.username else None
     password = unquote(parts.password) if parts.password is not None else None
     token = None
@@ -131,6 +152,11 @@ class TLSOptions:
     server_hostname: str | None = None
     verify: bool = True
     handshake_first: bool = False
+
+    def __post_init__(self) -> None:
+        if self.cert_file is None and (self.key_file is not None or self.key_password is not None):
+            given = "key_file" if self.key_file is not None else "key_password"
+            raise ConfigError(f"{given} needs cert_file, the certificate of the key; give both")
 
     def context(self) -> ssl.SSLContext:
         """Create the SSL context; reads the files.
@@ -282,7 +308,8 @@ class ConnectOptions:
         else:
             urls = source.split(",") if isinstance(source, str) else source
             base = cls(servers=tuple(url.strip() for url in urls if url.strip()))
-        return replace(base, **changes)  # type: ignore[arg-type, return-value]  # the names are checked by replace
+        check_names("ConnectOptions", "field", changes, cls.__dataclass_fields__, _OTHER_WORDS)
+        return replace(base, **changes)  # type: ignore[arg-type, return-value]  # the names are checked above
 
     def addresses(self) -> list[ServerAddress]:
         """Return the servers in the given order."""

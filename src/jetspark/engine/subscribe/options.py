@@ -156,6 +156,7 @@ def _check_ordered(options: SubscribeOptions, name: str | None, queue: str) -> N
         "flow_control off": config.flow_control is False,
         "mem_storage off": config.mem_storage is False,
         "num_replicas": config.num_replicas is not None,
+        "an ack_wait": config.ack_wait is not None,
     }
     for what, given in refused.items():
         if given:

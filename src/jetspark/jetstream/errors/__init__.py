@@ -86,6 +86,7 @@ from jetspark.jetstream.errors.subscribe import (
     SubjectMismatchError,
 )
 from jetspark.wire.errors import (
+    ArgumentError,
     AuthenticationError,
     AuthenticationExpiredError,
     BadHeadersError,
@@ -125,6 +126,7 @@ from jetspark.wire.errors import (
 
 __all__ = [
     "APIError",
+    "ArgumentError",
     "AtomicPublishDisabledError",
     "AuthenticationError",
     "AuthenticationExpiredError",

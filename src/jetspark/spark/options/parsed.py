@@ -6,7 +6,6 @@ that is read and written has one set of options. No message and no `repr` shows 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, TypeVar, cast
@@ -14,6 +13,7 @@ from typing import Final, TypeVar, cast
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options import table
 from jetspark.spark.options.table import OPTIONS, Option, Use
+from jetspark.wire.arguments import nearest_name
 
 __all__ = ["ParsedOptions", "RedactedOptions", "conflicting_options", "option_errors"]
 
@@ -116,9 +116,7 @@ def _shown(text: str) -> str:
 
 def _unknown(name: str, use: Use) -> str:
     fitting = {key: option for key, option in _BY_NAME.items() if option.use in use.accepted_uses}
-    nearest = (
-        _SUGGESTIONS.get(name.lower()) or _BY_NAME[difflib.get_close_matches(name.lower(), fitting, n=1, cutoff=0.0)[0]]
-    )
+    nearest = _SUGGESTIONS.get(name.lower()) or _BY_NAME[nearest_name(name, fitting, cutoff=0.0) or ""]
     names = ", ".join(sorted(option.name for option in fitting.values()))
     return f"there is no option {name!r}; did you mean {nearest.name}? The options for a {use.value} are: {names}"
 

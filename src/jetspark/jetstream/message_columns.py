@@ -1,0 +1,74 @@
+"""Names of the columns of messages: those of a read, those of a write, and the check of the columns of a write.
+
+Every write uses this check: `bulk.publish`, `bulk.publish_atomic` and the Spark sink. A column that would not be
+written is an error: a message id in a column of another name, for instance, would not prevent duplicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.wire.arguments import nearest_name
+
+__all__ = ["READABLE", "WRITABLE", "find_column", "find_write_columns"]
+
+READABLE: Final = ("subject", "data", "headers", "stream", "sequence", "timestamp", "timestamp_ns")
+"""Columns of a read, in their order."""
+WRITABLE: Final = ("subject", "data", "headers", "msg_id")
+"""Columns of a write."""
+
+_READ_ONLY: Final = frozenset(READABLE) - frozenset(WRITABLE)
+"""Columns of a read that describe the place of a message. A write ignores them, so a read can be written again."""
+_ALIASES: Final = {
+    **dict.fromkeys(("body", "content", "message", "msg", "payload", "text", "value"), "data"),
+    **dict.fromkeys(("key", "topic", "subjects"), "subject"),
+    **dict.fromkeys(("message_id", "messageid", "msgid", "nats-msg-id", "nats_msg_id", "id", "dedup_id"), "msg_id"),
+    **dict.fromkeys(("header", "metadata", "attributes", "properties"), "headers"),
+    **dict.fromkeys(("seq", "stream_seq", "offset"), "sequence"),
+    **dict.fromkeys(("time", "date", "ts"), "timestamp"),
+}
+"""Names in other libraries and in data frames, in lower case."""
+
+
+def find_column(name: str, columns: Collection[str], verb: str, *, any_case: bool) -> str:
+    """Return the column that `name` means.
+
+    Parameters
+    ----------
+    verb
+        For the message: there is no such column to `read` or to `write`.
+    any_case
+        Whether upper and lower case are the same, as in Spark.
+
+    Raises
+    ------
+    ConfigError
+        There is no such column.
+    """
+    ours = name.lower() if any_case else name
+    if ours in columns:
+        return ours
+    nearest = nearest_name(name, columns, _ALIASES)
+    hint = f"; did you mean {nearest}?" if nearest else "; leave it out."
+    raise ConfigError(f"there is no column {name} to {verb}{hint} The columns are: {', '.join(columns)}")
+
+
+def find_write_columns(names: Iterable[str], *, any_case: bool = False) -> dict[str, int]:
+    """Return the columns to write: name -> position in the rows. Those of a read that a write ignores are left out.
+
+    Raises
+    ------
+    ConfigError
+        A column would not be written, or is there twice.
+    """
+    positions: dict[str, int] = {}
+    for at, name in enumerate(names):
+        if (name.lower() if any_case else name) in _READ_ONLY:
+            continue
+        column = find_column(name, WRITABLE, "write", any_case=any_case)
+        if column in positions:
+            raise ConfigError(f"the rows have the column {column} twice; keep one of them")
+        positions[column] = at
+    return positions
