@@ -46,6 +46,25 @@ async def test_subscriptions_continue_after_a_killed_server_is_restarted(front: 
     assert states == ["Connected", "Disconnected", "Reconnected"]
 
 
+@pytest.mark.blocking
+async def test_reconnect_opens_another_session_and_subscriptions_continue(front: Front, url: str) -> None:
+    recorder = Recorder()
+    connection = await front.connect(url, on_event=recorder)
+    subscription = await connection.subscribe("again")
+    first = connection.server_info.client_id
+    await connection.publish("again", b"before")
+    await connection.flush()
+    await connection.reconnect(timeout=20)
+    assert connection.server_info.client_id != first
+    await connection.publish("again", b"after")
+    assert [(await subscription.next_msg(5)).payload for _ in range(2)] == [b"before", b"after"]
+    await recorder.wait(Reconnected)
+    assert recorder.names == ["Connected", "Disconnected", "Reconnected"]
+    await connection.close()
+    with pytest.raises(ConnectionClosedError):
+        await connection.reconnect()
+
+
 @pytest.mark.conformance("REC-01")
 async def test_a_stopped_server_is_considered_dead_after_two_pings(front: Front, server: NatsServer) -> None:
     recorder = Recorder()

@@ -292,6 +292,32 @@ def test_the_final_ping_is_answered_after_open_pings_and_their_callers_fail_at_o
     assert len(outcomes) == 1
 
 
+def test_a_requested_reconnect_tries_all_servers_at_once_and_counts_until_the_next_session() -> None:
+    client = ConnectionState(ConnectOptions.of(list(THREE), randomize=False), lambda _: None)
+    client.begin_handshake()
+    server, _ = _next(client.servers)
+    client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
+    client.on_session_lost(DisconnectedError("cable cut"))
+    delays = [_next(client.servers)[1] for _ in range(4)]
+    assert delays[:3] == [0, 0, 0]
+    assert delays[3] > 0
+    assert "the program called reconnect" in str(client.request_reconnect())
+    assert [_next(client.servers)[1] for _ in range(3)] == [0, 0, 0]
+    assert client.reconnect_requested
+    client.begin_handshake()
+    client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
+    assert not client.reconnect_requested
+
+
+@pytest.mark.parametrize("end", ["close", "drain"])
+def test_a_connection_that_ends_refuses_to_reconnect(end: str) -> None:
+    client = ConnectionState(ConnectOptions(), lambda _: None)
+    getattr(client, end)()
+    with pytest.raises(ConnectionClosedError, match="closed" if end == "close" else "draining"):
+        client.request_reconnect()
+    assert not client.reconnect_requested
+
+
 def test_a_closed_connection_does_not_drain() -> None:
     client = ConnectionState(ConnectOptions(), lambda event: None)
     client.close()

@@ -20,6 +20,7 @@ from jetspark.aio.requests import request_with_own_inbox
 from jetspark.aio.supervisor import Supervisor
 from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
 from jetspark.wire.errors import (
+    ConnectError,
     DisconnectedError,
     DrainTimeoutError,
     Error,
@@ -224,6 +225,19 @@ class ConnectionCore:
             if isinstance(error, Error):
                 raise
             raise FlushTimeoutError(f"{self.address}: not confirmed within {timeout:g} s") from None
+
+    async def reconnect(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Leave the session and wait for another one; see `Connection.reconnect`."""
+        self.check_loop()
+        self.flush_now()
+        self._supervisor.leave_session()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._supervisor.wait_state_change()
+        except TimeoutError:
+            text = f"no server has accepted a new session within {timeout:g} s; the connection keeps trying"
+            raise ConnectError(text, timed_out=True) from None
+        self.check_open()
 
     # -- requests ------------------------------------------------------------------------------------------------
 

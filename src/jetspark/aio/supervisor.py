@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation, log_event, log_event_handler_failed
@@ -56,6 +57,7 @@ class Supervisor:
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._state_change_waiter: asyncio.Future[None] | None = None
+        self._retry_now = asyncio.Event()
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -80,6 +82,18 @@ class Supervisor:
             self.session.close()  # the task waits for this and ends
         elif self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
+
+    def leave_session(self) -> None:
+        """End the session, or the wait before the next try, and open another session.
+
+        Raises ConnectionClosedError if the connection is closed or draining.
+        """
+        reason = self.client.request_reconnect()
+        if self.session is not None and not self.session.lost.done():
+            self.session.flush()
+            self.session.fail(reason)
+        else:
+            self._retry_now.set()
 
     def abort(self) -> None:
         """Close the socket at once; unsent data is lost."""
@@ -162,7 +176,7 @@ class Supervisor:
             if self.client.closed:
                 return
             self.client.on_session_lost(error)
-            if not self._options.reconnect:
+            if not (self._options.reconnect or self.client.reconnect_requested):
                 self._close_with_error(error)
                 return
             await self._reconnect()
@@ -171,10 +185,11 @@ class Supervisor:
         """Try the servers in turn until one accepts the client."""
         servers = self.client.servers
         servers.restart_rounds()
+        self._retry_now.clear()
         latest: Error | None = None
         while (tried := servers.next()) is not None:
             server, delay = tried
-            await asyncio.sleep(delay)
+            await self._wait_before_retry(delay)
             try:
                 await self._open_session(server)
             except Exception as error:  # noqa: BLE001 - the connection must survive any error
@@ -186,6 +201,12 @@ class Supervisor:
         if self._task is None:  # the first connect: its caller gets the error
             raise failure from latest
         self._close_with_error(failure)
+
+    async def _wait_before_retry(self, delay: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await self._retry_now.wait()
+        self._retry_now.clear()
 
     def _close_with_error(self, error: Error) -> None:
         self.client.close(error)

@@ -132,6 +132,27 @@ class Connection(HasCore[ConnectionCore]):
         """
         self._core.flush(timeout)
 
+    def reconnect(self, timeout: float | None = 10.0) -> None:
+        """Leave the present server and open a session with the next one, also with `reconnect=False`.
+
+        The present server comes last, after all other known servers. Without a session, the wait for the next try
+        ends, and all servers are tried at once. Requests that wait for an answer raise DisconnectedError, as at each
+        loss of a session. Subscriptions are restored. Call `flush` before, so that no published message is lost.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait for the new session; None means no limit.
+
+        Raises
+        ------
+        ConnectError
+            No server has accepted a new session in time. The connection keeps trying.
+        ConnectionClosedError
+            The connection is closed or draining, or was closed during the call.
+        """
+        self._core.reconnect(timeout)
+
     # -- requests ------------------------------------------------------------------------------------------------
 
     def request(

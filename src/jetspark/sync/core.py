@@ -162,6 +162,14 @@ class ConnectionCore:
         """Wait until the server has everything that was sent; see `Connection.flush`."""
         self.call(self.inner.flush(timeout))
 
+    def reconnect(self, timeout: float | None) -> None:
+        """Leave the session and wait for another one; see `Connection.reconnect`."""
+        self.call(self._reconnect(timeout))
+
+    async def _reconnect(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        self.stage.flush()
+        await self.inner.reconnect(timeout)
+
     def request(
         self,
         subject: str,

@@ -100,6 +100,8 @@ class ConnectionState:
         Frames of a session that is being opened; None once it is open.
     session_listeners
         Objects to call when another session is open after a loss. The set holds weak references.
+    reconnect_requested
+        Whether `request_reconnect` was called, and no session has opened since.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class ConnectionState:
         self.reply_listeners: WeakSet[ReplyListener] = WeakSet()
         self.timed_senders: WeakSet[TimedSender] = WeakSet()
         self.session_listeners: WeakSet[SessionListener] = WeakSet()
+        self.reconnect_requested = False
         self._last_server_error: Error | None = None  # the latest -ERR: the reason why the server closes
         self._emit = emit
         self._message_type = message_type
@@ -155,6 +158,7 @@ class ConnectionState:
     def on_session_opened(self, server: Server, info: ServerInfo) -> None:
         """Handle an accepted session: restore the subscriptions, then send the publishes that wait."""
         self.server = server
+        self.reconnect_requested = False
         self.servers.reset_failures(server)
         self.outbound.begin_session(self.subscriptions.restore())
         if self.status is not ConnectionStatus.DRAINING:
@@ -167,6 +171,16 @@ class ConnectionState:
             self._on_control(frame)
         for listener in list(self.session_listeners):
             listener.on_session_restored()
+
+    def request_reconnect(self) -> Error:
+        """Prepare to leave the session, or to end the wait for one; return the reason. All servers are tried at once.
+
+        Raises ConnectionClosedError if the connection is closed or draining.
+        """
+        self._check_not_draining("does not reconnect on request")
+        self.reconnect_requested = True
+        self.servers.restart_rounds()
+        return DisconnectedError("the program called reconnect")
 
     def on_session_refused(self, server: Server, error: Error) -> None:
         """Handle a session that could not be opened."""
@@ -247,9 +261,7 @@ class ConnectionState:
         ------
         BadSubjectError, ConnectionClosedError
         """
-        self.check_open()
-        if self.status is ConnectionStatus.DRAINING:
-            raise ConnectionClosedError("the connection is draining and accepts no new subscriptions")
+        self._check_not_draining("accepts no new subscriptions")
         try:
             words = check_filter_subject(subject).encode(), check_queue(queue).encode() if queue else b""
         except UnicodeEncodeError as error:
@@ -310,6 +322,11 @@ class ConnectionState:
         """Raise ConnectionClosedError when the connection is closed."""
         if self.outbound.close_reason is not None:
             raise ConnectionClosedError(str(self.outbound.close_reason))
+
+    def _check_not_draining(self, refusal: str) -> None:
+        self.check_open()
+        if self.status is ConnectionStatus.DRAINING:
+            raise ConnectionClosedError(f"the connection is draining and {refusal}")
 
     # -- frames --------------------------------------------------------------------------------------------------
 
