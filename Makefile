@@ -76,7 +76,7 @@ pytest: $(READY)
 ifdef PYTEST_ARGS
 	$(PYTEST) $(PYTEST_ARGS)
 else
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not spark"
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not spark" --every-blocking-method
 	$(PYTEST) -m spark
 endif
 

@@ -4,7 +4,7 @@ import gc
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ("tests.conformance_plugin", "tests.layers")
+pytest_plugins = ("tests.blocking_methods", "tests.conformance_plugin", "tests.layers")
 
 # The time of an example says nothing on a machine that others use too.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -171,6 +171,22 @@ def test_unmatched_answers_are_counted() -> None:
     assert ground.window.stats.unmatched_acks == 2
 
 
+def test_an_unknown_answer_does_not_stop_those_after_it() -> None:
+    ground = Ground()
+    learned, first, second = (ground.send() for _ in range(3))
+    ground.window.set_sid(4)
+    ground.answer(learned, PLAIN % 1)
+    ground.answer(first, PLAIN % 1)
+    payload = PLAIN % 2
+    tokens = (first._token, second._token)  # the first one was answered before
+    data = b"".join(
+        b"MSG %b%b 4 %d\r\n%b\r\n" % (ground.window.prefix, token, len(payload), payload) for token in tokens
+    )
+    assert ground.window.deliver_ack_run(data, 0) == (len(data), 2)
+    assert second.outcome().sequence == 2
+    assert ground.window.stats.unmatched_acks == 1
+
+
 def test_each_waiter_is_woken_once() -> None:
     ground = Ground()
     publishes = [ground.send() for _ in range(4)]

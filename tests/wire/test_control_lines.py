@@ -137,3 +137,12 @@ def test_an_empty_reply_is_read_as_empty(line: bytes, count: int) -> None:
     assert reading == read_scalar(data)
     assert [frame.reply for frame in reading.frames if isinstance(frame, MsgFrame)] == [*[b""] * count, b"c.d", b""]
     assert read_vector(line * count) == read_scalar(line * count)
+
+
+@pytest.mark.parametrize("line", [b"MSG  1 0", b"MSG a  0", b"MSG a 1  0", b"MSG a 12  0", b"MSG a 1 r  0"])
+def test_lines_with_an_empty_word_are_read_alike_one_by_one_or_together(line: bytes) -> None:
+    for count in (1, 2, 5):
+        stream = (line + b"\r\n\r\n") * count
+        scalar, vector = read_scalar(stream), read_vector(stream)
+        assert vector.refused == scalar.refused
+        assert scalar.refused or vector == scalar

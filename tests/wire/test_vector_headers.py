@@ -319,3 +319,7 @@ def test_an_invalid_message_id_is_refused_with_its_row() -> None:
 def test_a_column_of_another_type_is_refused(kind: pa.DataType) -> None:
     with pytest.raises(BadHeadersError, match="must be a map of strings"):
         encode_headers(pa.array([None], kind))
+
+
+def test_the_column_has_the_arrow_type_that_the_documentation_names() -> None:
+    assert str(HEADERS_TYPE) == "map<string, list<element: string>>"

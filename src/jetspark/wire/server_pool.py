@@ -31,15 +31,12 @@ class Server:
         Whether the cluster reported it.
     failures, auth_failures
         Numbers of consecutive failures; an accepted connection resets them.
-    error
-        The latest failure.
     """
 
     address: ServerAddress
     discovered: bool = False
     failures: int = 0
     auth_failures: int = 0
-    error: Error | None = None
 
 
 _BACKOFF_FACTOR: Final = 1.5
@@ -85,13 +82,11 @@ class ServerPool:
     def reset_failures(self, server: Server) -> None:
         """Reset the failures of a server that accepted the connection."""
         server.failures = server.auth_failures = 0
-        server.error = None
 
     def count_failure(self, server: Server, error: Error) -> None:
         """Count a failure of a server; remove the server if it reached a maximum of the options."""
         server.failures += 1
         server.auth_failures = server.auth_failures + 1 if isinstance(error, AuthenticationError) else 0
-        server.error = error
         options = self._options
         if (options.max_reconnects is not None and server.failures >= options.max_reconnects) or (
             options.max_auth_failures is not None and server.auth_failures >= options.max_auth_failures

@@ -183,6 +183,7 @@ async def test_a_byte_limit_does_not_end_the_read(ground: Ground) -> None:
     assert len(await spy.settled()) == 3
 
 
+@pytest.mark.blocking
 @pytest.mark.conformance("DIR-06")
 async def test_a_batch_without_matches_is_empty(ground: Ground) -> None:
     stream = await direct_stream(ground)

@@ -24,7 +24,7 @@ from jetspark.errors import (
     SubjectOverlapError,
 )
 from jetspark.jetstream import Duration, RetentionPolicy, StorageType, StreamConfig
-from jetspark.jetstream.api import StreamCreateRequest
+from jetspark.jetstream.api import StreamCreateRequest, StreamNamesRequest
 
 _ONE_SERVER = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
@@ -234,6 +234,7 @@ async def test_r57_fields_of_a_newer_server_survive_an_update(ground: Ground) ->
 
 
 @pytest.mark.conformance("MGT-06")
+@pytest.mark.blocking
 @pytest.mark.profiles
 async def test_lists_are_returned_by_an_iterator_or_in_one_call(ground: Ground, js: JetStream) -> None:
     streams = [await ground.stream() for _ in range(3)]
@@ -245,6 +246,7 @@ async def test_lists_are_returned_by_an_iterator_or_in_one_call(ground: Ground, 
     subject = f"{streams[0].name}.a"
     assert await js.stream_names(subject).all() == [streams[0].name]
     assert [info.config.name for info in await js.streams(subject).all()] == [streams[0].name]
+    assert await js.paginate(StreamNamesRequest(subject)).all() == [streams[0].name]
     listing = js.streams()
     await listing.all()
     assert (listing.missing, listing.offline) == ([], {})
