@@ -122,7 +122,7 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, _, _, stream, release, listen = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("reading.md"))
+    _, _, _, stream, release, last, listen = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("reading.md"))
     with running() as nats:
         jobs = nats.stream("JOBS", retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
         nats.publish([f"{jobs}.1", f"{jobs}.2"], [b'{"n": 1}'] * 2)
@@ -132,9 +132,11 @@ def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys:
             stream.replace("nats://localhost:4222", nats.url).replace("ORDERS", jobs).replace("/orders", "/jobs"), names
         )
         assert spark.read.parquet(f"{tmp_path}/jobs").count() == 2
+        exec(last.replace("ORDERS", jobs), names)
+        printed = capsys.readouterr().out
+        assert "0 2 0 ()\n" in printed
         exec(release.replace("nats://localhost:4222", nats.url), names)
         assert nats.info(jobs).state.messages == 0
-    printed = ""
     deadline = time.monotonic() + 30.0
     while "0 0\n" not in printed:
         assert time.monotonic() < deadline

@@ -17,9 +17,8 @@ from pyspark.sql.streaming.listener import (
 from tests.spark.support import Nats
 
 from jetspark.errors import BadSubjectError, ConfigError
-from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress
-from jetspark.spark.listener import progress_of
-from jetspark.spark.streams.offsets import StreamOffset, encode_offsets
+from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress, progress_of
+from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, encode_ends, encode_offsets
 
 QUERY = "5f2d5c1e-0000-4000-8000-000000000001"
 RUN = "5f2d5c1e-0000-4000-8000-000000000002"
@@ -80,6 +79,20 @@ def test_a_query_with_several_sources_has_one_summary() -> None:
     assert (found.rows, found.lag, found.name) == (9, 2, "")
     assert found.streams["C"] == StreamProgress(None, 5, 4, 0)
     assert str(found).startswith(f"query {QUERY} batch 3")
+
+
+def test_the_progress_shows_the_filters_and_what_is_left_of_a_stream_that_was_made_again() -> None:
+    extents = {name: StreamExtent(name, 7, 3, 11, 100) for name in "AB"}
+    reached = {"A": StreamOffset(7, 9), "B": StreamOffset(6, 9)}
+    ends = encode_ends(extents, reached, ["x.a", "x.b"])
+    found = progress_of(progress(source(None, encode_offsets(reached), ends)))
+    assert found is not None
+    assert found.streams["A"] == StreamProgress(None, 9, 11, 2, ("x.a", "x.b"))
+    assert (found.streams["B"].lag, found.lag) == (8, 10)
+
+
+def test_a_query_without_progress_has_no_summary() -> None:
+    assert progress_of(None) is None
 
 
 @pytest.mark.parametrize("end", [None, "-", 7, "17", {"streams": 3}, {"streams": {"A": 3}}, {"topic": {"0": 1}}])

@@ -74,6 +74,17 @@ def test_a_message_of_a_slow_stream_is_in_the_next_micro_batch(nats: Nats) -> No
         assert (slow_rows, fast_rows) == (3, 7)
 
 
+def test_the_progress_shows_the_filters_and_the_lag_of_each_stream(nats: Nats) -> None:
+    one, other = nats.filled(10), nats.filled(3)
+    made = reader(nats, one, other, maxOffsetsPerTrigger="8", subject="*.a")
+    start = made.initialOffset()
+    assert "lag" not in str(made.reportLatestOffset())  # Spark has not asked for a micro-batch yet
+    latest(made, start)
+    streams = made.reportLatestOffset()["streams"]
+    assert isinstance(streams, dict)
+    assert [(each["lag"], each["subjects"]) for each in streams.values()] == [(5, ["*.a"]), (0, ["*.a"])]
+
+
 def test_streams_take_turns_if_there_is_no_room_for_all(nats: Nats) -> None:
     streams = [nats.filled(4) for _ in range(3)]
     made = reader(nats, *streams, maxOffsetsPerTrigger="2")

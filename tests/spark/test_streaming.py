@@ -20,7 +20,7 @@ from tests.spark.support import Nats, running
 from jetspark import bulk
 from jetspark.jetstream import RetentionPolicy
 from jetspark.jetstream.api import StreamInfoRequest
-from jetspark.spark import JetStreamListener, QueryProgress, release_committed
+from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress, progress_of, release_committed
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -89,6 +89,19 @@ def test_available_now_runs_read_everything_once_and_release_it(
     nats.delete(stream)
     nats.stream(stream, retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
     assert release_committed(str(tmp_path / "checkpoint"), given, spark) == {stream: 1}  # of an empty one, too
+
+
+def test_the_progress_of_a_query_shows_its_filters_and_how_far_it_is(
+    spark: SparkSession, nats: Nats, tmp_path: Path
+) -> None:
+    stream = nats.filled(10, ("a", "b"))
+    filters = f"{stream}.a,{stream}.c"
+    query = run(to_parquet(streamed(spark, nats, stream, subject=filters, maxOffsetsPerTrigger="6"), tmp_path))
+    shown = json.loads(query.recentProgress[0].sources[0].latestOffset)["streams"][stream]
+    assert (shown["next"], shown["lag"], shown["subjects"]) == (11, 4, filters.split(","))
+    last = progress_of(query.lastProgress)
+    assert last is not None
+    assert last.streams == {stream: StreamProgress(7, 11, 11, 0, (f"{stream}.a", f"{stream}.c"))}
 
 
 def test_a_running_query_reports_its_progress_and_leaves_nothing_open(

@@ -20,7 +20,7 @@ Spark finds the format by itself once this distribution is installed (`pyspark_j
 try:
     from jetspark.spark.commit.checkpoint import release_committed
     from jetspark.spark.conf import configure, recommended_conf
-    from jetspark.spark.listener import JetStreamListener, QueryProgress, StreamProgress
+    from jetspark.spark.listener import JetStreamListener, QueryProgress, StreamProgress, progress_of
     from jetspark.spark.registration import register
     from jetspark.spark.source import JetStreamDataSource
 except ModuleNotFoundError as error:
@@ -35,6 +35,7 @@ __all__ = [
     "QueryProgress",
     "StreamProgress",
     "configure",
+    "progress_of",
     "recommended_conf",
     "register",
     "release_committed",

@@ -1,7 +1,7 @@
 """Progress of a streaming query: lag, rate and time of each micro-batch, as log lines, to a callable, or to a subject.
 
 Spark has no metrics for Python sources. But its progress contains the offsets at which a micro-batch began and ended,
-and the latest offsets of the streams. The lag of a query follows from them.
+and the ends of the streams, with the lag and the filters (`encode_ends`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -47,12 +47,15 @@ class StreamProgress:
         End of the stream (excluded) when the batch was planned: one above its last sequence.
     lag
         Sequences that are not read yet.
+    subjects
+        Subject filters that the server applies; empty for all subjects.
     """
 
     start: int | None
     end: int
     latest: int
     lag: int
+    subjects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,21 @@ class QueryProgress:
         )
 
 
-def progress_of(progress: StreamingQueryProgress) -> QueryProgress | None:
-    """Return the part of Spark's progress that concerns JetStream; None when the query reads no JetStream."""
+def progress_of(progress: StreamingQueryProgress | None) -> QueryProgress | None:
+    """Return the part of Spark's progress that concerns JetStream.
+
+    Parameters
+    ----------
+    progress
+        `query.lastProgress`, or one of `query.recentProgress`.
+
+    Returns
+    -------
+    QueryProgress | None
+        None if the query has no progress yet, or reads no JetStream.
+    """
+    if progress is None:
+        return None
     streams: dict[str, StreamProgress] = {}
     rows = 0
     for source in progress.sources:
@@ -201,18 +217,24 @@ class JetStreamListener(StreamingQueryListener):
 
 def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
     """Return the streams of a source; empty if it does not read JetStream."""
-    start, end, latest = (_next_sequences(text) for text in (source.startOffset, source.endOffset, source.latestOffset))
-    return {
-        stream: StreamProgress(
-            start=start.get(stream), end=at, latest=latest.get(stream, at), lag=max(latest.get(stream, at) - at, 0)
+    start, end, latest = (_entries(text) for text in (source.startOffset, source.endOffset, source.latestOffset))
+    streams = {}
+    for stream, entry in end.items():
+        at, newest = entry["next"], latest.get(stream, entry)
+        streams[stream] = StreamProgress(
+            start=start[stream]["next"] if stream in start else None,
+            end=at,
+            latest=newest["next"],
+            lag=newest.get("lag", max(newest["next"] - at, 0)),
+            subjects=tuple(newest.get("subjects", ())),
         )
-        for stream, at in end.items()
-    }
+    return streams
 
 
-def _next_sequences(offset: str | None) -> dict[str, int]:
+def _entries(offset: str | None) -> dict[str, dict[str, Any]]:
+    """Return the entry of each stream in an offset; empty if the offset is of another source."""
     try:
-        document = json.loads(offset or "")
-        return {stream: int(each["next"]) for stream, each in document["streams"].items()}
+        entries: dict[str, dict[str, Any]] = json.loads(offset or "")["streams"]
+        return entries if all(type(each["next"]) is int for each in entries.values()) else {}
     except (ValueError, TypeError, KeyError, AttributeError):
-        return {}  # the offset of another source
+        return {}

@@ -38,6 +38,7 @@ from jetspark.spark.streams.offsets import (
     StreamOffset,
     Truncation,
     decode_offsets,
+    encode_ends,
     encode_offsets,
     resume,
     start_offset,
@@ -70,6 +71,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._available_now_ends: dict[str, StreamOffset] | None = None
         self._reported: dict[str, list[str]] = {}
         self._verified: dict[str, StreamOffset] = {}  # by stream, the last offset up to which it held what was read
+        self._reached: Mapping[str, StreamOffset] = {}
         self._has_planned = False
 
     # -- methods that Spark calls, in its order --------------------------------------------------------------------
@@ -113,11 +115,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._releaser.start_consumers()
         end = self._end_of_batch(begin, extents, limit, time.monotonic())
         self._poll.mark_poll(time.monotonic(), found=end != begin)
+        self._reached = end
         return start if end == begin else encode_offsets(end)
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
-        """Return the ends of the streams at the last refresh. The progress of the query shows them."""
-        return encode_offsets(_end_offsets(self._states.extents or self._refresh()))
+        """Return the ends of the streams at the last refresh, the lag and the filters, for the query's progress."""
+        return encode_ends(self._states.extents or self._refresh(), self._reached, self._options.read.subjects)
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Split the range between two offsets.

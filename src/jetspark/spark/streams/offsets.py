@@ -32,6 +32,7 @@ __all__ = [
     "Truncation",
     "decode_offsets",
     "drops_single_messages",
+    "encode_ends",
     "encode_offsets",
     "has_replicas",
     "resume",
@@ -88,6 +89,30 @@ def _entry(offset: StreamOffset) -> dict[str, object]:
     if offset.ahead:
         entry["ahead"] = True
     return entry
+
+
+def encode_ends(
+    extents: Mapping[str, StreamExtent], reached: Mapping[str, StreamOffset], subjects: Sequence[str]
+) -> dict[str, object]:
+    """Return the ends of the streams for Spark's progress: the place for what a query has left to read.
+
+    Parameters
+    ----------
+    extents
+        Extents of the streams.
+    reached
+        End of the last micro-batch that was planned; empty if there is none.
+    subjects
+        Filters that the server applies.
+    """
+    streams = {}
+    for name, extent in sorted(extents.items()):
+        streams[name] = _entry(StreamOffset(extent.created_ns, extent.end))
+        if name in reached:
+            streams[name]["lag"] = extent.sequences_after(reached[name])
+        if subjects:
+            streams[name]["subjects"] = list(subjects)
+    return {"streams": streams, "version": VERSION}
 
 
 def decode_offsets(document: Mapping[str, object], streams: Sequence[str]) -> dict[str, StreamOffset]:
@@ -185,6 +210,11 @@ class StreamExtent:
             replicated=has_replicas(info),
             last_ns=time_ns(state.last_ts) if state.messages and state.last_ts else None,
         )
+
+    def sequences_after(self, offset: StreamOffset) -> int:
+        """Return the number of sequences from an offset on; all of them if the offset is in another stream."""
+        start = offset.next if offset.created_ns == self.created_ns else self.first
+        return max(self.end - max(start, self.first), 0)
 
 
 @dataclass(frozen=True, slots=True)
