@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.connection.certificates import Certificates
-from tests.connection.support import Front
+from tests.connection.support import Connect, Front, connect_aio, connect_bulk, connect_sync
 from tests.leaks import no_leaks
 
 from jetspark.server import NatsServer
@@ -47,3 +47,10 @@ async def front(request: pytest.FixtureRequest, no_leaks: None) -> AsyncIterator
     front = Front(request.param)
     yield front
     await front.close()
+
+
+@pytest.fixture(params=[connect_aio, connect_sync, connect_bulk])
+def connect(request: pytest.FixtureRequest) -> Connect:
+    """Opens a connection with one of the three fronts, and closes it."""
+    found: Connect = request.param
+    return found

@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from tests.carried import FrontName, connect
 
-from jetspark import aio
+from jetspark import aio, bulk, sync
 from jetspark.wire.events import Event
 from jetspark.wire.options import ConnectOptions
 
@@ -183,3 +183,21 @@ class Proxy:
             return
         writer.transport.abort()
         self._writers.discard(writer)
+
+
+Connect = Callable[..., None]
+
+
+def connect_aio(*args: Any, **options: Any) -> None:
+    async def run() -> None:
+        await (await aio.connect(*args, **options)).close()
+
+    asyncio.run(run())
+
+
+def connect_sync(*args: Any, **options: Any) -> None:
+    sync.connect(*args, **options).close()
+
+
+def connect_bulk(*args: Any, **options: Any) -> None:
+    bulk.connect(*args, **options).close()

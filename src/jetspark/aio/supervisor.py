@@ -16,13 +16,13 @@ from typing import Final
 
 from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation, log_event, log_event_handler_failed
 from jetspark.aio.transport import SessionProtocol, open_transport
+from jetspark.wire.connect_failure import to_connect_error
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.errors import ConnectError, ConnectionClosedError, DisconnectedError, Error, NoServersError
 from jetspark.wire.events import Event, EventQueue
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions
 from jetspark.wire.server_pool import Server
-from jetspark.wire.session import to_connect_error
 
 __all__ = ["Supervisor"]
 
@@ -151,7 +151,7 @@ class Supervisor:
             try:
                 await self._open_session(tried[0])
             except (OSError, Error) as error:
-                failure = to_connect_error(tried[0].address, error)
+                failure = to_connect_error(tried[0].address, error, self._options.tls)
                 self.client.on_session_refused(tried[0], failure)
                 failures.append(failure)
             else:
@@ -193,7 +193,7 @@ class Supervisor:
             try:
                 await self._open_session(server)
             except Exception as error:  # noqa: BLE001 - the connection must survive any error
-                latest = to_connect_error(server.address, error)
+                latest = to_connect_error(server.address, error, self._options.tls)
                 self.client.on_session_refused(server, latest)
             else:
                 return

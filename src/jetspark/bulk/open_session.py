@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +11,13 @@ from pathlib import Path
 from typing import Final, cast
 
 from jetspark.wire import frames
+from jetspark.wire.connect_failure import to_connect_error
 from jetspark.wire.errors import (
-    AuthenticationError,
     ConnectError,
     DisconnectedError,
     Error,
     NoServersError,
     ProtocolError,
-    TLSError,
 )
 from jetspark.wire.options import ConnectOptions, ServerAddress, TLSOptions
 from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session
@@ -67,7 +65,7 @@ def open_any(options: ConnectOptions, on_socket: Callable[[socket.socket | None]
             return opening.open()
         except (OSError, ValueError, Error) as error:  # ValueError: the host is not valid
             opening.close()
-            failures.append(_connect_failure(address, error))
+            failures.append(to_connect_error(address, error, options.tls))
         except BaseException:
             opening.close()
             raise
@@ -164,22 +162,3 @@ def _enlarge_kernel_buffer(opened: socket.socket) -> None:
         return
     if allowed >= _KERNEL_BUFFER_SIZE:  # a smaller one would only disable the kernel's tuning
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _KERNEL_BUFFER_SIZE)
-
-
-def _connect_failure(address: ServerAddress, error: OSError | ValueError | Error) -> Error:
-    """Return the failure of one server as an error of the library that names the server."""
-    if isinstance(error, (ProtocolError, AuthenticationError)) and str(address) not in str(error):
-        failure: Error = type(error)(f"{address}: {error}")
-    elif isinstance(error, Error) and not isinstance(error, DisconnectedError):
-        return error
-    elif isinstance(error, ssl.SSLCertVerificationError):
-        failure = TLSError(f"{address}: the server's certificate cannot be verified: {error.verify_message}")
-    elif isinstance(error, ssl.SSLError):
-        failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
-    elif isinstance(error, TimeoutError):
-        text = f"{address}: no answer in time; check the address, or raise connect_timeout"
-        failure = ConnectError(text, timed_out=True)
-    else:
-        failure = ConnectError(f"{address}: cannot connect: {error}")
-    failure.__cause__ = error
-    return failure

@@ -7,7 +7,6 @@ It does not use sockets, so that every front, blocking or asyncio, can use it.
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import Generator
 from typing import Final, NamedTuple
 
@@ -19,7 +18,6 @@ from jetspark.wire.errors import (
     AuthenticationError,
     AuthenticationExpiredError,
     ConnectError,
-    DisconnectedError,
     Error,
     MaxPayloadError,
     PermissionsViolationError,
@@ -40,7 +38,6 @@ __all__ = [
     "open_session",
     "parse_err",
     "parse_info",
-    "to_connect_error",
 ]
 
 LANGUAGE: Final = "python-jetspark"
@@ -206,23 +203,3 @@ def parse_err(text: str, where: str) -> Error:
         if part in lower:
             return kind(f"{where}: the server says {text!r}; {hint}")
     return ProtocolError(f"{where}: the server says {text!r}")
-
-
-def to_connect_error(address: ServerAddress, error: Exception) -> Error:
-    """Return the library's error for a failed connect; the message names the server."""
-    if isinstance(error, DisconnectedError):
-        refused = isinstance(error.__cause__, ssl.SSLError)  # such as an alert that a certificate is missing
-        failure: Error = TLSError(str(error)) if refused else ConnectError(str(error))
-    elif isinstance(error, Error):
-        return error
-    elif isinstance(error, ssl.SSLError):
-        failure = TLSError(f"{address}: TLS failed: {error.reason or error}")
-    elif isinstance(error, TimeoutError):
-        text = f"{address}: no answer in time; check the address, or raise connect_timeout"
-        failure = ConnectError(text, timed_out=True)
-    elif isinstance(error, OSError):
-        failure = ConnectError(f"{address}: cannot connect: {error}")
-    else:  # such as an address that is not valid
-        failure = ConnectError(f"{address}: cannot connect: {type(error).__name__}: {error}")
-    failure.__cause__ = error
-    return failure
