@@ -84,9 +84,7 @@ def test_a_user_without_a_password_is_a_token(environ: dict[str, str]) -> None:
     assert (options.token, options.user, options.password) == (None, "ada", "x")
 
 
-@pytest.mark.parametrize(
-    "fields", [{"socks_proxy": "x"}, {"nsc": "x"}, {"user_jwt": "x"}, {"creds": "a", "token": "b"}]
-)
+@pytest.mark.parametrize("fields", [{"socks_proxy": "x"}, {"nsc": "x"}, {"user_jwt": "x"}, {"creds": "a", "nkey": "b"}])
 def test_an_unsupported_setting_is_an_error(environ: dict[str, str], fields: dict[str, str]) -> None:
     _write(environ, "bad", selected=True, **fields)
     with pytest.raises(ConfigError):

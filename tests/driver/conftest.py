@@ -28,6 +28,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """The world of a test. Nothing that the test opened may be left at its end."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
+    monkeypatch.delenv("NATS_URL", raising=False)
     numbers = random.Random(7)
     monkeypatch.setattr("jetspark.wire.connection_state.SystemRandom", lambda: numbers)
     defaults = ExponentialBackoff.__init__.__kwdefaults__ or {}

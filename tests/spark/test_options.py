@@ -219,6 +219,11 @@ def test_both_conflicting_options_are_named(options: dict[str, str], names: tupl
     assert "t0ken" not in text
 
 
+def test_a_token_and_credentials_are_sent_together() -> None:
+    connect = read(token="t", credentials="/c").server.connect
+    assert (connect.token, connect.credentials_file) == ("t", "/c")
+
+
 def test_a_login_in_the_options_takes_precedence_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NATS_URL", "tls://u:p@one:1")
     connect = read(token="t").server.connect

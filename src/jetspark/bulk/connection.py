@@ -53,7 +53,8 @@ def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes
     Parameters
     ----------
     where
-        Options, a URL, a comma-separated list or a sequence of URLs. None means `nats://localhost:4222`.
+        Options, a URL, a comma-separated list or a sequence of URLs. None takes the URLs of the environment variable
+        `NATS_URL`, else `nats://localhost:4222`.
     changes
         Fields of `ConnectOptions` that replace those of `where`.
 

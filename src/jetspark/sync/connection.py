@@ -308,7 +308,8 @@ def connect(
     Parameters
     ----------
     where
-        Options, a URL, a comma-separated list or a sequence of URLs. None means `nats://localhost:4222`.
+        Options, a URL, a comma-separated list or a sequence of URLs. None takes the URLs of the environment variable
+        `NATS_URL`, else `nats://localhost:4222`.
     on_event
         Called with each event of the connection (see `jetspark.wire.events`), in order, in a thread of its own.
     changes

@@ -15,23 +15,21 @@ _SECTION: Final = re.compile(r"-+BEGIN ([A-Z ]+)-+\s*(\S+?)\s*-+END [A-Z ]+-+", 
 
 
 def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: str | None) -> dict[str, str]:
-    """Return the credential fields of CONNECT. Credentials of the address take precedence over those of the options.
+    """Return the credential fields of CONNECT.
+
+    A password or token and a signature are sent together: an auth callout may need both. A password or token of the
+    address replaces that of the options, and their nkey.
 
     Raises
     ------
     ConfigError
         The credentials cannot be read, or the `nkeys` extra is missing.
     AuthenticationError
-        The server sent no nonce to sign.
+        The server sent no nonce to sign, and there are no other credentials.
+    CredentialsCallbackError
+        A function that the program gave for a credential raised.
     """
-    if address.token is not None:
-        return {"auth_token": address.token}
-    if address.user is not None:
-        return {"user": address.user, "pass": address.password or ""}
-    if options.token is not None:
-        return {"auth_token": resolve_secret(options.token) or ""}
-    if options.user is not None:
-        return {"user": options.user, "pass": resolve_secret(options.password) or ""}
+    fields = _login(options, address)
     text = options.credentials_text()
     if text is not None:
         sections = dict(_SECTION.findall(text))
@@ -41,21 +39,34 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
             raise ConfigError(
                 f"the credentials in {where} lack a user JWT or its nkey seed; give a complete .creds file"
             )
-        return {"jwt": jwt, "sig": _sign(seed, nonce)[1]}
-    seed = resolve_secret(options.nkey_seed)
-    if seed is not None:
-        public, signature = _sign(seed.strip(), nonce)
-        return {"nkey": public, "sig": signature}
+        return {**fields, "jwt": jwt, "sig": _sign(seed, nonce, alone=not fields)[1]}
+    if options.nkey_seed is not None and address.user is None and address.token is None:
+        seed = resolve_secret(options.nkey_seed) or ""
+        public, signature = _sign(seed.strip(), nonce, alone=not fields)
+        return {**fields, "nkey": public, "sig": signature}
+    return fields
+
+
+def _login(options: ConnectOptions, address: ServerAddress) -> dict[str, str]:
+    """Return user and password, or the token."""
+    if address.token is not None:
+        return {"auth_token": address.token}
+    if address.user is not None:
+        return {"user": address.user, "pass": address.password or ""}
+    if options.token is not None:
+        return {"auth_token": resolve_secret(options.token) or ""}
+    if options.user is not None:
+        return {"user": options.user, "pass": resolve_secret(options.password) or ""}
     return {}
 
 
-def _sign(seed: str, nonce: str | None) -> tuple[str, str]:
-    """Return the public key and the signature of the nonce."""
+def _sign(seed: str, nonce: str | None, *, alone: bool) -> tuple[str, str]:
+    """Return the public key and the signature of the nonce. `alone` says that there are no other credentials."""
     try:
         import nkeys
     except ImportError:
         raise ConfigError("nkeys and .creds files need the package nkeys: pip install 'jetspark[nkeys]'") from None
-    if nonce is None:
+    if nonce is None and alone:
         raise AuthenticationError("the server sent no nonce, so it accepts neither nkeys nor JWTs; use another login")
     try:
         pair = nkeys.from_seed(bytearray(seed.encode()))
@@ -64,7 +75,7 @@ def _sign(seed: str, nonce: str | None) -> tuple[str, str]:
             "the nkey seed is not valid; the seed of a user begins with SU"
         ) from None  # the seed stays out of the message
     try:
-        signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()
+        signature = base64.urlsafe_b64encode(pair.sign((nonce or "").encode())).rstrip(b"=").decode()
         return pair.public_key.decode(), signature
     finally:
         pair.wipe()

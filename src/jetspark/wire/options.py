@@ -5,8 +5,9 @@ No `repr` shows secrets, and an address prints without its user and password.
 
 from __future__ import annotations
 
+import os
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
@@ -17,8 +18,17 @@ from jetspark.wire.callbacks import callback_name
 from jetspark.wire.errors import ConfigError, CredentialsCallbackError, Error, TLSError
 from jetspark.wire.subjects import check_publish_subject
 
-__all__ = ["ConnectOptions", "Secret", "ServerAddress", "TLSOptions", "parse_address", "resolve_secret"]
+__all__ = [
+    "ConnectOptions",
+    "Secret",
+    "ServerAddress",
+    "TLSOptions",
+    "parse_address",
+    "resolve_secret",
+    "servers_from_environment",
+]
 
+URL_VARIABLE: Final = "NATS_URL"
 DEFAULT_URL: Final = "nats://localhost:4222"
 DEFAULT_PORT: Final = 4222
 _SCHEMES: Final = {"nats": False, "tls": True}
@@ -127,6 +137,27 @@ def parse_address(url: str) -> ServerAddress:
     return ServerAddress(parts.hostname, port or DEFAULT_PORT, _SCHEMES[parts.scheme], user, password, token)
 
 
+def servers_from_environment() -> tuple[str, ...]:
+    """Return the URLs of the environment variable `NATS_URL`, else the default.
+
+    Raises
+    ------
+    ConfigError
+        A URL is not valid.
+    """
+    urls = _clean(os.environ.get(URL_VARIABLE, "").split(",")) or (DEFAULT_URL,)
+    try:
+        for url in urls:
+            parse_address(url)
+    except ConfigError as error:
+        raise ConfigError(f"environment variable {URL_VARIABLE}: {error}") from None
+    return urls
+
+
+def _clean(urls: Iterable[str]) -> tuple[str, ...]:
+    return tuple(url.strip() for url in urls if url.strip())
+
+
 @dataclass(frozen=True, slots=True)
 class TLSOptions:
     """TLS options.
@@ -189,9 +220,10 @@ class ConnectOptions:
     Attributes
     ----------
     servers
-        URLs, tried in random order unless `randomize` is False.
+        URLs, tried in random order unless `randomize` is False. `ConnectOptions()` has `nats://localhost:4222`.
     user, password, token
-        Simple credentials. Like every secret here, password and token may be a function that returns a new one.
+        Simple credentials. Like every secret here, password and token may be a function that returns a new one. They
+        may be given together with an nkey or a `.creds` file, as an auth callout may need both.
     credentials_file, credentials
         A `.creds` file, read again at each connect, or its text: JWT and nkey seed.
     nkey_seed
@@ -269,16 +301,10 @@ class ConnectOptions:
         if not self.servers:
             raise ConfigError("servers is empty; give at least one server URL")
         self._check_numbers()
-        ways = {
-            "user": self.user,
-            "token": self.token,
-            "credentials_file": self.credentials_file,
-            "credentials": self.credentials,
-            "nkey_seed": self.nkey_seed,
-        }
-        given = [name for name, value in ways.items() if value is not None]
-        if len(given) > 1:
-            raise ConfigError(f"give one kind of credentials, not {' and '.join(given)}")
+        for names in (("user", "token"), ("credentials_file", "credentials", "nkey_seed")):
+            given = [name for name in names if getattr(self, name) is not None]
+            if len(given) > 1:
+                raise ConfigError(f"give one kind of credentials, not {' and '.join(given)}")
         if self.password is not None and self.user is None:
             raise ConfigError("password needs user; give both")
         self.addresses()
@@ -300,14 +326,16 @@ class ConnectOptions:
 
     @classmethod
     def of(cls, source: ConnectOptions | str | Sequence[str] | None = None, **changes: object) -> Self:
-        """Create options from options, a URL, a comma-separated list or a sequence of URLs, and apply `changes`."""
+        """Create options from options, a URL, a comma-separated list or a sequence of URLs, and apply `changes`.
+
+        None takes the URLs of the environment variable `NATS_URL`, else `nats://localhost:4222`.
+        """
         if isinstance(source, ConnectOptions):
             base = source
         elif source is None:
-            base = cls()
+            base = cls() if "servers" in changes else cls(servers=servers_from_environment())
         else:
-            urls = source.split(",") if isinstance(source, str) else source
-            base = cls(servers=tuple(url.strip() for url in urls if url.strip()))
+            base = cls(servers=_clean(source.split(",") if isinstance(source, str) else source))
         check_names("ConnectOptions", "field", changes, cls.__dataclass_fields__, _OTHER_WORDS)
         return replace(base, **changes)  # type: ignore[arg-type, return-value]  # the names are checked above
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -12,8 +11,7 @@ from jetspark.jetstream.names import api_prefix
 from jetspark.spark.options import table
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.spark.options.table import Use
-from jetspark.spark.options.values import parse_text_list
-from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address
+from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address, servers_from_environment
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
@@ -23,9 +21,8 @@ __all__ = ["ServerOptions", "make_server_options", "server_options"]
 
 T = TypeVar("T")
 
-SERVERS_VARIABLE: Final = "NATS_URL"
-_DEFAULT_SERVERS: Final = "nats://localhost:4222"
-_LOGINS: Final = (table.USER, table.TOKEN, table.CREDENTIALS, table.CREDENTIALS_TEXT, table.NKEY_SEED)
+_LOGINS: Final = (table.USER, table.TOKEN)
+_SIGNERS: Final = (table.CREDENTIALS, table.CREDENTIALS_TEXT, table.NKEY_SEED)
 _TLS: Final = (
     table.TLS_CA,
     table.TLS_CERT,
@@ -79,14 +76,10 @@ def make_server_options(parsed: ParsedOptions) -> ServerOptions:
         raise conflicting_options(table.DOMAIN, table.API_PREFIX)
     with option_errors(table.DOMAIN if table.DOMAIN in parsed else table.API_PREFIX):
         api = api_prefix(parsed[table.DOMAIN], parsed[table.API_PREFIX])
-    servers = parsed[table.SERVERS]
-    option = "option servers" if servers else f"environment variable {SERVERS_VARIABLE}"
-    servers = servers or parse_text_list(os.environ.get(SERVERS_VARIABLE) or _DEFAULT_SERVERS)
-    try:
+    servers = parsed[table.SERVERS] or servers_from_environment()
+    with option_errors(table.SERVERS):
         addresses = [parse_address(url) for url in servers]
-    except ConfigError as error:
-        raise ConfigError(f"{option}: {error}") from None
-    login = next((login for login in _LOGINS if login in parsed), None)
+    login = next((login for login in (*_LOGINS, *_SIGNERS) if login in parsed), None)
     if login is not None and any(address.user or address.token for address in addresses):
         if table.SERVERS in parsed:
             raise ConfigError(f"options servers and {login.name} contradict each other: both contain a login; give one")
@@ -108,9 +101,10 @@ def make_server_options(parsed: ParsedOptions) -> ServerOptions:
 
 
 def _check_login(parsed: ParsedOptions) -> None:
-    logins = [option for option in _LOGINS if option in parsed]
-    if len(logins) > 1:
-        raise conflicting_options(logins[0], logins[1])
+    for options in (_LOGINS, _SIGNERS):
+        given = [option for option in options if option in parsed]
+        if len(given) > 1:
+            raise conflicting_options(given[0], given[1])
     if table.PASSWORD in parsed and table.USER not in parsed:
         raise ConfigError("option password needs option user; give both")
 
