@@ -143,6 +143,47 @@ def test_headers_of_the_server_take_precedence_over_headers_of_the_message(clien
         client.request(StreamDeleteRequest("COPY"))
 
 
+COPIED = [
+    ("Nats-Stream", "ORIGIN"),
+    ("Nats-Subject", "origin"),
+    ("Nats-Sequence", "77"),
+    ("Nats-Time-Stamp", "2001-01-01T00:00:00Z"),
+    ("Nats-Num-Pending", "5"),
+    ("Nats-Last-Sequence", "76"),
+    ("Nats-UpTo-Sequence", "90"),
+    ("Nats-Pending-Messages", "3"),
+    ("Nats-Pending-Bytes", "30"),
+    ("Nats-Msg-Size", "1"),
+]
+"""Headers of a message that was copied from a direct get, or from a consumer's delivery."""
+
+
+@pytest.mark.parametrize("given", [[pair] for pair in COPIED] + [COPIED, [*COPIED, *COPIED], []])
+def test_a_direct_get_returns_all_headers_of_the_publish(client: RawClient, given: list[tuple[str, str]]) -> None:
+    client.request(StreamCreateRequest(StreamConfig(name="KEPT", subjects=["kept"], allow_direct=True)))
+    try:
+        client.ask("kept", b"x", given)
+        client.ask("kept", b"y", given)
+        wanted: dict[str, list[str]] = {}
+        for name, value in given:
+            wanted.setdefault(name, []).append(value)
+        for request in (
+            DirectGetRequest("KEPT", sequence=2),
+            DirectGetRequest("KEPT", last_by_subject="kept"),
+            DirectLastRequest("KEPT", "kept"),
+        ):
+            message = get(client, request)
+            assert message.headers.to_dict() == wanted
+            assert (message.sequence, message.num_pending, message.last_sequence) == (2, None, None)
+        messages, _ = get_batch(client, DirectBatchRequest("KEPT", 2))
+        assert [message.headers.to_dict() for message in messages] == [wanted, wanted]
+        assert [(each.sequence, each.num_pending, each.last_sequence) for each in messages] == [(1, 1, 0), (2, 0, 1)]
+        [last], _ = get_batch(client, DirectMultiLastRequest("KEPT", ("kept",)))
+        assert (last.headers.to_dict(), last.sequence) == (wanted, 2)
+    finally:
+        client.request(StreamDeleteRequest("KEPT"))
+
+
 def test_a_batch_counts_down_and_continues_where_it_ended(stored: RawClient) -> None:
     request: DirectBatchRequest | None = DirectBatchRequest("D", 4)
     pending: list[int | None] = []

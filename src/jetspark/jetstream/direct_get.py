@@ -5,7 +5,8 @@ inbox and ends with `204 EOB`, which also says where to continue: `following` cr
 ends without EOB is incomplete and must not count as a complete result.
 
 The server appends its headers to those of the message. A message that was copied from another stream may already have
-such headers. So the last value counts, and only that value is removed.
+such headers. So the last value counts, and only that value is removed. The reply to a request for one message has fewer
+headers of the server than that of a batch; the others are the message's own.
 """
 
 from __future__ import annotations
@@ -44,14 +45,7 @@ __all__ = [
 
 _END_OF_BATCH: Final = 204
 _NOT_FOUND: Final = 404
-_ADDED: Final = (
-    names.STREAM,
-    names.SUBJECT,
-    names.SEQUENCE,
-    names.TIME_STAMP,
-    names.NUM_PENDING,
-    names.LAST_SEQUENCE,
-)
+_ADDED: Final = (names.STREAM, names.SUBJECT, names.SEQUENCE, names.TIME_STAMP)
 _STATUS_ERRORS: Final[dict[int, type[StatusError]]] = {
     408: DirectGetRequestError,
     413: TooManyResultsError,
@@ -241,7 +235,7 @@ def read_direct_message(status: Status | None, headers: Headers, payload: bytes,
     """
     if status is not None and not payload:
         raise _status_error(status, where)
-    return _message(headers, payload, where)
+    return _message(headers.copy(), payload, where)
 
 
 def read_batch_reply(
@@ -252,7 +246,8 @@ def read_batch_reply(
     Raises NoDirectGetError, DirectGetRequestError, TooManyResultsError, StatusError or InvalidReplyError.
     """
     if status is None or payload:
-        return _message(headers, payload, where)
+        own = headers.copy()
+        return _message(own, payload, where, own.pop_last(names.NUM_PENDING), own.pop_last(names.LAST_SEQUENCE))
     if status.code == _NOT_FOUND:
         return DirectBatchEnd(found=False)
     if status.code != _END_OF_BATCH:
@@ -270,9 +265,11 @@ def _status_error(status: Status, where: str) -> Error:
     return _STATUS_ERRORS.get(status.code, StatusError)(status.code, status.description, where=where)
 
 
-def _message(headers: Headers, payload: bytes, where: str) -> StoredMessage:
-    own = headers.copy()
-    stream, subject, sequence, stamp, pending, before = [own.pop_last(name) for name in _ADDED]
+def _message(
+    own: Headers, payload: bytes, where: str, pending: str | None = None, before: str | None = None
+) -> StoredMessage:
+    """Read a message, and take the headers that the server adds to each one out of `own`."""
+    stream, subject, sequence, stamp = [own.pop_last(name) for name in _ADDED]
     if stream is None or subject is None or sequence is None or stamp is None:
         raise InvalidReplyError(f"{where}: the reply to a direct get lacks stream, subject, sequence or time")
     try:
