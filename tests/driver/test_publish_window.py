@@ -99,6 +99,75 @@ async def test_completed_times_out_and_leaves_the_publishes_in_flight(
     assert (await future).sequence == 1
 
 
+async def test_completed_waits_until_the_error_handler_has_run(
+    world: World, stream: StreamScript, clock: Clock
+) -> None:
+    handled: list[str] = []
+
+    async def handle(future: Any) -> None:
+        await asyncio.sleep(5)
+        handled.append(future.subject)
+
+    js = await world.jetstream(on_error=handle)
+    stream.answers = "hold"
+    for name in "ab":
+        await js.publish_async(f"orders.{name}")
+    await clock.settle()
+    stream.refuse(0)
+    stream.refuse(1)
+    await js.publish_async_completed(6)
+    assert (handled, clock.now) == (["orders.a", "orders.b"], 5.0)
+    await js.publish_async_completed(6)
+    assert clock.now == 5.0
+
+
+async def test_completed_names_an_error_handler_that_does_not_end_in_time(
+    world: World, stream: StreamScript, clock: Clock
+) -> None:
+    stop = asyncio.Event()
+    js = await world.jetstream(on_error=lambda _: stop.wait())
+    stream.answers = "404 What"
+    await js.publish_async("orders.new")
+    with pytest.raises(PublishTimeoutError, match="on_error still handles 1 failed publishes after 3 s"):
+        await js.publish_async_completed(3)
+    assert clock.now == 3.0
+    stop.set()
+    await js.publish_async_completed(3)
+
+
+async def test_completed_waits_for_what_an_error_handler_publishes(
+    world: World, stream: StreamScript, clock: Clock
+) -> None:
+    async def again(future: Any) -> None:
+        await asyncio.sleep(1)
+        stream.answers = "ack"
+        acks.append(await js.publish_async(future.subject))
+
+    acks: list[Any] = []
+    js = await world.jetstream(on_error=again)
+    stream.answers = "404 What"
+    await js.publish_async("orders.new")
+    await js.publish_async_completed(3)
+    assert [ack.result().sequence for ack in acks] == [1]
+
+
+async def test_error_handlers_may_wait_for_the_other_publishes(
+    world: World, stream: StreamScript, clock: Clock
+) -> None:
+    handled: list[str] = []
+
+    async def handle(future: Any) -> None:
+        await asyncio.create_task(js.publish_async_completed(3))
+        handled.append(future.subject)
+
+    js = await world.jetstream(on_error=handle)
+    stream.answers = "404 What"
+    for name in "ab":
+        await js.publish_async(f"orders.{name}")
+    await js.publish_async_completed(3)
+    assert (sorted(handled), clock.now) == (["orders.a", "orders.b"], 0.0)
+
+
 async def test_cancelling_the_wait_does_not_cancel_the_publish(
     world: World, stream: StreamScript, clock: Clock
 ) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Callable
+from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Final, Generic, ParamSpec
 
@@ -48,8 +49,8 @@ class CallbackThread(Generic[P]):
             self._thread = threading.Thread(target=_run_jobs, args=(self._jobs,), name=name, daemon=True)
             self._thread.start()
         done: asyncio.Future[None] = loop.create_future()
-        callback = self._callback
-        self._jobs.put((lambda: callback(*args, **kwargs), done, loop))
+        callback, context = self._callback, copy_context()
+        self._jobs.put((lambda: context.run(callback, *args, **kwargs), done, loop))
         await done
 
     def stop(self, timeout: float) -> None:

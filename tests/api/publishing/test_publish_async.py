@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from typing import Any, cast
 
 import pytest
@@ -221,8 +222,29 @@ async def test_the_error_handler_gets_each_failure(ground: Ground) -> None:
     await js.publish_async(f"{stream.name}.b", expected_last_sequence=7)
     await js.publish_async(f"{stream.name}.c", expected_last_sequence=1)
     await js.publish_async_completed(20)
-    await eventually(lambda: failed)
     assert [(subject, type(error)) for subject, error in failed] == [(f"{stream.name}.b", WrongLastSequenceError)]
+
+
+@pytest.mark.parametrize("front", ["sync"], indirect=True)
+@ONE_PROFILE
+async def test_completed_waits_for_a_handler_that_blocks_and_handlers_may_wait_too(ground: Ground) -> None:
+    released = threading.Event()
+    handled: list[str] = []
+
+    def handle(future: Any) -> None:
+        assert released.wait(20)
+        js.inner.publish_async_completed(20)
+        handled.append(future.subject)
+
+    js = _context(ground, on_error=handle)
+    stream = await ground.stream()
+    for name in "ab":
+        await js.publish_async(f"{stream.name}.{name}", expected_last_sequence=7)
+    with pytest.raises(PublishTimeoutError, match="on_error still handles 2 failed publishes"):
+        await js.publish_async_completed(0.2)
+    released.set()
+    await js.publish_async_completed(20)
+    assert handled == [f"{stream.name}.a", f"{stream.name}.b"]
 
 
 async def test_an_exception_of_the_handler_is_reported_as_an_event(ground: Ground) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, cast
 from weakref import WeakMethod, finalize
@@ -29,6 +30,8 @@ from jetspark.wire.subscriptions import SubscriptionState
 __all__ = ["AsyncPublisher", "PubAckFuture"]
 
 _INFINITE: Final = float("inf")
+_own_handlers: ContextVar[set[asyncio.Task[None]] | None] = ContextVar("_own_handlers", default=None)
+"""In a handler of a failed publish, and in what it calls: the running handlers of its publisher."""
 
 
 class PubAckFuture(PendingPublish, gc=False, eq=False):
@@ -94,6 +97,7 @@ class AsyncPublisher:
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0  # time of the timer
         self._below_limit_waiter: asyncio.Future[None] | None = None
+        self._handlers: set[asyncio.Task[None]] = set()
         inbox = client.new_inbox()
         self._window: PublishWindow[Any] = PublishWindow(inbox, self.future_type, options)
         self._window.on_other_reply = _weakly(self._on_unusual_reply)
@@ -172,14 +176,22 @@ class AsyncPublisher:
                 return
 
     async def wait_completed(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Wait until every publish is settled. Raises PublishTimeoutError."""
+        """Wait until every publish is settled and the handlers of the failed ones have run. Raises PublishTimeoutError.
+
+        A handler may call this, too. It waits for no handler, as it would wait for itself.
+        """
         try:
             async with asyncio.timeout(timeout):
                 await self._wait_pending_at_most(0)
+                while self._handlers and _own_handlers.get() is not self._handlers:
+                    await asyncio.wait(self._handlers)
+                    await self._wait_pending_at_most(0)  # a handler may have published again
         except TimeoutError:
-            raise PublishTimeoutError(
-                f"{self.pending} publishes are not acknowledged after {timeout:g} s; they stay under way"
-            ) from None
+            if self.pending:
+                text = f"{self.pending} publishes are not acknowledged after {timeout:g} s; they stay under way"
+            else:
+                text = f"on_error still handles {len(self._handlers)} failed publishes after {timeout:g} s"
+            raise PublishTimeoutError(text) from None
 
     async def _wait_pending_at_most(self, most: int) -> None:
         window = self._window
@@ -240,9 +252,13 @@ class AsyncPublisher:
 
     def _call_on_error(self, future: PendingPublish) -> None:
         if self._options.on_error is not None and not self._loop.is_closed():
-            self._connection.track_task(self._loop.create_task(self._run_handler(self._options.on_error, future)))
+            task = self._loop.create_task(self._run_handler(self._options.on_error, future))
+            self._handlers.add(task)
+            task.add_done_callback(self._handlers.discard)
+            self._connection.track_task(task)
 
     async def _run_handler(self, handler: Callable[[Any], Awaitable[None] | None], future: PendingPublish) -> None:
+        _own_handlers.set(self._handlers)
         try:
             result = handler(future)
             if inspect.isawaitable(result):

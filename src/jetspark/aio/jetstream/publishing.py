@@ -133,7 +133,9 @@ class Publishing(JetStreamAPI):
         return _NO_STATS if self._core.publisher is None else self._core.publisher.stats
 
     async def publish_async_completed(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Wait until every publish of `publish_async` is acknowledged or has failed.
+        """Wait until every publish of `publish_async` is acknowledged, or has failed and `on_error` has handled it.
+
+        In `on_error` itself it waits for acknowledgements only.
 
         Parameters
         ----------
@@ -143,7 +145,7 @@ class Publishing(JetStreamAPI):
         Raises
         ------
         PublishTimeoutError
-            Some publishes are still open, and stay open.
+            Some publishes are still open, and stay open; or `on_error` still runs.
         """
         if (publisher := self._core.publisher) is not None:
             await publisher.wait_completed(timeout)

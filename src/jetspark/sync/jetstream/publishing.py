@@ -129,7 +129,9 @@ class Publishing(PublishAsyncMixin, JetStreamAPI):
         return self._inner.publish_async_stats
 
     def publish_async_completed(self, timeout: float | None = None) -> None:
-        """Wait until every publish of `publish_async` is acknowledged or has failed.
+        """Wait until every publish of `publish_async` is acknowledged, or has failed and `on_error` has handled it.
+
+        In `on_error` itself it waits for acknowledgements only.
 
         Parameters
         ----------
@@ -139,7 +141,7 @@ class Publishing(PublishAsyncMixin, JetStreamAPI):
         Raises
         ------
         PublishTimeoutError
-            Some publishes are still open, and stay open.
+            Some publishes are still open, and stay open; or `on_error` still runs.
         """
         self._call(self._inner.publish_async_completed(timeout))
 
