@@ -21,6 +21,7 @@ from jetspark.errors import (
     JetStreamUnavailableError,
     RequestTimeoutError,
 )
+from jetspark.wire.events import SlowConsumer
 
 pytestmark = pytest.mark.usefixtures("stream")
 
@@ -288,11 +289,38 @@ async def test_messages_that_a_full_subscription_dropped_are_read_again_when_it_
     script.created[0].push(*(b"%d" % number for number in range(1, 7)))
     await clock.until(60)
     assert len(script.created) == 1  # nobody reads: another consumer would not help
+    [event] = world.events.of(SlowConsumer)
+    assert event.error.dropped == 1
+    assert "full: 4 messages, 4 bytes; the rest is read again when the program has read some" in str(event.error)
     assert await take(subscription, 2) == [b"1", b"2"]
     await clock.settle()
     assert starts(script) == [None, 5]
     script.created[1].push(b"5", b"6")
     assert await take(subscription, 4) == [b"3", b"4", b"5", b"6"]
+    assert len(world.events.of(SlowConsumer)) == 1
+
+
+async def test_each_time_that_an_ordered_subscription_becomes_full_is_reported_once(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, pending_msgs_limit=2)
+    for turn in range(3):
+        script.created[turn].push(*(b"%d" % number for number in range(2 * turn + 1, 2 * turn + 9)))
+        await clock.settle()
+        assert len(world.events.of(SlowConsumer)) == turn + 1
+        assert await take(subscription, 2) == [b"%d" % (2 * turn + 1), b"%d" % (2 * turn + 2)]
+        await clock.settle()
+    assert starts(script) == [None, 3, 5, 7]
+
+
+async def test_a_full_ordered_subscription_that_pauses_drops_and_reports_nothing(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    subscription = await ordered(world, pending_msgs_limit=2, overflow="pause")
+    script.created[0].push(b"1", b"2", b"3")
+    await clock.settle()
+    assert await take(subscription, 3) == [b"1", b"2", b"3"]
+    assert world.events.of(SlowConsumer) == []
 
 
 async def test_a_session_that_is_lost_while_reading_is_paused_leads_to_a_new_consumer(

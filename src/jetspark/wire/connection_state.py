@@ -394,8 +394,13 @@ class ConnectionState:
         for sub in self.subscriptions.find(error.subject.encode(), queue[1].encode() if queue else b""):
             self.subscriptions.remove(sub, error)
 
-    def on_subscription_full(self, subscription: SubscriptionState) -> bool:
-        """Handle a message for a full subscription; return whether to keep it (`overflow`)."""
+    def on_subscription_full(
+        self, subscription: SubscriptionState, then: str = "new messages are dropped until the program reads some"
+    ) -> bool:
+        """Handle a message for a full subscription; return whether to keep it (`overflow`).
+
+        If it is dropped, an event reports the full subscription, and `then` says what follows.
+        """
         if subscription.overflow == "pause":
             subscription.over_limit = subscription.notify_on_take = True
             self.paused_subscriptions.add(subscription)
@@ -405,7 +410,7 @@ class ConnectionState:
             subject = subscription.subject.decode(errors="replace")
             error = SlowConsumerError(
                 f"subscription to {subject!r} is full: {len(subscription.pending)} messages, "
-                f"{subscription.pending_bytes} bytes; new messages are dropped until the program reads some",
+                f"{subscription.pending_bytes} bytes; {then}",
                 dropped=subscription.dropped + 1,
             )
             self._emit(SlowConsumer(subject, error))

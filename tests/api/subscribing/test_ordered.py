@@ -23,7 +23,7 @@ from jetspark.errors import (
     Error,
     StreamNotFoundError,
 )
-from jetspark.events import Disconnected, Reconnected
+from jetspark.events import Disconnected, Reconnected, SlowConsumer
 from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, StorageType
 from jetspark.jetstream.ack import parse_ack_subject
 from jetspark.server import NatsServer
@@ -379,6 +379,8 @@ async def test_a_reader_that_exceeds_its_limit_loses_nothing(ground: Ground) -> 
         )
         await eventually(lambda: subscription.dropped > 0, what="a drop")
         assert subscription.pending_msgs == 10
+        [event] = own.events.of(SlowConsumer)
+        assert event.error.dropped == 1
         assert numbers(await collect(subscription, count)) == list(range(1, count + 1))
         assert errors(own.events) == []
         await subscription.unsubscribe()

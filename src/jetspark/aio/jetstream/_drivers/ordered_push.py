@@ -72,9 +72,9 @@ class OrderedPushDriver(PushDriver):
         for message in messages:
             sub.received += 1
             if sub.full:
+                self._client.on_subscription_full(sub, "the rest is read again when the program has read some")
                 sub.dropped += 1
                 self._ordered.suspend(message)
-                sub.over_limit = sub.notify_on_take = True
                 # Another thread may have taken all before `notify_on_take` was set.
                 self._loop.call_soon(self.on_consumed)
                 return
