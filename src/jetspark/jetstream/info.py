@@ -28,6 +28,7 @@ __all__ = [
     "ClusterInfo",
     "ConsumerInfo",
     "ConsumerPause",
+    "ConsumerReset",
     "DesiredCluster",
     "DesiredOrigin",
     "DesiredStatus",
@@ -305,6 +306,13 @@ class ConsumerInfo(JsonStruct):
     """Time of this information."""
     priority_groups: list[PriorityGroupState] | None = None
     """State of its priority groups."""
+
+
+class ConsumerReset(ConsumerInfo):
+    """Answer to a reset: the consumer as it is now, and where it continues."""
+
+    sequence: int = field(default=0, name="reset_seq")
+    """Sequence of the stream at which it continues."""
 
 
 class ConsumerPause(JsonStruct):

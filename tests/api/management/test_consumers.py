@@ -272,8 +272,19 @@ async def test_a_consumer_is_reset_to_a_sequence(ground: Ground, side: Side) -> 
     assert [message.payload async for message in taken] == [b"0", b"1", b"2", b"3"]
     await eventually(partial(_pending, handle, 2))
     assert (await side.reset_consumer("C", 2)).num_pending == 5
-    assert (await handle.reset(5)).num_pending == 2
+    reset = await handle.reset(5)
+    assert (reset.sequence, reset.num_pending) == (5, 2)
     assert handle.cached_info.num_pending == 2
+    assert (await side.reset_consumer("C", 3)).sequence == 3
+
+
+@pytest.mark.blocking
+async def test_a_reset_without_a_sequence_tells_where_the_consumer_continues(ground: Ground, side: Side) -> None:
+    handle = await side.create_consumer(durable_name="C")
+    await ground.fill(f"{side.stream.name}.a", b"1", b"2", b"3")
+    for message in await handle.fetch(2):
+        await message.ack_sync()
+    assert (await handle.reset()).sequence == (await side.reset_consumer("C")).sequence == 3
 
 
 @pytest.mark.conformance("STM-01")

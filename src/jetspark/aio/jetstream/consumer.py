@@ -39,8 +39,9 @@ from jetspark.jetstream.api import (
     ConsumerUnpinRequest,
 )
 from jetspark.jetstream.config import AckPolicy
+from jetspark.jetstream.api.base import to_base_struct
 from jetspark.jetstream.errors import Error, NoMessageError
-from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.jetstream.message import settle, split_by_ack_policy
 from jetspark.wire.events import ErrorOccurred
 
@@ -103,11 +104,15 @@ class Consumer:
         """Release the pinned client of a priority group (ADR-42)."""
         await self._core.request(ConsumerUnpinRequest(self.stream_name, self.name, group), timeout)
 
-    async def reset(self, sequence: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
-        """Move the consumer to a sequence of the stream; None is the first one after the ack floor."""
+    async def reset(self, sequence: int | None = None, *, timeout: float | None = None) -> ConsumerReset:  # noqa: ASYNC109
+        """Move the consumer to a sequence of the stream; None is the first one after the ack floor.
+
+        The answer has that `sequence`, and the consumer's info.
+        """
         await self.info(timeout=timeout)  # the server does not answer if there is no consumer
-        self._info = await self._core.request(ConsumerResetRequest(self.stream_name, self.name, sequence), timeout)
-        return self._info
+        reset = await self._core.request(ConsumerResetRequest(self.stream_name, self.name, sequence), timeout)
+        self._info = to_base_struct(reset, ConsumerInfo)
+        return reset
 
     # -- one pull ------------------------------------------------------------------------------------------------
 

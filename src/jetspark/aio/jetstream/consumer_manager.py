@@ -25,7 +25,7 @@ from jetspark.jetstream.api import (
 from jetspark.jetstream.config import AckPolicy, ConsumerConfig
 from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.errors import ConfigError, NotPullConsumerError
-from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.jetstream.names import check_stream_name, new_name
 
 __all__ = ["ConsumerManager"]
@@ -222,8 +222,8 @@ class ConsumerManager(JetStreamAPI):
         sequence: int | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-    ) -> ConsumerInfo:
-        """Move a consumer to a sequence of the stream.
+    ) -> ConsumerReset:
+        """Move a consumer to a sequence of the stream; the answer has that `sequence`, and the consumer's info.
 
         Parameters
         ----------

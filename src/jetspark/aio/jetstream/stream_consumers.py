@@ -12,7 +12,7 @@ from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager
 from jetspark.engine.ordered_config import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
-from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, StreamInfo
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset, StreamInfo
 
 __all__ = ["StreamConsumers"]
 
@@ -108,7 +108,7 @@ class StreamConsumers:
         sequence: int | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-    ) -> ConsumerInfo:
+    ) -> ConsumerReset:
         """Move a consumer to a sequence of the stream; see `JetStream.reset_consumer`."""
         return await self._consumers.reset_consumer(self.name, name, sequence, timeout=timeout)
 

@@ -11,7 +11,7 @@ from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
 from jetspark.jetstream.codec import JsonEnum, encode
 from jetspark.jetstream.config import ConsumerConfig, Placement
 from jetspark.jetstream.errors import ConfigError
-from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.jetstream.names import check_consumer_name, check_filter_subject, check_stream_name
 
 __all__ = [
@@ -41,7 +41,10 @@ class ConsumerAction(JsonEnum):
 
 class _ConsumerReply(ConsumerInfo):
     type: str = ""
-    reset_seq: int = 0
+
+
+class _ResetReply(ConsumerReset):
+    type: str = ""
 
 
 class _PauseReply(ConsumerPause):
@@ -248,7 +251,7 @@ class ConsumerUnpinRequest(_ConsumerEndpoint, Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerResetRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
+class ConsumerResetRequest(_ConsumerEndpoint, Request[ConsumerReset]):
     """Move a consumer back or forward to a sequence of the stream."""
 
     sequence: int | None = None
@@ -263,9 +266,9 @@ class ConsumerResetRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
         """Return the sequence as JSON, empty if there is none."""
         return encode_fields(seq=self.sequence)
 
-    def read(self, payload: bytes) -> ConsumerInfo:
-        """Read the reply: the current consumer."""
-        return to_base_struct(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
+    def read(self, payload: bytes) -> ConsumerReset:
+        """Read the reply: the current consumer, and the sequence."""
+        return to_base_struct(read_reply(_ResetReply, payload, self.endpoint), ConsumerReset)
 
 
 @dataclass(frozen=True, slots=True)

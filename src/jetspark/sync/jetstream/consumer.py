@@ -15,7 +15,7 @@ from jetspark.engine.pull import (
     MessageBatch,
     PriorityFields,
 )
-from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.sync._handwritten.arrow import FetchReader
 from jetspark.sync._handwritten.consume import ConsumeMixin
 from jetspark.sync.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
@@ -71,8 +71,11 @@ class Consumer(ConsumeMixin, LoopProxy):
         """Release the pinned client of a priority group (ADR-42)."""
         self._call(self._inner.unpin(group, timeout=timeout))
 
-    def reset(self, sequence: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
-        """Move the consumer to a sequence of the stream; None is the first one after the ack floor."""
+    def reset(self, sequence: int | None = None, *, timeout: float | None = None) -> ConsumerReset:
+        """Move the consumer to a sequence of the stream; None is the first one after the ack floor.
+
+        The answer has that `sequence`, and the consumer's info.
+        """
         return self._call(self._inner.reset(sequence, timeout=timeout))
 
     def fetch(

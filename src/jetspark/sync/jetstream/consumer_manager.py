@@ -11,7 +11,7 @@ from typing import Unpack
 from jetspark.aio.jetstream import consumer_manager as aio
 from jetspark.engine.ordered_config import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
-from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.consumer import Consumer
@@ -177,8 +177,8 @@ class ConsumerManager(JetStreamAPI):
 
     def reset_consumer(
         self, stream: str, name: str, sequence: int | None = None, *, timeout: float | None = None
-    ) -> ConsumerInfo:
-        """Move a consumer to a sequence of the stream.
+    ) -> ConsumerReset:
+        """Move a consumer to a sequence of the stream; the answer has that `sequence`, and the consumer's info.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from typing import Unpack
 from jetspark.aio.jetstream import stream_consumers as aio
 from jetspark.engine.ordered_config import OrderedFields
 from jetspark.jetstream.config import ConsumerConfig
-from jetspark.jetstream.info import ConsumerInfo, ConsumerPause
+from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
@@ -87,7 +87,7 @@ class StreamConsumers(LoopProxy):
         """Release the pinned client of a priority group; see `JetStream.unpin_consumer`."""
         self._call(self._inner.unpin_consumer(name, group, timeout=timeout))
 
-    def reset_consumer(self, name: str, sequence: int | None = None, *, timeout: float | None = None) -> ConsumerInfo:
+    def reset_consumer(self, name: str, sequence: int | None = None, *, timeout: float | None = None) -> ConsumerReset:
         """Move a consumer to a sequence of the stream; see `JetStream.reset_consumer`."""
         return self._call(self._inner.reset_consumer(name, sequence, timeout=timeout))
 
