@@ -24,6 +24,8 @@ FrontName = Literal["aio", "sync"]
 
 _QUEUED = {(aio.Connection, "publish"), (aio.Msg, "respond")}
 """Calls that only queue data. They need no thread."""
+_STARTING = (aio.jetstream.OrderedConsumer, "consume")
+"""Returns an object that awaits the rest of the call on asyncio. The blocking call waits."""
 _END = object()
 
 
@@ -74,6 +76,8 @@ class Carried:
             return carry(value)
         if (self._twin, name) in _QUEUED:
             return partial(_call_soon, value)
+        if (self._twin, name) == _STARTING:
+            return partial(_Starting, value)
         if inspect.iscoroutinefunction(getattr(self._twin, name)):
             return partial(_call, value)
         return partial(_call_now, value)
@@ -103,6 +107,8 @@ class Carried:
         return carry(entry)
 
     def __await__(self) -> Generator[Any, None, Any]:
+        if isinstance(self.inner, sync.jetstream.ConsumeContext):
+            return asyncio.sleep(0, self).__await__()
         return _call(self.inner.result).__await__()
 
     async def __aenter__(self) -> Any:
@@ -111,6 +117,23 @@ class Carried:
 
     async def __aexit__(self, *exception: object) -> Any:
         return await asyncio.to_thread(self.inner.__exit__, *exception)
+
+
+class _Starting:
+    """A blocking call in a thread, which begins when it is awaited or entered."""
+
+    def __init__(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self._call = partial(_call, method, *args, **kwargs)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._call().__await__()
+
+    async def __aenter__(self) -> Any:
+        self._entered = await self
+        return await self._entered.__aenter__()
+
+    async def __aexit__(self, *exception: object) -> Any:
+        return await self._entered.__aexit__(*exception)
 
 
 async def _call(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

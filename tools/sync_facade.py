@@ -13,6 +13,7 @@ __all__ = ["convert"]
 
 _REPLACEMENTS: Final = (
     (r"  # noqa: ASYNC109[^\n]*", ""),
+    (r"(?s)    def __await__\b.*?\n\n(?=    \S)", ""),
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\bawait ", ""),
     (r"\b__a(enter|exit|iter|next)__", r"__\1__"),

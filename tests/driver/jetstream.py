@@ -11,7 +11,17 @@ from typing import Any, Final
 from tests.driver.frames import Pub, header_block, matches
 from tests.driver.server import MemoryServer, Session
 
-__all__ = ["API", "SILENCE", "Answer", "ConsumerScript", "JetStreamScript", "Pull", "StreamScript", "refusal"]
+__all__ = [
+    "API",
+    "NO_STREAM",
+    "SILENCE",
+    "Answer",
+    "ConsumerScript",
+    "JetStreamScript",
+    "Pull",
+    "StreamScript",
+    "refusal",
+]
 
 API: Final = "$JS.API."
 SILENCE: Final = "silence"

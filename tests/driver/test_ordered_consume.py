@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from tests.driver.frames import Pub
-from tests.driver.jetstream import SILENCE, Answer, ConsumerScript, JetStreamScript, refusal
+from tests.driver.jetstream import NO_STREAM, SILENCE, Answer, ConsumerScript, JetStreamScript, refusal
 from tests.driver.reading import Reading, alive, handle, reading, starts
 from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
@@ -20,6 +21,7 @@ from jetspark.errors import (
     JetStreamUnavailableError,
     MissedHeartbeatError,
     RequestTimeoutError,
+    StreamNotFoundError,
 )
 
 pytestmark = pytest.mark.usefixtures("stream")
@@ -39,6 +41,98 @@ async def test_reading_uses_an_ephemeral_pull_consumer(world: World, script: Jet
     await read.context.stop()
     await clock.settle()
     assert alive(script) == []
+
+
+async def test_the_consumer_exists_when_an_awaited_or_entered_consume_returns(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    def later(pub: Pub) -> Answer:
+        asyncio.get_running_loop().call_later(
+            3, lambda: script.session.deliver(pub.reply, json.dumps(script.make(pub)).encode())
+        )
+        return SILENCE
+
+    script.answer("CONSUMER.CREATE.>", later)
+    ordered = await handle(world, deliver_policy="new")
+    context = await ordered.consume()
+    assert (alive(script), clock.now) == (["reader_1"], 3.0)
+    await context.stop()
+    taken: list[bytes] = []
+    context = await ordered.consume(lambda message: taken.append(message.payload))
+    assert clock.now == 6.0
+    await clock.settle()
+    script.created[-1].pull.fill(1)
+    await clock.settle()
+    assert taken == [b"1"]
+    await context.stop()
+    async with ordered.consume():
+        assert clock.now == 9.0
+
+
+@pytest.mark.parametrize(("answer", "seconds"), [(SILENCE, 10.0), (UNAVAILABLE, 0.0)], ids=["silence", "unavailable"])
+async def test_a_consumer_that_cannot_be_created_now_is_created_in_the_background(
+    world: World, script: JetStreamScript, clock: Clock, answer: Answer, seconds: float
+) -> None:
+    script.answer("CONSUMER.CREATE.>", answer, script.make)
+    ordered = await handle(world)
+    warnings: list[Exception] = []
+    context = await ordered.consume(on_error=warnings.append)
+    await clock.settle()
+    assert (clock.now, context.closed, len(warnings)) == (seconds, False, 1)
+    await clock.until(clock.now + 21)
+    script.created[-1].pull.fill(1)
+    assert (await anext(context)).payload == b"1"
+    await context.stop()
+
+
+async def test_the_wait_for_the_consumer_includes_a_wait_for_the_session(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock
+) -> None:
+    ordered = await handle(world)
+    server.down()
+    asyncio.get_running_loop().call_later(3, server.up)
+    context = await ordered.consume()
+    assert len(alive(script)) == 1
+    await context.stop()
+    server.down()
+    await clock.settle()
+    began = clock.now
+    context = await ordered.consume()
+    assert (clock.now - began, context.closed) == (10.0, False)
+    await context.stop()
+
+
+async def test_the_wait_for_the_consumer_ends_when_the_stream_does_not_exist(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    script.answer("CONSUMER.CREATE.>", NO_STREAM)
+    context = await (await handle(world)).consume()
+    assert (clock.now, context.closed, type(context.error)) == (0.0, True, StreamNotFoundError)
+    with pytest.raises(StreamNotFoundError):
+        await anext(context)
+
+
+async def test_a_cancelled_wait_for_the_consumer_ends_the_consume(
+    world: World, script: JetStreamScript, clock: Clock
+) -> None:
+    script.answer("CONSUMER.CREATE.>", SILENCE)
+    ordered = await handle(world)
+
+    async def enter() -> None:
+        async with ordered.consume(lambda message: None):
+            raise AssertionError("entered")
+
+    for start in (lambda: ordered.consume(lambda message: None), enter):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2):
+                await start()
+        await clock.settle()
+        script.answer("CONSUMER.CREATE.>", SILENCE)
+    script.answer("CONSUMER.CREATE.>", script.make)
+    await clock.until(60)
+    assert script.created == []
+    async with ordered.consume():  # it is not busy any more
+        assert alive(script) == [script.created[0].name]
 
 
 @pytest.mark.conformance("ORD-11")

@@ -68,7 +68,7 @@ async def test_a_drained_ordered_consume_ends_with_the_session(front: FrontName,
         async with open_ground(front, profile, server, reconnect_wait=0.05) as ground:
             stream = await ground.stream(storage="file")
             await ground.fill(f"{stream.name}.a", *numbered(0, 20))
-            messages = stream.ordered_consumer().consume(max_messages=10)
+            messages = await stream.ordered_consumer().consume(max_messages=10)
             await eventually(lambda: messages.pending[0] == 10)
             server.pause()
             await messages.drain()

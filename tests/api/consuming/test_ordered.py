@@ -341,7 +341,7 @@ async def test_a_second_call_at_the_same_time_is_refused(ground: Ground) -> None
             with pytest.raises(ConsumerBusyError):
                 await call(1)
         with pytest.raises(ConsumerBusyError):
-            ordered.consume()
+            await ordered.consume()
     fetching = asyncio.create_task(ordered.fetch(1))
     await creations.wait(2)
     with pytest.raises(ConsumerBusyError):
@@ -382,9 +382,35 @@ async def test_a_callback_gets_the_messages_in_order(ground: Ground) -> None:
     def handle(message: Any) -> None:
         seen.append(message.payload)
 
-    context = stream.ordered_consumer().consume(handle, until_caught_up=True, max_messages=5)
+    context = await stream.ordered_consumer().consume(handle, until_caught_up=True, max_messages=5)
     await context.wait_closed()
     assert seen == numbered(0, 50)
+
+
+@pytest.mark.blocking
+async def test_new_messages_are_read_from_the_moment_that_consume_returns(ground: Ground) -> None:
+    stream = await filled(ground, 2)
+    seen: list[bytes] = []
+
+    def handle(message: Any) -> None:
+        seen.append(message.payload)
+
+    context = await stream.ordered_consumer(deliver_policy="new").consume(handle)
+    assert len(await ground.admin_js.consumer_names(stream.name).all()) == 1
+    async with stream.ordered_consumer(deliver_policy="new").consume() as messages:
+        assert len(await ground.admin_js.consumer_names(stream.name).all()) == 2
+        await ground.fill(f"{stream.name}.a", b"2", b"3")
+        assert payloads(await take(messages, 2)) == [b"2", b"3"]
+    await eventually(lambda: seen == [b"2", b"3"])
+    await context.stop()
+
+
+@pytest.mark.blocking
+async def test_the_plain_consume_can_be_awaited_too(ground: Ground) -> None:
+    stream = await filled(ground, 1)
+    context = await (await stream.create_consumer(ack_policy="none")).consume()
+    assert payloads(await take(context, 1)) == [b"0"]
+    await context.stop()
 
 
 async def test_consume_by_bytes_delivers_everything(ground: Ground) -> None:
@@ -396,7 +422,7 @@ async def test_consume_by_bytes_delivers_everything(ground: Ground) -> None:
 async def test_a_drained_consume_ends_after_the_received_messages(ground: Ground) -> None:
     stream = await filled(ground, 30)
     ordered = stream.ordered_consumer()
-    messages = ordered.consume(max_messages=10)
+    messages = await ordered.consume(max_messages=10)
     await eventually(lambda: messages.pending[0] == 10)
     await messages.drain()
     assert [message.payload async for message in messages] == numbered(0, 10)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from jetspark.aio._interfaces import HasCore
 from jetspark.aio.jetstream._drivers.consume import Callback, ConsumeCore, ConsumeReader, ErrorHandler
@@ -50,8 +50,17 @@ class ConsumeContext(HasCore[ConsumeCore]):
     async def __anext__(self) -> Msg:
         return await self._reader.__anext__()
 
-    async def __aenter__(self) -> Self:
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Wait until the server has the consumer of an ordered consume; other consumers are there already.
+
+        The wait takes 10 s at most. If the consumer cannot be created now, the creation is repeated in the background,
+        or the iteration raises the error. If the wait is cancelled, the consume ends.
+        """
+        yield from self._core.source.wait_started().__await__()
         return self
+
+    async def __aenter__(self) -> Self:
+        return await self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -38,8 +38,8 @@ from jetspark.jetstream.api import (
     ConsumerResetRequest,
     ConsumerUnpinRequest,
 )
-from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.api.base import to_base_struct
+from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.errors import Error, NoMessageError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.jetstream.message import settle, split_by_ack_policy

@@ -182,6 +182,10 @@ class OrderedConsumer:
                 async for message in messages:
                     ...
 
+        When `context = await ordered.consume(...)` or `async with` returns, the server has the consumer: messages that
+        are published from then on are read, also with the deliver policy `new`. If it cannot be created
+        now, `on_error` is told, and the creation is repeated in the background.
+
         Parameters
         ----------
         callback, on_error

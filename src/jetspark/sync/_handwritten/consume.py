@@ -274,8 +274,10 @@ class OrderedConsumeMixin(LoopProxy):
         **options: Unpack[ConsumeFields],
     ) -> ConsumeCore:
         handler = None if on_error is None else self._connection.in_callback_thread(on_error)
-        inner = self._run(lambda: self._inner.consume(on_error=handler, until_caught_up=until_caught_up, **options))
-        return ConsumeCore(self._connection, core_of(inner), callback)
+        consume = self._inner.consume
+        inner = core_of(self._run(lambda: consume(on_error=handler, until_caught_up=until_caught_up, **options)))
+        self._connection.call(inner.source.wait_started())
+        return ConsumeCore(self._connection, inner, callback)
 
 
 def _wake(reader: weakref.ref[ConsumeCore]) -> None:

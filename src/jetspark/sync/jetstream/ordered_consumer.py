@@ -93,6 +93,10 @@ class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
                 for message in messages:
                     ...
 
+        When `context = ordered.consume(...)` or `async with` returns, the server has the consumer: messages that
+        are published from then on are read, also with the deliver policy `new`. If it cannot be created
+        now, `on_error` is told, and the creation is repeated in the background.
+
         Parameters
         ----------
         callback, on_error

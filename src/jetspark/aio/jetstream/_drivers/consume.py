@@ -56,6 +56,9 @@ class MessageSource(Protocol):
     def start(self) -> None:
         """Begin to receive."""
 
+    async def wait_started(self) -> None:
+        """Wait until the server has the consumer, for a limited time."""
+
     def on_consumed(self) -> None:
         """Note that messages were taken from `ready`, or that a reader waits."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +14,7 @@ from jetspark.aio.message import Msg
 from jetspark.engine.ordered import OrderedEngine
 from jetspark.engine.ordered_cursor import OrderedCursor
 from jetspark.engine.pull import PullOptions
+from jetspark.engine.retry import CREATE_TIMEOUT
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.info import ConsumerInfo
@@ -76,6 +78,7 @@ class OrderedPullDriver:
         self._driver: PullDriver | None = None
         self._earlier_received = 0  # messages of earlier consumers
         self._draining = False
+        self._started = asyncio.Event()
 
     @property
     def messages_until_pull(self) -> int:
@@ -100,6 +103,21 @@ class OrderedPullDriver:
         client.session_listeners.add(self)
         self._engine.start(online=client.outbound.online)
         self._runner.perform_actions()
+
+    async def wait_started(self) -> None:
+        """Wait for the result of the first creation of a consumer: the consumer, a warning, or the end.
+
+        Without a session, it waits at most as long as a creation may take. If the wait is cancelled, the reading ends,
+        because the caller gets no handle.
+        """
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CREATE_TIMEOUT):
+                    await self._started.wait()
+        except BaseException:
+            self.stop()
+            self.ready.clear()
+            raise
 
     def on_consumed(self) -> None:
         """Note that messages were taken from `ready`, or that a reader waits."""
@@ -187,6 +205,7 @@ class OrderedPullDriver:
         driver.taken_size = self.taken_size
         self._driver = driver
         driver.start()
+        self._started.set()
 
     def stop_reading(self) -> None:
         """Stop the pulls."""
@@ -195,12 +214,14 @@ class OrderedPullDriver:
 
     def handle_warning(self, error: Error) -> None:
         """Report the warning to the user."""
+        self._started.set()
         self._on_warning(error)
 
     def handle_end(self, error: Error | None) -> None:
         """End."""
         self._close_driver()
         self.error = error
+        self._started.set()
         self.ended = True  # set after `error`, because other threads read that next
         client = self._js.connection.client
         client.reply_listeners.discard(self)

@@ -115,6 +115,9 @@ class PullDriver:
 
     # -- life ----------------------------------------------------------------------------------------------------
 
+    async def wait_started(self) -> None:
+        """Return at once: the consumer is there."""
+
     def start(self, began: float | None = None) -> None:
         """Subscribe and pull. The time of a fetch counts from `began`, or from now.
 
