@@ -279,7 +279,7 @@ async def test_a_consumer_is_reset_to_a_sequence(ground: Ground, side: Side) -> 
 
 
 @pytest.mark.blocking
-async def test_a_reset_without_a_sequence_tells_where_the_consumer_continues(ground: Ground, side: Side) -> None:
+async def test_a_reset_without_a_sequence_says_where_the_consumer_continues(ground: Ground, side: Side) -> None:
     handle = await side.create_consumer(durable_name="C")
     await ground.fill(f"{side.stream.name}.a", b"1", b"2", b"3")
     for message in await handle.fetch(2):

@@ -184,7 +184,7 @@ class OrderedConsumer:
 
         When `context = await ordered.consume(...)` or `async with` returns, the server has the consumer: messages that
         are published from then on are read, also with the deliver policy `new`. If it cannot be created
-        now, `on_error` is told, and the creation is repeated in the background.
+        now, a warning goes to `on_error`, and the creation is repeated in the background.
 
         Parameters
         ----------
