@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 
 from jetspark import aio, sync
 from jetspark.engine.pull import MessageBatch
+from jetspark.sync.jetstream import ConsumeContext
 
 __all__ = ["FrontName", "carry", "connect"]
 
@@ -107,7 +108,7 @@ class Carried:
         return carry(entry)
 
     def __await__(self) -> Generator[Any, None, Any]:
-        if isinstance(self.inner, sync.jetstream.ConsumeContext):
+        if isinstance(self.inner, ConsumeContext):
             return asyncio.sleep(0, self).__await__()
         return _call(self.inner.result).__await__()
 

@@ -94,8 +94,8 @@ class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
                     ...
 
         When `context = ordered.consume(...)` or `async with` returns, the server has the consumer: messages that
-        are published from then on are read, also with the deliver policy `new`. If it cannot be created
-        now, a warning goes to `on_error`, and the creation is repeated in the background.
+        are published from then on are read, also with the deliver policy `new`. If it cannot be created now, a
+        warning goes to `on_error`, and the creation is repeated in the background.
 
         Parameters
         ----------
