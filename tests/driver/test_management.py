@@ -185,7 +185,7 @@ CALLS: dict[str, tuple[Call, str, dict[str, Any], str]] = {
         lambda js, timeout: on_stream(js, timeout, "reset_consumer", "worker", 5),
         "CONSUMER.RESET.ORDERS.worker",
         {"seq": 5},
-        "ConsumerInfo(",
+        "ConsumerReset(",
     ),
     "Stream.consumers": (
         lambda js, timeout: listed(js, timeout, "consumers"),
@@ -233,7 +233,7 @@ CALLS: dict[str, tuple[Call, str, dict[str, Any], str]] = {
         lambda js, timeout: on_consumer(js, timeout, "reset", 5),
         "CONSUMER.RESET.ORDERS.worker",
         {"seq": 5},
-        "ConsumerInfo(",
+        "ConsumerReset(",
     ),
 }
 
