@@ -38,7 +38,6 @@ from jetspark.jetstream.api import (
     ConsumerResetRequest,
     ConsumerUnpinRequest,
 )
-from jetspark.jetstream.api.base import to_base_struct
 from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.errors import Error, NoMessageError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
@@ -111,7 +110,7 @@ class Consumer:
         """
         await self.info(timeout=timeout)  # the server does not answer if there is no consumer
         reset = await self._core.request(ConsumerResetRequest(self.stream_name, self.name, sequence), timeout)
-        self._info = to_base_struct(reset, ConsumerInfo)
+        self._info = reset
         return reset
 
     # -- one pull ------------------------------------------------------------------------------------------------
