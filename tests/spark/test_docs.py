@@ -15,7 +15,7 @@ from tests.spark.support import running
 
 from jetspark.jetstream import RetentionPolicy
 from jetspark.spark.options.table import OPTIONS, markdown_table
-from jetspark.spark.streams.offsets import decode_offsets, encode_offsets
+from jetspark.spark.streams.offsets import decode_offsets, encode_offsets, planned_cores
 
 PAGE = DOCS / "spark.md"
 PAGES = (PAGE, DOCS / "reading.md", DOCS / "writing.md")
@@ -54,7 +54,8 @@ def test_the_offset_on_the_page_has_the_real_format() -> None:
     shown = re.search(r"```json\n(.*?)```", (DOCS / "reading.md").read_text(), re.DOTALL)
     assert shown is not None
     document = json.loads(shown[1])
-    assert json.dumps(encode_offsets(decode_offsets(document, ["ORDERS"]))) == json.dumps(document)
+    again = encode_offsets(decode_offsets(document, ["ORDERS"]), planned_cores(document))
+    assert json.dumps(again) == json.dumps(document)
 
 
 @pytest.mark.spark

@@ -8,8 +8,8 @@
 Spark finds the format by itself once this distribution is installed (`pyspark_jetstream`).
 
 - `source`: the class that Spark loads. `registration`, `conf`, `interpreter`: the registration in a session, its
-  settings, and the Python that runs the source. `shared_plan_bug`: whether Spark may push filters down. `listener`: the
-  progress of a query.
+  settings, and the Python that runs the source. `parallelism`: the number of cores. `shared_plan_bug`: whether Spark
+  may push filters down. `listener`: the progress of a query.
 - `options`: one table of all options, how their texts are read, and the checked options of each read and write.
 - `connections`: one connection for each worker process. `schema`: the columns of reads and writes.
 - `streams`: sequences and offsets, and the state of the streams.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from jetspark.spark.interpreter import configure_interpreter, is_spark_connect
+from jetspark.spark.interpreter import configure_interpreter, is_spark_connect, settings_of
 from jetspark.spark.options.table import OPTIONS
+from jetspark.spark.parallelism import pass_cores
 
 __all__ = ["configure", "recommended_conf"]
 
@@ -22,6 +23,9 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     With a master that is not `local` it sets no interpreter, since executors have their own. With Spark Connect it
     changes nothing: the settings belong to the server.
 
+    It also passes the number of cores of a local Spark (`local[4]`), or `spark.default.parallelism`, to the source, as
+    the default number of partitions. So set these on the builder before. For a cluster, `register` does so.
+
     Parameters
     ----------
     builder
@@ -35,6 +39,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     if is_spark_connect(builder):
         return builder
     configure_interpreter(builder)
+    pass_cores(settings_of(builder))
     return builder.config(map={**recommended_conf()})
 
 

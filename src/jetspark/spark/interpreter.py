@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from jetspark.jetstream.errors import ConfigError
 
-__all__ = ["configure_interpreter", "is_interpreter_configured", "is_spark_connect"]
+__all__ = ["configure_interpreter", "is_interpreter_configured", "is_spark_connect", "settings_of"]
 
 _INTERPRETER_VARIABLES: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
 _INTERPRETER_SETTINGS: Final = ("spark.pyspark.driver.python", "spark.pyspark.python")
@@ -31,7 +31,7 @@ def configure_interpreter(builder: SparkSession.Builder) -> None:
     ConfigError
         Spark already runs with `python3` from the `PATH`, and that is not the running interpreter.
     """
-    options = _settings(builder)
+    options = settings_of(builder)
     local = str(options.get("spark.master", "local")).startswith("local")
     if (
         not local
@@ -52,7 +52,7 @@ def configure_interpreter(builder: SparkSession.Builder) -> None:
 
 def is_spark_connect(builder: SparkSession.Builder) -> bool:
     """Whether a builder makes a session of Spark Connect, whose server has the JVM."""
-    return "spark.remote" in _settings(builder) or "SPARK_REMOTE" in os.environ
+    return "spark.remote" in settings_of(builder) or "SPARK_REMOTE" in os.environ
 
 
 def is_interpreter_configured() -> bool:
@@ -60,7 +60,8 @@ def is_interpreter_configured() -> bool:
     return any(os.environ.get(name) for name in _INTERPRETER_VARIABLES)
 
 
-def _settings(builder: SparkSession.Builder) -> dict[str, Any]:
+def settings_of(builder: SparkSession.Builder) -> dict[str, Any]:
+    """Return the settings on a builder."""
     return builder._options  # noqa: SLF001 - a builder has no public way to read its settings
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from jetspark.spark.interpreter import is_interpreter_configured
+from jetspark.spark.parallelism import with_cores_of
 from jetspark.spark.source import JetStreamDataSource
 
 __all__ = ["register"]
@@ -20,7 +21,7 @@ _LOGGER: Final = "org.apache.spark.sql.execution.datasources.DataSourceManager"
 def register(spark: SparkSession) -> None:
     """Register the format `jetstream` in a session again, for the next `load()`.
 
-    Spark finds the format by itself. There are two reasons to register it explicitly:
+    Spark finds the format by itself. There are three reasons to register it explicitly:
 
     - Spark runs with another Python, which has no jetspark, and reports `DATA_SOURCE_NOT_FOUND`. On a local Spark, the
       source then runs with the interpreter that calls this function. `jetspark.spark.configure` does the same before
@@ -30,6 +31,9 @@ def register(spark: SparkSession) -> None:
       it; then each job of these queries ends with `Illegal size 5 of collection, expected 6`. A read that is loaded
       after a registration has a map of its own. So call this before each `load()`, or start a query only when the one
       before it has begun.
+    - By default, a read has as many partitions as the driver's machine has cores, because Spark does not tell a Python
+      source how many cores it uses. A registered source uses `spark.sparkContext.defaultParallelism` at this moment, so
+      call this when the executors are there. On a local Spark, `configure` does the same.
 
     Parameters
     ----------
@@ -40,7 +44,7 @@ def register(spark: SparkSession) -> None:
     if jvm is None:  # Spark Connect: the server has the JVM and a Python of its own
         spark.dataSource.register(JetStreamDataSource)
         return
-    with _with_current_interpreter(spark), _without_replacement_warning(jvm):
+    with _with_current_interpreter(spark), with_cores_of(spark), _without_replacement_warning(jvm):
         spark.dataSource.register(JetStreamDataSource)
 
 

@@ -206,7 +206,7 @@ ENDING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
     "endingOffsetsByTimestamp",
 )
 MIN_PARTITIONS: Final = Option[int | None](
-    "minPartitions", "number", parse_count, None, "number of the driver's cores, with at least 50,000 sequences each",
+    "minPartitions", "number", parse_count, None, "number of cores, with at least 50,000 sequences each",
     "Minimum number of Spark partitions, divided among the streams in proportion to their sequences to read.",
     Use.READ, "minPartitions",
 )

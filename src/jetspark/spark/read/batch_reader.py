@@ -16,6 +16,7 @@ from jetspark.jetstream import StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.parallelism import cores_to_read_with
 from jetspark.spark.read.filter_pushdown import PushedFilters, push_filters
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions
 from jetspark.spark.read.range_reader import RangeReader, report_loss
@@ -58,7 +59,7 @@ class JetStreamReader(DataSourceReader):
                 if self._push.streams is None or stream in self._push.streams:
                     each, extents[stream] = self._plan_stream(connection, stream)
                     ranges.append(each)
-        return list(plan_partitions(ranges, extents, self._options))
+        return list(plan_partitions(ranges, extents, self._options, cores_to_read_with()))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a partition.

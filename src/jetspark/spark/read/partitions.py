@@ -1,13 +1,12 @@
 """Splits a read into Spark partitions: few large ranges of sequences.
 
-Every Spark task needs tens of milliseconds before its first row. So by default there are no more partitions than cores,
-and none has less than 50,000 sequences. Deleted and filtered messages count, because only the read shows where they
-are.
+Every Spark task needs tens of milliseconds before its first row. So by default there are no more partitions than cores
+(`spark.parallelism`), and none has less than 50,000 sequences. Deleted and filtered messages count, because only the
+read shows where they are.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -98,7 +97,7 @@ def split_ranges(
 
 
 def plan_partitions(
-    ranges: Sequence[StreamRange], extents: Mapping[str, StreamExtent], options: ReadOptions
+    ranges: Sequence[StreamRange], extents: Mapping[str, StreamExtent], options: ReadOptions, cores: int
 ) -> list[StreamPartition]:
     """Return the partitions of a read.
 
@@ -110,12 +109,14 @@ def plan_partitions(
         Extent of each stream, by its name.
     options
         Options of the read.
+    cores
+        Number of cores that read.
     """
     parts = split_ranges(
         ranges,
         min_partitions=options.min_partitions,
         max_records=options.max_records_per_partition,
-        cores=os.cpu_count() or 1,  # cores of the driver; those of the executors are unknown here
+        cores=cores,
     )
     return [_partition(each, extents[each.stream]) for each in parts]
 

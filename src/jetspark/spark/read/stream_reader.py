@@ -22,6 +22,7 @@ from jetspark.spark.commit.releaser import Releaser
 from jetspark.spark.connections import close_idle
 from jetspark.spark.options.stream_read import StreamReadOptions
 from jetspark.spark.options.values import PositionKind
+from jetspark.spark.parallelism import cores_to_read_with
 from jetspark.spark.read.admission import (
     Backlog,
     IdlePoll,
@@ -40,6 +41,7 @@ from jetspark.spark.streams.offsets import (
     decode_offsets,
     encode_ends,
     encode_offsets,
+    planned_cores,
     resume,
     start_offset,
 )
@@ -116,7 +118,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         end = self._end_of_batch(begin, extents, limit, time.monotonic())
         self._poll.mark_poll(time.monotonic(), found=end != begin)
         self._reached = end
-        return start if end == begin else encode_offsets(end)
+        return start if end == begin else encode_offsets(end, cores_to_read_with())
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
         """Return the ends of the streams at the last refresh, the lag and the filters, for the query's progress."""
@@ -144,7 +146,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             batch = _batch_start(begins[stream], ends[stream])
             there[stream] = self._available_range(batch, ends[stream], extents[stream])
             ranges.append(StreamRange(stream, batch.next, ends[stream].next))
-        parts = [part.clip(*there[part.stream]) for part in plan_partitions(ranges, extents, self._options.read)]
+        cores = planned_cores(end) or cores_to_read_with()
+        parts = [part.clip(*there[part.stream]) for part in plan_partitions(ranges, extents, self._options.read, cores)]
         return [
             replace(part, commit_consumer=self._releaser.retaining_consumer(part.stream, part.start)) for part in parts
         ]

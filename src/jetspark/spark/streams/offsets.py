@@ -6,7 +6,8 @@ another time.
 
 The end offset of a micro-batch also holds the batch's start. The offset before it is not always the start: messages may
 have been deleted in between. And the initial offset of a query is not in the checkpoint, so Spark asks for it again
-when the first micro-batch is repeated. With both ends stored, a repeated micro-batch has the same partitions again.
+when the first micro-batch is repeated. With both ends stored, and the number of cores by which it was split, a repeated
+micro-batch has the same partitions again, also on another machine.
 
 A stream may lose its end, because an older state of it was restored, and then be filled again. It has the same name,
 creation time and sequences, but other messages. So the end offset also holds when the batch's last message was stored.
@@ -35,6 +36,7 @@ __all__ = [
     "encode_ends",
     "encode_offsets",
     "has_replicas",
+    "planned_cores",
     "resume",
     "start_offset",
 ]
@@ -75,9 +77,24 @@ class StreamOffset:
         return created_ns == self.created_ns and last + 1 < self.next and not self.ahead
 
 
-def encode_offsets(offsets: Mapping[str, StreamOffset]) -> dict[str, object]:
-    """Return the document for Spark, which writes it as JSON with the keys in this order."""
-    return {"streams": {name: _entry(offset) for name, offset in sorted(offsets.items())}, "version": VERSION}
+def encode_offsets(offsets: Mapping[str, StreamOffset], cores: int | None = None) -> dict[str, object]:
+    """Return the document for Spark, which writes it as JSON with the keys in this order.
+
+    Parameters
+    ----------
+    offsets
+        Offset in each stream.
+    cores
+        Number of cores by which the micro-batch that ends here is split into partitions; None if there is none.
+    """
+    streams = {name: _entry(offset) for name, offset in sorted(offsets.items())}
+    return {**({} if cores is None else {"cores": cores}), "streams": streams, "version": VERSION}
+
+
+def planned_cores(document: Mapping[str, object]) -> int | None:
+    """Return the number of cores in the end of a micro-batch; None if it has none, as those of earlier versions."""
+    cores = document.get("cores")
+    return cores if type(cores) is int and cores > 0 else None
 
 
 def _entry(offset: StreamOffset) -> dict[str, object]:
