@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from jetspark.errors import ConnectionClosedError, DisconnectedError, MaxPayloadError, OutboundBufferLimitError
 from jetspark.wire.outbound import Outbound
 
 
@@ -14,3 +17,40 @@ def test_a_command_is_dropped_without_a_session() -> None:
     assert list(outbound.chunks) == []
     outbound.queue_command(b"SUB a 1\r\n")
     assert outbound.take_all() == b"SUB a 1\r\n"
+
+
+def test_only_the_withdrawn_frames_are_removed_and_marks_stay_valid() -> None:
+    outbound = Outbound(1000)
+    frames = [outbound.encode("a", b"same", "", None) for _ in range(4)]
+    for frame in frames:
+        outbound.queue_publish(frame)
+    size, mark = outbound.size, outbound.publish_count
+    outbound.withdraw(frames[1:3])
+    assert outbound.size == size - len(frames[1]) - len(frames[2])
+    assert outbound.publish_count == mark == 4
+    outbound.withdraw([bytes(bytearray(frames[0]))])  # equal, but another object
+    outbound.begin_session(b"")
+    assert outbound.take_all() == frames[0] + frames[3]
+    outbound.withdraw(frames)
+    assert (outbound.size, outbound.taken_publishes) == (0, 4)
+
+
+def test_an_acknowledgement_goes_to_the_exact_reply_subject() -> None:
+    outbound = Outbound(40)
+    frame = b"PUB $JS.ACK.x 4\r\n+ACK\r\n"
+    assert outbound.encode_ack(b"$JS.ACK.x", b"+ACK") == frame
+    assert outbound.queue_ack(b"$JS.ACK.x", b"+ACK") == len(frame)
+    with pytest.raises(OutboundBufferLimitError):
+        outbound.queue_ack(b"$JS.ACK.y", b"+ACK")  # there is no session
+    outbound.online = True
+    assert outbound.queue_ack(b"$JS.ACK.z", b"+ACK") == 2 * len(frame)
+    assert outbound.take_all() == frame + frame.replace(b"x", b"z")
+    outbound.max_payload = 3
+    for answer in (outbound.encode_ack, outbound.queue_ack):
+        with pytest.raises(MaxPayloadError):
+            answer(b"$JS.ACK.x", b"+ACK")
+    outbound.close(DisconnectedError("gone"))
+    for answer in (outbound.encode_ack, outbound.queue_ack):
+        with pytest.raises(ConnectionClosedError):
+            answer(b"$JS.ACK.x", b"+ACK")
+    assert not outbound.chunks
