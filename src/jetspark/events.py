@@ -10,6 +10,7 @@ from jetspark.wire.events import (
     Reconnected,
     ServersDiscovered,
     SlowConsumer,
+    StreamRecreated,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Reconnected",
     "ServersDiscovered",
     "SlowConsumer",
+    "StreamRecreated",
 ]

@@ -26,7 +26,6 @@ __all__ = [
 API: Final = "$JS.API."
 SILENCE: Final = "silence"
 """Stands for an answer that never comes."""
-_CREATED: Final = "2026-01-02T03:04:05Z"
 _TIMESTAMP: Final = 1_767_323_045_000_000_000
 
 Answer = Mapping[str, Any] | str
@@ -105,6 +104,7 @@ class ConsumerScript:
     """The number of delivered messages."""
     pulls: list[Pull] = field(default_factory=list)
     deleted: bool = False
+    created: str = "2026-01-02T03:04:06Z"
 
     @property
     def pull(self) -> Pull:
@@ -118,7 +118,7 @@ class ConsumerScript:
             "type": "io.nats.jetstream.api.v1.consumer_info_response",
             "stream_name": self.stream,
             "name": self.name,
-            "created": _CREATED,
+            "created": self.created,
             "config": self.config,
             "delivered": {"consumer_seq": self.consumer_sequence, "stream_seq": self.stream_sequence},
         }
@@ -185,10 +185,16 @@ class StreamScript:
         The reaction to publishes: `ack` acknowledges, `hold` waits for `ack` and `refuse`, a status is sent.
     published
         The publishes, in order.
+    created
+        When it was created.
+    last
+        Its last sequence. Deliveries of its consumers move the one that the stream's info has, too.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, js: JetStreamScript) -> None:
         self.name = name
+        self.created = "2026-01-02T03:04:05Z"
+        self._js = js
         self.answers = "ack"
         self.published: list[Pub] = []
         self.last = 0
@@ -200,9 +206,22 @@ class StreamScript:
         return {
             "type": "io.nats.jetstream.api.v1.stream_info_response",
             "config": {"name": self.name, "subjects": [f"{self.name.lower()}.>"]},
-            "created": _CREATED,
-            "state": {"messages": self.last, "first_seq": 1, "last_seq": self.last},
+            "created": self.created,
+            "state": {"messages": self.last, "first_seq": 1, "last_seq": max([self.last, *self._delivered])},
         }
+
+    @property
+    def _delivered(self) -> list[int]:
+        consumers = [each for each in self._js.consumers.values() if each.stream == self.name]
+        return [each.stream_sequence for each in consumers if each.consumer_sequence]
+
+    def recreate(self, created: str = "2026-01-02T04:00:00Z", last: int = 0) -> None:
+        """Delete the stream with its consumers, and create it again with `last` messages."""
+        for name, consumer in list(self._js.consumers.items()):
+            if consumer.stream == self.name:
+                consumer.deleted = True
+                del self._js.consumers[name]
+        self.created, self.last = created, last
 
     @property
     def payloads(self) -> list[bytes]:
@@ -276,7 +295,7 @@ class JetStreamScript:
 
     def stream(self, name: str = "ORDERS") -> StreamScript:
         """Create a stream; it takes subjects below its name in lower case."""
-        stream = self.streams[name] = StreamScript(name)
+        stream = self.streams[name] = StreamScript(name, self)
         self.server.on(f"{name.lower()}.>", stream.take)
         return stream
 

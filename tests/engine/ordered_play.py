@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from jetspark.engine.ordered import (
+from jetspark.engine.ordered import OrderedEngine
+from jetspark.engine.ordered_actions import (
     CreateConsumer,
     OrderedAction,
-    OrderedEngine,
     StartReading,
 )
 from jetspark.engine.ordered_config import ordered_config
 from jetspark.engine.ordered_cursor import OrderedCursor
+from jetspark.errors import PermissionsViolationError
 from jetspark.jetstream import ConsumerConfig, ConsumerInfo
 from jetspark.jetstream.info import SequenceInfo
 from jetspark.wire.messages import Message
@@ -20,7 +21,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def cursor(**fields: object) -> OrderedCursor:
-    return OrderedCursor(ordered_config(fields), "o")
+    """Return a cursor whose user may not request the stream's info, so that the stream is not compared."""
+    where = OrderedCursor(ordered_config(fields), "o")
+    assert where.stream.failed(PermissionsViolationError())
+    return where
 
 
 def delivery(consumer_sequence: int, stream_sequence: int, pending: int = 9) -> Message:

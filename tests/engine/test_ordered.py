@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from tests.engine.ordered_play import NOW, created_config, cursor, deliveries, delivery, info, kinds, running
 
-from jetspark.engine.ordered import (
+from jetspark.engine.ordered import OrderedEngine
+from jetspark.engine.ordered_actions import (
     CreateConsumer,
     DeleteConsumer,
     OrderedEnd,
-    OrderedEngine,
     StartReading,
     Warn,
 )

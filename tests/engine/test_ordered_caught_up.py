@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.engine.ordered_play import cursor, delivery, info, running
 
-from jetspark.engine.ordered import (
+from jetspark.engine.ordered import OrderedEngine
+from jetspark.engine.ordered_actions import (
     CaughtUp,
     GetConsumerInfo,
     GetLastSequence,
-    OrderedEngine,
     StartReading,
     Warn,
 )

@@ -11,12 +11,24 @@ subscription (`jetspark.engine.push`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from jetspark.engine.ordered_actions import (
+    CaughtUp,
+    CreateConsumer,
+    DeleteConsumer,
+    GetConsumerInfo,
+    GetLastSequence,
+    GetStreamInfo,
+    OrderedAction,
+    OrderedEnd,
+    Report,
+    StartReading,
+    Warn,
+)
 from jetspark.engine.ordered_cursor import OrderedCursor
+from jetspark.engine.ordered_stream import StreamMatch
 from jetspark.engine.retry import can_create_later, create_backoff
-from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.errors import (
     ConsumerDeletedError,
     ConsumerIsPushError,
@@ -25,22 +37,13 @@ from jetspark.jetstream.errors import (
     MissedHeartbeatError,
     NoConsumerResponseError,
     PermissionsViolationError,
+    StreamNotFoundError,
 )
-from jetspark.jetstream.info import ConsumerInfo
+from jetspark.jetstream.info import ConsumerInfo, StreamInfo
+from jetspark.wire.events import ErrorOccurred, StreamRecreated
 from jetspark.wire.messages import Message
 
-__all__ = [
-    "CaughtUp",
-    "CreateConsumer",
-    "DeleteConsumer",
-    "GetConsumerInfo",
-    "GetLastSequence",
-    "OrderedAction",
-    "OrderedEnd",
-    "OrderedEngine",
-    "StartReading",
-    "Warn",
-]
+__all__ = ["OrderedEngine"]
 
 _CONSUMER_LOST_ERRORS: Final = (
     ConsumerDeletedError,
@@ -54,68 +57,6 @@ _MAX_QUEUED_DELETES: Final = 32
 """Maximum number of former consumers that are remembered until they are known to be gone."""
 _MAX_UNANSWERED_REQUESTS: Final = 3
 """Number of unanswered requests to the stream's leader after which the consumer's own state is used."""
-
-
-@dataclass(frozen=True, slots=True)
-class CreateConsumer:
-    """Create a consumer, within `CREATE_TIMEOUT`, and call `created` or `failed`."""
-
-    config: ConsumerConfig
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteConsumer:
-    """Delete a former consumer in the background; it may be gone already. Then call `deleted` or `delete_failed`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class StartReading:
-    """Read from the consumer until the next `CreateConsumer`."""
-
-    info: ConsumerInfo
-
-
-@dataclass(frozen=True, slots=True)
-class GetConsumerInfo:
-    """Request the consumer's info and call `info_received`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class GetLastSequence:
-    """Ask the stream's leader for the last sequence of these subjects.
-
-    Then call `last_sequence_received` or `last_sequence_failed`.
-    """
-
-    subjects: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """The reader has received all messages that the stream's leader had when it was asked; the reading continues."""
-
-
-@dataclass(frozen=True, slots=True)
-class Warn:
-    """Report a warning to the user; the reading continues."""
-
-    error: Error
-
-
-@dataclass(frozen=True, slots=True)
-class OrderedEnd:
-    """The reading has ended."""
-
-    error: Error | None
-
-
-OrderedAction = (
-    CreateConsumer | DeleteConsumer | StartReading | GetConsumerInfo | GetLastSequence | CaughtUp | Warn | OrderedEnd
-)
 
 
 class OrderedEngine:
@@ -156,6 +97,7 @@ class OrderedEngine:
         self._awaiting_last_sequence = False  # a request to the leader waits for its answer
         self._unanswered_requests = 0  # consecutive requests to the leader without an answer
         self._consumer_exists = False  # the current consumer is known to exist
+        self._unchecked: ConsumerInfo | None = None  # created, and its stream is not compared yet
         # Former consumers that may still exist, and whether a deletion was requested.
         self._queued_deletes: dict[str, bool] = {}
         self._online = True
@@ -195,7 +137,14 @@ class OrderedEngine:
         """Handle a created consumer."""
         if not self.is_creating(info.name):  # too late
             self._delete(info.name)
-            return
+        elif self._cursor.stream.required:
+            self._unchecked = info
+            self._actions.append(GetStreamInfo(info.name))
+        else:
+            self._start_reading(info)
+
+    def _start_reading(self, info: ConsumerInfo) -> None:
+        self._unchecked = None
         self._backoff.reset()
         self._cursor.created(info)
         self._actions.append(StartReading(info))
@@ -204,8 +153,57 @@ class OrderedEngine:
 
     def _begin_reading(self) -> None:
         self._consumer_exists = True
+        if self._cursor.stream.unknown:
+            self._actions.append(GetStreamInfo(self._cursor.name))
         if not self._cursor.pending:
             self._request_last_sequence()
+
+    def stream_received(self, now: float, name: str, stream: StreamInfo) -> None:
+        """Handle the info of the stream, requested for the consumer `name`."""
+        info = self._unchecked
+        if info is None or info.name != name:
+            if self._consumer_exists and name == self._cursor.name and self._cursor.stream.unknown:
+                self._cursor.stream.begin(stream)
+            return
+        match self._cursor.compare(stream):
+            case StreamMatch.SAME:
+                self._start_reading(info)
+            case StreamMatch.BEHIND if (delay := self._backoff.next_delay()) is not None:
+                self._unchecked = None
+                self._delete(name)
+                self.retry_at = now + delay
+            case _:
+                self._handle_recreated(stream)
+
+    def stream_failed(self, now: float, name: str, error: Error) -> None:
+        """Handle a failed request for the stream's info."""
+        info = self._unchecked
+        if name != self._cursor.name or (info is None and not self._consumer_exists):
+            return
+        reads_on = self._cursor.stream.failed(error)
+        if reads_on and (problem := self._cursor.stream.unchecked(error)) is not None:
+            self._actions.append(Report(ErrorOccurred(problem)))
+        if info is None:
+            return  # it is being read
+        if reads_on:
+            self._start_reading(info)
+        else:
+            self._unchecked = None
+            self._delete(name)
+            self.failed(now, name, error)
+
+    def _handle_recreated(self, stream: StreamInfo) -> None:
+        error = self._cursor.recreated_error(stream)
+        self._actions.append(Report(StreamRecreated(error.stream, error, self._cursor.restarts)))
+        self._unchecked = None
+        self._delete(self._cursor.name)
+        if not self._cursor.restarts:
+            self.stop(error)
+            return
+        self._actions.append(Warn(error))
+        self._cursor.restart(stream)
+        self._last = None
+        self._create_next_consumer()
 
     def failed(self, now: float, name: str, error: Error) -> None:
         """Handle a failed creation of the consumer `name`, or one with an unknown result (ORD-07, ORD-08)."""
@@ -215,7 +213,8 @@ class OrderedEngine:
                 self._clean_up()
         if not self.is_creating(name):
             return
-        delay = self._backoff.next_delay() if can_create_later(error) else None
+        awaited = isinstance(error, StreamNotFoundError) and self._cursor.awaits_stream
+        delay = self._backoff.next_delay() if awaited or can_create_later(error) else None
         if delay is None:
             self.stop(error)
             return
@@ -324,6 +323,7 @@ class OrderedEngine:
         if dropped is not None:
             self._cursor.rewind(dropped)
         self._online = self._consumer_exists = False
+        self._unchecked = None
         self.retry_at = None
 
     def resume(self) -> None:
@@ -347,8 +347,9 @@ class OrderedEngine:
             return
         self.ended = True
         self.retry_at = None
-        if self._consumer_exists and delete:
+        if (self._consumer_exists or self._unchecked is not None) and delete:
             self._queue_delete(self._cursor.name)
+        self._unchecked = None
         self._clean_up()
         self._actions.append(OrderedEnd(error))
 
@@ -384,6 +385,7 @@ class OrderedEngine:
 
     def _create_next_consumer(self) -> None:
         self._consumer_exists = False
+        self._unchecked = None
         if self._online and not self.ended:
             self.retry_at = None
             self._created_at = self._cursor.last_sequence

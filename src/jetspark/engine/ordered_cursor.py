@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jetspark.engine.ordered_stream import OnStreamRecreated, StreamCheck, StreamMatch, restarts
 from jetspark.engine.push.gaps import GapDetector
 from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
 from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
-from jetspark.jetstream.errors import InvalidAckError
-from jetspark.jetstream.info import ConsumerInfo
+from jetspark.jetstream.errors import InvalidAckError, StreamRecreatedError
+from jetspark.jetstream.info import ConsumerInfo, StreamInfo
 from jetspark.jetstream.names import check_consumer_name, new_name
 from jetspark.wire.messages import Message
 
@@ -29,6 +30,8 @@ class OrderedCursor:
     prefix
         Prefix of the consumers' names; None creates a random one. Each name gets its own number, so that no creation
         collides with a former one.
+    on_stream_recreated
+        Whether the reader ends or starts again when its stream was created again.
 
     Attributes
     ----------
@@ -40,9 +43,18 @@ class OrderedCursor:
         Stream sequence after which the current consumer starts.
     pending
         Number of messages that the current consumer had to deliver when it was created.
+    stream
+        The known facts about its stream.
+    restarts
+        Whether the reader starts again when its stream was created again.
     """
 
-    def __init__(self, config: ConsumerConfig, prefix: str | None = None) -> None:
+    def __init__(
+        self, config: ConsumerConfig, prefix: str | None = None, on_stream_recreated: OnStreamRecreated = "error"
+    ) -> None:
+        self.restarts = restarts(on_stream_recreated)
+        self.stream = StreamCheck()
+        self._restarted_serial = 0
         self._config = config
         self._prefix = new_name() if prefix is None else check_consumer_name(prefix)
         self._gaps = GapDetector(0)
@@ -77,6 +89,7 @@ class OrderedCursor:
 
     def created(self, info: ConsumerInfo) -> None:
         """Handle a created consumer. With deliver policy `new`, its start also counts for the next consumers."""
+        self.stream.consumer_created(info)
         sent = info.delivered.consumer_sequence  # a push consumer may have delivered messages before the answer
         self.start = 0 if sent else info.delivered.stream_sequence
         self.pending = info.num_pending + sent
@@ -107,7 +120,55 @@ class OrderedCursor:
 
     def rewind(self, message: Message) -> None:
         """Let the next consumer start with this message, because the program did not get it."""
-        self.last_sequence = parse_ack_subject(message.reply).stream_sequence - 1
+        place = parse_ack_subject(message.reply)
+        serial = place.consumer.rpartition("_")[2]
+        if self._restarted_serial and serial.isdecimal() and int(serial) <= self._restarted_serial:
+            self.last_sequence = None  # of the former stream: no message of the present one was taken
+        else:
+            self.last_sequence = place.stream_sequence - 1
+
+    def compare(self, stream: StreamInfo) -> StreamMatch:
+        """Compare the stream of the next consumer with the one that is read."""
+        return self.stream.compare(stream, self._position, self.last_sequence or 0)
+
+    @property
+    def _position(self) -> int:
+        """Sequence after which the next consumer starts."""
+        if self.last_sequence is not None:
+            return self.last_sequence
+        return (self._config.opt_start_seq or 1) - 1
+
+    def recreated_error(self, stream: StreamInfo) -> StreamRecreatedError:
+        """Return the error for a stream that was created again, or of which an older state was restored."""
+        name, created = stream.config.name or "", stream.created
+        if created != self.stream.created:
+            what = f"was deleted and created again at {created.isoformat()}"
+        else:
+            what = f"ends at sequence {stream.state.last_sequence}: it lost messages, or an older state was restored"
+        then = (
+            "it starts again at the beginning of the present one"
+            if self.restarts
+            else "read the present one with a new reader, or set on_stream_recreated='restart'"
+        )
+        text = f"stream {name!r} {what}; the ordered reader is at sequence {self._position} of the former one; {then}"
+        return StreamRecreatedError(text, stream=name, last_sequence=self._position)
+
+    @property
+    def awaits_stream(self) -> bool:
+        """Whether a stream that was deleted may be created again, so that the reader starts again."""
+        return self.restarts and self.stream.begun
+
+    def restart(self, stream: StreamInfo) -> None:
+        """Let the next consumer start at the beginning of this stream: all its messages are newer than the reader.
+
+        Only a start time, and the last messages of all subjects, have a meaning for it.
+        """
+        self.stream.begin(stream)
+        self.last_sequence = None
+        self.start = 0
+        self._restarted_serial = self.serial
+        if self._config.deliver_policy not in {DeliverPolicy.BY_START_TIME, DeliverPolicy.LAST_PER_SUBJECT}:
+            self._config = self._config.replace(deliver_policy=DeliverPolicy.ALL, opt_start_seq=None)
 
 
 def _metadata(message: Message) -> AckMetadata | None:

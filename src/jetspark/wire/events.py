@@ -29,6 +29,7 @@ __all__ = [
     "Reconnected",
     "ServersDiscovered",
     "SlowConsumer",
+    "StreamRecreated",
     "callback_failed",
 ]
 
@@ -97,6 +98,18 @@ class SlowConsumer:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamRecreated:
+    """The stream of an ordered reader was deleted and created again, or an older state of it was restored."""
+
+    stream: str
+    """Name of the stream."""
+    error: Error
+    """Says how the stream differs."""
+    restarted: bool
+    """Whether the reader starts again at the beginning of the present stream; otherwise it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServersDiscovered:
     """The cluster reported servers that were not known."""
 
@@ -112,7 +125,17 @@ class LameDuck:
     """The server that will shut down."""
 
 
-Event = Connected | Disconnected | Reconnected | Closed | ErrorOccurred | SlowConsumer | ServersDiscovered | LameDuck
+Event = (
+    Connected
+    | Disconnected
+    | Reconnected
+    | Closed
+    | ErrorOccurred
+    | SlowConsumer
+    | StreamRecreated
+    | ServersDiscovered
+    | LameDuck
+)
 """Any event of a connection."""
 
 _MAX_ERRORS: Final = 1000

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Unpack
+from typing import Final, Unpack
 
 from jetspark.aio.jetstream._drivers.consume import start_consume
 from jetspark.aio.jetstream._drivers.ordered_pull import OrderedPullDriver
@@ -20,17 +20,22 @@ from jetspark.aio.message import Msg
 from jetspark.engine.ordered import OrderedEngine
 from jetspark.engine.ordered_config import ordered_heartbeat
 from jetspark.engine.ordered_cursor import OrderedCursor
+from jetspark.engine.ordered_stream import StreamMatch
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PullOptions, consume_options, fetch_options
 from jetspark.engine.retry import CREATE_TIMEOUT
-from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest
+from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest, StreamInfoRequest
 from jetspark.jetstream.errors import ConsumerBusyError, ConsumerResettingError, Error, NoMessageError
-from jetspark.jetstream.info import ConsumerInfo
-from jetspark.wire.events import ErrorOccurred
+from jetspark.jetstream.info import ConsumerInfo, StreamInfo
+from jetspark.wire.events import ErrorOccurred, StreamRecreated
 
 __all__ = ["OrderedConsumer"]
 
 CATCH_UP_HEARTBEAT = 1.0
 """Most seconds between heartbeats for `until_caught_up`: a heartbeat starts the check whether messages are pending."""
+
+
+_BEHIND_WAIT: Final = 1.0
+"""Seconds until a fetch asks again for a stream that lacks messages which were read."""
 
 
 class OrderedConsumer:
@@ -120,8 +125,7 @@ class OrderedConsumer:
         loop = asyncio.get_running_loop()
         began = loop.time()
         deadline = options.deadline(began)
-        before = self._cursor.last_sequence
-        config = self._cursor.next_config()
+        before: int | None = None
         ended = asyncio.Event()
         driver: PullDriver | None = None
 
@@ -136,9 +140,7 @@ class OrderedConsumer:
                 ended.set()
 
         try:
-            timeout = CREATE_TIMEOUT if deadline is None else min(CREATE_TIMEOUT, deadline - began)
-            info = await self._js.request(ConsumerCreateRequest(self._stream, config), timeout)
-            self._cursor.created(info)
+            info = await self._create(deadline)
             before = self._cursor.last_sequence  # policy `new` starts here, also for the next call
             driver = PullDriver(
                 self._js,
@@ -156,7 +158,7 @@ class OrderedConsumer:
         except BaseException:
             if driver is not None:
                 driver.stop()  # messages that still come must not move the cursor
-            self._cursor.last_sequence = before  # no message was returned
+                self._cursor.last_sequence = before  # no message was returned
             raise
         finally:
             self._delete(self._cursor.name)
@@ -165,6 +167,53 @@ class OrderedConsumer:
             raise driver.error
         batch.error = driver.error
         return batch
+
+    async def _create(self, deadline: float | None) -> ConsumerInfo:
+        """Create the next consumer of a fetch, and compare its stream with the one that is read."""
+        loop = asyncio.get_running_loop()
+        check = self._cursor.stream
+        while True:
+            config = self._cursor.next_config()
+            left = CREATE_TIMEOUT if deadline is None else min(CREATE_TIMEOUT, deadline - loop.time())
+            info = await self._js.request(ConsumerCreateRequest(self._stream, config), left)
+            stream = await self._stream_info() if check.required else None
+            match = StreamMatch.SAME if stream is None else self._cursor.compare(stream)
+            if match is StreamMatch.SAME:
+                self._cursor.created(info)
+                if check.unknown:
+                    run_in_background(self._js.connection, self._begin_stream())
+                return info
+            assert stream is not None
+            if match is StreamMatch.BEHIND and (deadline is None or loop.time() + _BEHIND_WAIT < deadline):
+                await asyncio.sleep(_BEHIND_WAIT)
+            else:
+                self._handle_recreated(stream)
+            self._delete(info.name)
+
+    async def _stream_info(self) -> StreamInfo | None:
+        """Return the stream's info; None if the reader reads without it."""
+        try:
+            return await self._js.request(StreamInfoRequest(self._stream))
+        except Error as error:
+            check = self._cursor.stream
+            if not check.failed(error):
+                raise
+            if (problem := check.unchecked(error)) is not None:
+                self._warn(problem)
+            return None
+
+    async def _begin_stream(self) -> None:
+        """Request the info of the stream that the first consumer reads."""
+        if (stream := await self._stream_info()) is not None and self._cursor.stream.unknown:
+            self._cursor.stream.begin(stream)
+
+    def _handle_recreated(self, stream: StreamInfo) -> None:
+        """Let the reader start again, or raise the error."""
+        error = self._cursor.recreated_error(stream)
+        self._js.connection.emit(StreamRecreated(error.stream, error, self._cursor.restarts))
+        if not self._cursor.restarts:
+            raise error
+        self._cursor.restart(stream)
 
     # -- continuous ----------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager
 from jetspark.engine.ordered_config import OrderedFields
+from jetspark.engine.ordered_stream import OnStreamRecreated
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset, StreamInfo
 
@@ -69,11 +70,16 @@ class StreamConsumers:
         *,
         name_prefix: str | None = None,
         max_reset_attempts: int | None = None,
+        on_stream_recreated: OnStreamRecreated = "error",
         **fields: Unpack[OrderedFields],
     ) -> OrderedConsumer:
         """Return an ordered consumer of the stream; see `JetStream.ordered_consumer`."""
         return self._consumers.ordered_consumer(
-            self.name, name_prefix=name_prefix, max_reset_attempts=max_reset_attempts, **fields
+            self.name,
+            name_prefix=name_prefix,
+            max_reset_attempts=max_reset_attempts,
+            on_stream_recreated=on_stream_recreated,
+            **fields,
         )
 
     async def consumer_info(self, name: str, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109

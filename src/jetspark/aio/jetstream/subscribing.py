@@ -11,6 +11,7 @@ from jetspark.aio.jetstream._drivers.workflow import run_in_background, run_work
 from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.pull_subscription import PullSubscription, PullSubscriptionCore
 from jetspark.aio.jetstream.push_subscription import PushCallback, PushSubscription, PushSubscriptionCore
+from jetspark.engine.ordered_stream import OnStreamRecreated
 from jetspark.engine.push import ALARM_FACTOR
 from jetspark.engine.subscribe import Binding, SubscribeOptions, merge_config, subscribe
 from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
@@ -47,6 +48,7 @@ class Subscribing(JetStreamAPI):
         manage_status: bool = True,
         skip_consumer_lookup: bool = False,
         max_reset_attempts: int | None = None,
+        on_stream_recreated: OnStreamRecreated = "error",
     ) -> PushSubscription:
         """Subscribe to a push consumer: the durable one of that name, or a new one (ADR-15).
 
@@ -92,6 +94,10 @@ class Subscribing(JetStreamAPI):
             Do not look up the consumer first: for users without the permission.
         max_reset_attempts
             Most tries in a row to create the next consumer of an ordered subscription; None for no limit.
+        on_stream_recreated
+            For an ordered subscription whose stream was deleted and created again, or lost messages that were read:
+            `error` ends it with StreamRecreatedError, `restart` reads the present stream from its beginning. The event
+            `StreamRecreated` reports either.
 
         Raises
         ------
@@ -128,6 +134,7 @@ class Subscribing(JetStreamAPI):
             durable=durable,
             stream=stream,
             ordered=ordered_consumer,
+            on_stream_recreated=on_stream_recreated,
             skip_lookup=skip_consumer_lookup,
             config=chosen,
         )

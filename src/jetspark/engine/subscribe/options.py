@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from jetspark.engine.ordered_stream import OnStreamRecreated, restarts
 from jetspark.jetstream.config import AckPolicy, ConsumerConfig
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import check_consumer_name, check_filter_subject, check_stream_name
@@ -32,6 +33,8 @@ class SubscribeOptions:
     """Whether it is a pull subscription."""
     ordered: bool = False
     """Whether it is an ordered subscription (ADR-17)."""
+    on_stream_recreated: OnStreamRecreated = "error"
+    """Reaction of an ordered subscription to a stream that was created again."""
     skip_lookup: bool = False
     """Whether to skip the request for the consumer's info."""
     config: ConsumerConfig = field(default_factory=ConsumerConfig)
@@ -56,6 +59,8 @@ class ResolvedSubscribeOptions:
     """Whether it is a pull subscription."""
     ordered: bool
     """Whether it is an ordered subscription."""
+    on_stream_recreated: OnStreamRecreated
+    """As in the options."""
     skip_lookup: bool
     """Whether to skip the request for the consumer's info."""
     config: ConsumerConfig
@@ -98,6 +103,7 @@ def resolve_options(options: SubscribeOptions) -> ResolvedSubscribeOptions:
         check_stream_name(options.stream)
     durable = _one("durable and durable_name", options.durable, config.durable_name)
     name = _one("durable name and consumer name", _one("consumer and name", options.consumer, config.name), durable)
+    restarts(options.on_stream_recreated)
     if options.ordered:
         _check_ordered(options, name, queue)
     if options.pull:
@@ -116,6 +122,7 @@ def resolve_options(options: SubscribeOptions) -> ResolvedSubscribeOptions:
         queue=queue,
         pull=options.pull,
         ordered=options.ordered,
+        on_stream_recreated=options.on_stream_recreated,
         skip_lookup=options.skip_lookup,
         config=config.replace(durable_name=durable or None),
     )

@@ -241,7 +241,9 @@ def _create(
     """Create the consumer. For push, SUB comes first: it shows the server that the durable consumer is in use."""
     ordered = None
     if wanted.ordered:
-        ordered = OrderedCursor(ordered_push_config(wanted.config, wanted.subject), new_name())
+        ordered = OrderedCursor(
+            ordered_push_config(wanted.config, wanted.subject), new_name(), wanted.on_stream_recreated
+        )
     deliver = "" if wanted.pull else wanted.config.deliver_subject or new_inbox()
     config = (
         ordered.next_config().replace(deliver_subject=deliver) if ordered else _new_config(wanted, deliver, new_name)

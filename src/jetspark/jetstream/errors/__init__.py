@@ -83,6 +83,8 @@ from jetspark.jetstream.errors.subscribe import (
     NotPullConsumerError,
     NotPushConsumerError,
     QueueFeatureError,
+    StreamRecreatedError,
+    StreamUncheckedError,
     SubjectMismatchError,
 )
 from jetspark.wire.errors import (
@@ -217,8 +219,10 @@ __all__ = [
     "StreamNameInUseError",
     "StreamNotFoundError",
     "StreamOfflineError",
+    "StreamRecreatedError",
     "StreamSealedError",
     "StreamStoreFailedError",
+    "StreamUncheckedError",
     "SubjectMismatchError",
     "SubjectOverlapError",
     "SubscriptionClosedError",

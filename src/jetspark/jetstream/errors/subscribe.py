@@ -20,6 +20,8 @@ __all__ = [
     "NotPullConsumerError",
     "NotPushConsumerError",
     "QueueFeatureError",
+    "StreamRecreatedError",
+    "StreamUncheckedError",
     "SubjectMismatchError",
 ]
 
@@ -127,6 +129,37 @@ class ConsumerSequenceMismatchError(Error, RuntimeError):
         self.expected = expected
         self.got = got
         self.stream_sequence = stream_sequence
+
+
+class StreamRecreatedError(Error, RuntimeError):
+    """The stream of an ordered reader was deleted and created again, or an older state of it was restored.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    last_sequence
+        Sequence of the former stream up to which the reader has read.
+    """
+
+    def __init__(self, message: str = "", *, stream: str = "", last_sequence: int = 0) -> None:
+        super().__init__(message)
+        self.stream = stream
+        self.last_sequence = last_sequence
+
+
+class StreamUncheckedError(Error, RuntimeError):
+    """An ordered reader cannot see whether its stream was created again; it reads on.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    """
+
+    def __init__(self, message: str = "", *, stream: str = "") -> None:
+        super().__init__(message)
+        self.stream = stream
 
 
 class ConsumerResettingError(Error, RuntimeError):

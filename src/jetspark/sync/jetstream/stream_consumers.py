@@ -10,6 +10,7 @@ from typing import Unpack
 
 from jetspark.aio.jetstream import stream_consumers as aio
 from jetspark.engine.ordered_config import OrderedFields
+from jetspark.engine.ordered_stream import OnStreamRecreated
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.sync._handwritten.pager import ListPager
@@ -55,14 +56,22 @@ class StreamConsumers(LoopProxy):
         return Consumer(self._connection, self._call(self._inner.consumer(name, timeout=timeout)))
 
     def ordered_consumer(
-        self, *, name_prefix: str | None = None, max_reset_attempts: int | None = None, **fields: Unpack[OrderedFields]
+        self,
+        *,
+        name_prefix: str | None = None,
+        max_reset_attempts: int | None = None,
+        on_stream_recreated: OnStreamRecreated = "error",
+        **fields: Unpack[OrderedFields],
     ) -> OrderedConsumer:
         """Return an ordered consumer of the stream; see `JetStream.ordered_consumer`."""
         return OrderedConsumer(
             self._connection,
             self._run(
                 lambda: self._inner.ordered_consumer(
-                    name_prefix=name_prefix, max_reset_attempts=max_reset_attempts, **fields
+                    name_prefix=name_prefix,
+                    max_reset_attempts=max_reset_attempts,
+                    on_stream_recreated=on_stream_recreated,
+                    **fields,
                 )
             ),
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from jetspark.aio.jetstream import subscribing as aio
+from jetspark.engine.ordered_stream import OnStreamRecreated
 from jetspark.engine.push import ALARM_FACTOR
 from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
 from jetspark.sync.jetstream.api import JetStreamAPI
@@ -46,6 +47,7 @@ class Subscribing(JetStreamAPI):
         manage_status: bool = True,
         skip_consumer_lookup: bool = False,
         max_reset_attempts: int | None = None,
+        on_stream_recreated: OnStreamRecreated = "error",
     ) -> PushSubscription:
         """Subscribe to a push consumer: the durable one of that name, or a new one (ADR-15).
 
@@ -91,6 +93,10 @@ class Subscribing(JetStreamAPI):
             Do not look up the consumer first: for users without the permission.
         max_reset_attempts
             Most tries in a row to create the next consumer of an ordered subscription; None for no limit.
+        on_stream_recreated
+            For an ordered subscription whose stream was deleted and created again, or lost messages that were read:
+            `error` ends it with StreamRecreatedError, `restart` reads the present stream from its beginning. The event
+            `StreamRecreated` reports either.
 
         Raises
         ------
@@ -127,6 +133,7 @@ class Subscribing(JetStreamAPI):
                     manage_status=manage_status,
                     skip_consumer_lookup=skip_consumer_lookup,
                     max_reset_attempts=max_reset_attempts,
+                    on_stream_recreated=on_stream_recreated,
                 )
             ),
         )

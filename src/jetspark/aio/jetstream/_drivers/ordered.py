@@ -8,14 +8,16 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from jetspark.aio.jetstream.core import JetStreamCore
-from jetspark.engine.ordered import (
+from jetspark.engine.ordered import OrderedEngine
+from jetspark.engine.ordered_actions import (
     CaughtUp,
     CreateConsumer,
     DeleteConsumer,
     GetConsumerInfo,
     GetLastSequence,
+    GetStreamInfo,
     OrderedEnd,
-    OrderedEngine,
+    Report,
     StartReading,
     Warn,
 )
@@ -26,6 +28,7 @@ from jetspark.jetstream.api import (
     ConsumerDeleteRequest,
     ConsumerInfoRequest,
     MessageGetRequest,
+    StreamInfoRequest,
 )
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.errors import Error, MessageNotFoundError, NotFoundError, PermissionsViolationError
@@ -106,6 +109,8 @@ class OrderedRunner:
                         self._source.start_reading(info)
                     case GetConsumerInfo(name):
                         self._start_task(self._get_info(name))
+                    case GetStreamInfo(name):
+                        self._start_task(self._get_stream_info(name))
                     case GetLastSequence(subjects):
                         self._start_task(self._get_last_sequence(subjects))
                     case CaughtUp():
@@ -113,6 +118,8 @@ class OrderedRunner:
                             self._on_caught_up()
                     case Warn(error):
                         self._source.handle_warning(error)
+                    case Report(event):
+                        self._js.connection.emit(event)
                     case OrderedEnd(error):
                         self._source.handle_end(error)
         self._set_timer(self._engine.retry_at)
@@ -126,10 +133,18 @@ class OrderedRunner:
         except Exception as error:  # noqa: BLE001 - after any error nothing more would come
             if self._engine.is_creating(name):
                 self._source.stop_reading()
-            problem = error if isinstance(error, Error) else _unexpected_error(error)
-            self._engine.failed(self._loop.time(), name, problem)
+            self._engine.failed(self._loop.time(), name, _as_error(error))
         else:
             self._engine.created(info)
+        self.perform_actions()
+
+    async def _get_stream_info(self, name: str) -> None:
+        try:
+            stream = await self._js.request(StreamInfoRequest(self._stream))
+        except Exception as error:  # noqa: BLE001 - after any error nothing more would come
+            self._engine.stream_failed(self._loop.time(), name, _as_error(error))
+        else:
+            self._engine.stream_received(self._loop.time(), name, stream)
         self.perform_actions()
 
     async def _delete(self, name: str) -> None:
@@ -181,8 +196,10 @@ class OrderedRunner:
         self.perform_actions()
 
 
-def _unexpected_error(error: Exception) -> Error:
-    """Return an unexpected exception as an error of the library."""
+def _as_error(error: Exception) -> Error:
+    """Return any exception as an error of the library."""
+    if isinstance(error, Error):
+        return error
     problem = Error(f"the next consumer of an ordered reader could not be created: {error!r}")
     problem.__cause__ = error
     return problem

@@ -34,6 +34,7 @@ class OrderedPushDriver(PushDriver):
         self._ordered = OrderedEngine(cursor, max_reset_attempts=attempts, delay_after_idle=True)
         self._runner = OrderedRunner(self._js, self.binding.stream, self._ordered, self)
         self._ordered.start(online=self._client.outbound.online, exists=True)
+        self._runner.perform_actions()
 
     def _stop_monitoring(self) -> None:
         super()._stop_monitoring()
