@@ -91,6 +91,13 @@ def test_the_progress_shows_the_filters_and_what_is_left_of_a_stream_that_was_ma
     assert (found.streams["B"].lag, found.lag) == (8, 10)
 
 
+def test_the_offset_of_an_unknown_source_does_not_disturb_a_listener() -> None:
+    ends = {"streams": {"A": {"next": 8, "lag": "many", "subjects": 5}}}
+    found = progress_of(progress(source(None, offset(A=6), ends)))
+    assert found is not None
+    assert found.streams["A"] == StreamProgress(None, 6, 8, 2)
+
+
 def test_a_query_without_progress_has_no_summary() -> None:
     assert progress_of(None) is None
 

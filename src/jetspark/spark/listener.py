@@ -221,12 +221,13 @@ def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
     streams = {}
     for stream, entry in end.items():
         at, newest = entry["next"], latest.get(stream, entry)
+        lag, subjects = newest.get("lag"), newest.get("subjects")
         streams[stream] = StreamProgress(
             start=start[stream]["next"] if stream in start else None,
             end=at,
             latest=newest["next"],
-            lag=newest.get("lag", max(newest["next"] - at, 0)),
-            subjects=tuple(newest.get("subjects", ())),
+            lag=lag if isinstance(lag, int) else max(newest["next"] - at, 0),
+            subjects=tuple(map(str, subjects)) if isinstance(subjects, list) else (),
         )
     return streams
 
