@@ -282,8 +282,10 @@ def test_a_server_without_jetstream_is_distinguished_from_silence() -> None:
         with pytest.raises(JetStreamNotEnabledError) as caught:
             client.request(AccountInfoRequest())
         assert caught.value.code == 503
-        text = "no server answers the JetStream API; check that JetStream is enabled, the domain and the account"
-        assert str(caught.value) == f"INFO: {text} (503)"
+        assert str(caught.value) == (
+            "INFO: no server answers the JetStream API: JetStream is not enabled on the server (nats-server -js) "
+            "or for the account, or the domain or API prefix is wrong (503)"
+        )
 
 
 def test_requests_about_a_stream_work_on_the_real_server(client: RawClient) -> None:

@@ -6,8 +6,8 @@ from typing import cast
 
 from jetspark.aio._interfaces import AckSender
 from jetspark.jetstream.ack import ACK, ACK_PREFIX, IN_PROGRESS, nak_payload, term_payload
-from jetspark.jetstream.message import JetStreamMessage
-from jetspark.wire.errors import BadSubjectError
+from jetspark.jetstream.message import JetStreamMessage, not_acknowledged
+from jetspark.wire.errors import BadSubjectError, NoRespondersError
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
@@ -72,7 +72,10 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         """
         self._check_ackable()
         if (sender := cast("AckSender | None", self._connection)) is not None:
-            await sender.request(self.reply, ACK, timeout)
+            try:
+                await sender.request(self.reply, ACK, timeout)
+            except NoRespondersError:
+                raise not_acknowledged(self) from None
             self._connection = None
 
     async def nak(self, delay: float = 0.0) -> None:

@@ -156,7 +156,8 @@ def _read_one(table: FrameTable, row: int, where: str) -> StoredMessage | Direct
     try:
         return read_batch_reply(status, parse_header_block(message.header), message.payload, where)
     except NoDirectGetError as error:
-        raise InterruptedReadError(f"{error}; the stream has no leader at the moment, or was deleted") from error
+        text = f"{where}: nobody answers (503): the stream has no leader at the moment, or was deleted"
+        raise InterruptedReadError(text) from error
     except StatusError as error:
         if error.code == 429:
             raise InterruptedReadError(str(error)) from error

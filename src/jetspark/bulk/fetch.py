@@ -22,6 +22,7 @@ from jetspark.jetstream import AckPolicy
 from jetspark.jetstream.ack import ACK
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import DisconnectedError, NoRespondersError, RequestTimeoutError
+from jetspark.jetstream.errors.hints import CONSUMER_GONE
 from jetspark.jetstream.header_names import PIN_ID
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire.headers import parse_header_block, parse_status
@@ -169,7 +170,7 @@ class ConsumerFetch(RecordBatchIterator):
             )
         if answer.header:  # 503
             raise NoRespondersError(
-                f"{where}: no responders for the acknowledgement of {count} messages (503); check that it exists"
+                f"{where}: nobody takes the acknowledgement of {count} messages (503): {CONSUMER_GONE}"
             )
 
     def _send_acks(self, subjects: pa.BinaryArray) -> None:

@@ -12,9 +12,11 @@ from typing import TypeVar
 
 from jetspark.jetstream.ack import AckMetadata, check_ack_subject, parse_ack_subject
 from jetspark.jetstream.config import AckPolicy
+from jetspark.jetstream.errors.hints import CONSUMER_GONE
+from jetspark.wire.errors import NoRespondersError
 from jetspark.wire.messages import Message
 
-__all__ = ["JetStreamMessage", "message_size", "settle", "split_by_ack_policy"]
+__all__ = ["JetStreamMessage", "message_size", "not_acknowledged", "settle", "split_by_ack_policy"]
 
 M = TypeVar("M", bound="JetStreamMessage")
 
@@ -45,6 +47,12 @@ class JetStreamMessage(Message, gc=False, eq=False):
     def _check_ackable(self) -> None:
         """Raise InvalidAckError if no JetStream consumer delivered the message."""
         check_ack_subject(self.raw_reply)
+
+
+def not_acknowledged(message: JetStreamMessage) -> NoRespondersError:
+    """Return the error of an acknowledgement that nobody takes (503)."""
+    where = f"{message.metadata.stream}/{message.metadata.consumer}"
+    return NoRespondersError(f"{where}: nobody takes the acknowledgement (503): {CONSUMER_GONE}")
 
 
 def message_size(message: Message) -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import cast
 
 from jetspark.jetstream.ack import ACK, ACK_PREFIX, IN_PROGRESS, nak_payload, term_payload
-from jetspark.jetstream.message import JetStreamMessage
+from jetspark.jetstream.message import JetStreamMessage, not_acknowledged
 from jetspark.sync._interfaces import AckSender
-from jetspark.wire.errors import BadSubjectError
+from jetspark.wire.errors import BadSubjectError, NoRespondersError
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
@@ -75,7 +75,10 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         """
         self._check_ackable()
         if (sender := cast("AckSender | None", self._connection)) is not None:
-            sender.request(self.reply, ACK, timeout)
+            try:
+                sender.request(self.reply, ACK, timeout)
+            except NoRespondersError:
+                raise not_acknowledged(self) from None
             self._connection = None
 
     def nak(self, delay: float = 0.0) -> None:

@@ -103,5 +103,5 @@ class JetStreamCore:
         try:
             reply = await request_with_retry(self.connection, request.subject(self.prefix), request.payload(), seconds)
         except NoRespondersError:
-            raise NoDirectGetError(503, "nobody answers; does the stream allow direct get?", where=where) from None
+            raise NoDirectGetError(503, "No Responders", where=where) from None
         return read_direct_message(reply.status, reply.headers, reply.payload, where)

@@ -79,7 +79,10 @@ class Request(ABC, Generic[R_co]):
     def status_error(self, code: int, description: str = "") -> Error:
         """Return the error for a reply that is a status message; 503 means that no server answers this API."""
         if code == _NO_RESPONDERS:
-            text = "no server answers the JetStream API; check that JetStream is enabled, the domain and the account"
+            text = (
+                "no server answers the JetStream API: JetStream is not enabled on the server (nats-server -js) "
+                "or for the account, or the domain or API prefix is wrong"
+            )
             return JetStreamNotEnabledError(code, 0, text, where=self.endpoint)
         return StatusError(code, description, where=self.endpoint)
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+CONSUMER_GONE: Final = (
+    "no such consumer: it was removed after inactive_threshold without a pull (5 s by default without durable_name), "
+    "or deleted"
+)
+"""Why a consumer that has existed does not answer."""
+
 HINTS: Final[dict[int, str]] = {
-    10014: "create the consumer first, or check its name",
+    10014: "create it, or check its name; without durable_name, inactive_threshold (5 s by default) removes it",
     10023: "free storage, or raise the limits of the server or the account",
     10026: "delete a consumer, or raise max_consumers of the stream or the account",
     10039: "enable JetStream for the account, or use another account",

@@ -5,6 +5,9 @@ The table in `jetspark.jetstream.status` maps the statuses of a pull to these cl
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from jetspark.jetstream.errors.hints import CONSUMER_GONE
 from jetspark.wire.errors import Error, NoRespondersError
 
 __all__ = [
@@ -37,8 +40,12 @@ class StatusError(Error, RuntimeError):
         Description of the request, empty if not known.
     """
 
+    _hint: ClassVar[str] = ""  # what it means, and what to do
+
     def __init__(self, code: int, description: str = "", *, where: str = "") -> None:
         text = f"status {code} {description}".rstrip()
+        if self._hint:
+            text = f"{text}; {self._hint}"
         super().__init__(f"{where}: {text}" if where else text)
         self.code = code
         self.description = description
@@ -84,9 +91,13 @@ class PinIdMismatchError(StatusError):
 class NoConsumerResponseError(StatusError, NoRespondersError):
     """No server answers the pull (503): the consumer is gone, or no server can serve it at the moment."""
 
+    _hint = f"{CONSUMER_GONE}, or has no leader now; with durable_name or a longer inactive_threshold it is kept"
+
 
 class NoDirectGetError(StatusError, NoRespondersError):
     """No server answers the direct get (503): there is no such stream, or it does not set `allow_direct`."""
+
+    _hint = "set allow_direct on the stream; if it is set, the stream is gone or has no leader now"
 
 
 class DirectGetRequestError(StatusError, ValueError):
