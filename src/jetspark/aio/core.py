@@ -11,7 +11,7 @@ import weakref
 from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from jetspark.aio._interfaces import Drainable, PendingPublishes
 from jetspark.aio.futures import expire_request, settle_ping, settle_request
@@ -70,7 +70,8 @@ class ConnectionCore:
         self._flush_scheduled = False
         self._next_tick_frames: list[bytes] = []
         self._tracked_tasks: set[asyncio.Task[None]] = set()
-        self._close_calls = 0  # calls of `close` in progress
+        self._handler_tasks: set[asyncio.Task[None]] = set()
+        self._closing_tasks: set[asyncio.Task[Any] | None] = set()  # those that call `close` now
         self._drainables: weakref.WeakSet[Drainable] = weakref.WeakSet()
         self._publishes: weakref.WeakSet[PendingPublishes] = weakref.WeakSet()
 
@@ -301,6 +302,11 @@ class ConnectionCore:
         self._tracked_tasks.add(task)
         task.add_done_callback(self._tracked_tasks.discard)
 
+    def track_handler(self, task: asyncio.Task[None]) -> None:
+        """Register a task that reports an error to the program. A close waits for it."""
+        self._handler_tasks.add(task)
+        task.add_done_callback(self._handler_tasks.discard)
+
     def emit(self, event: Event) -> None:
         """Report an event to the handler."""
         self._supervisor.emit(event)
@@ -347,21 +353,33 @@ class ConnectionCore:
             self._supervisor.session.force_flush()
         self.client.close()
         self._supervisor.shutdown()
-        self._close_calls += 1
+        caller = asyncio.current_task()
+        self._closing_tasks.add(caller)
         try:
             try:
                 await asyncio.sleep(0)  # tasks of callbacks that wait for a message end by themselves now
             finally:
-                others = [task for task in self._tracked_tasks if task is not asyncio.current_task()]
+                others = [task for task in self._tracked_tasks if task is not caller]
                 for task in others:
                     task.cancel()
             await self._supervisor.wait_closed(others, _CLOSE_TIMEOUT, server_timeout=_CLOSE_TIMEOUT if wait else 0)
+            await self.wait_handlers(_CLOSE_TIMEOUT)
         except BaseException:
-            if self._close_calls == 1:  # cancelled: nobody else would close the socket if the server does not answer
+            if (
+                len(self._closing_tasks) == 1
+            ):  # cancelled: nobody else would close the socket if the server does not answer
                 self._supervisor.abort()
             raise
         finally:
-            self._close_calls -= 1
+            self._closing_tasks.discard(caller)
+
+    async def wait_handlers(self, timeout: float) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        """Wait until all errors were reported to the program; then cancel handlers that still run."""
+        # A handler that closes the connection does not wait for itself, nor for another one that does so.
+        if tasks := self._handler_tasks - self._closing_tasks:
+            _, stuck = await asyncio.wait(tasks, timeout=timeout)
+            for task in stuck:
+                task.cancel()
 
     # -- checks --------------------------------------------------------------------------------------------------
 

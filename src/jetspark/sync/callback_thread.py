@@ -10,6 +10,7 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Final, Generic, ParamSpec
@@ -68,10 +69,8 @@ def _run_jobs(jobs: SimpleQueue[_Job | None]) -> None:
             function()
         except BaseException as error:  # noqa: BLE001 - raised in the caller, on the loop
             problem = error
-        try:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
             loop.call_soon_threadsafe(_set_outcome, done, problem)
-        except RuntimeError:  # the loop is closed: nobody waits
-            return
         del job, function, done, problem
 
 

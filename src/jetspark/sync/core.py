@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from time import monotonic
 from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import WeakSet
 
@@ -19,7 +19,6 @@ from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX, CallbackThread
 from jetspark.sync.frame_stage import FrameStage
 from jetspark.sync.loop_thread import EventLoopThread
 from jetspark.sync.message import Msg
-from jetspark.wire.callbacks import as_exception, callback_name
 from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
 from jetspark.wire.errors import ConnectionClosedError
 from jetspark.wire.events import Event
@@ -34,7 +33,8 @@ T = TypeVar("T")
 EventHandler = Callable[[Event], None]
 """Receives each event."""
 
-_JOIN_TIMEOUT: Final = 5.0
+_JOIN_TIMEOUT: Final = 2.0
+"""Seconds that a close waits for the threads of all callbacks together."""
 
 
 class Reader(Protocol):
@@ -72,8 +72,7 @@ class ConnectionCore:
         self._readers: WeakSet[Reader] = WeakSet()
         self._callback_threads: WeakSet[CallbackThread[Any]] = WeakSet()
         self._closing = threading.Lock()
-        self._event_executor = ThreadPoolExecutor(1, "jetspark events") if on_event is not None else None
-        self._on_event = on_event
+        self._on_event = None if on_event is None else self.in_callback_thread(on_event)
         self._loop_thread = EventLoopThread("jetspark connection")
 
     def open(self) -> None:
@@ -81,27 +80,15 @@ class ConnectionCore:
         try:
             self.inner = self._loop_thread.run_coroutine(self._open())
         except BaseException:
-            self._stop_threads()
+            self._stop_threads(monotonic() + _JOIN_TIMEOUT)
             raise
         self.stage = FrameStage(self._loop_thread, self.inner.outbound, self.inner.flush_now)
 
     async def _open(self) -> aio.ConnectionCore:
-        inner = aio.ConnectionCore(self.options, self._event_handler(), message_type=Msg)
+        inner = aio.ConnectionCore(self.options, self._on_event, message_type=Msg)
         inner.client.connection = self
         await inner.open()
         return inner
-
-    def _event_handler(self) -> Callable[[Event], Coroutine[Any, Any, None]] | None:
-        """Return a coroutine function that runs the handler of events in its thread."""
-        handler, executor, loop = self._on_event, self._event_executor, self._loop_thread.loop
-        if handler is None:
-            return None
-
-        async def handle(event: Event) -> None:
-            await loop.run_in_executor(executor, _call_handler, handler, event)
-
-        handle.__qualname__ = callback_name(handler)  # for the log of an exception
-        return handle
 
     def __repr__(self) -> str:
         return repr(self.inner) if "inner" in self.__dict__ else "<Connection, not open yet>"
@@ -198,9 +185,9 @@ class ConnectionCore:
 
         return self.call(run())
 
-    def call_soon(self, function: Callable[[], object]) -> None:
-        """Run a function on the connection's event loop without waiting."""
-        self._loop_thread.call_soon(function)
+    def call_soon(self, function: Callable[[], object]) -> bool:
+        """Run a function on the connection's event loop without waiting. After the close, return False."""
+        return self._loop_thread.call_soon(function)
 
     def emit(self, event: Event) -> None:
         """Report an event to the handler."""
@@ -231,44 +218,39 @@ class ConnectionCore:
         for reader in _snapshot(self._readers):
             if reader.in_callback:
                 self.call_soon(reader.on_drain_in_callback)
+        deadline = monotonic() + (self.options.drain_timeout if timeout is None else timeout)
         try:
             self.call(self.inner.drain(timeout))
         finally:
-            self.close()
+            self.close(min(_seconds_until(deadline), _JOIN_TIMEOUT))
 
-    def close(self) -> None:
-        """Close at once; see `Connection.close`."""
-        if threading.current_thread().name.startswith(
-            ("jetspark events", "jetspark subscription", CALLBACK_THREAD_PREFIX)
-        ):
-            threading.Thread(target=self._close_and_join, name="jetspark close", daemon=True).start()
+    def close(self, timeout: float = _JOIN_TIMEOUT) -> None:
+        """Close at once; see `Connection.close`. Then wait at most `timeout` seconds for the threads of callbacks."""
+        if threading.current_thread().name.startswith(("jetspark subscription", CALLBACK_THREAD_PREFIX)):
+            threading.Thread(target=self._close_and_join, args=(timeout,), name="jetspark close", daemon=True).start()
         else:
-            self._close_and_join()
+            self._close_and_join(timeout)
 
-    def _close_and_join(self) -> None:
+    def _close_and_join(self, timeout: float) -> None:
         with self._closing:
             try:
                 self.call(self.inner.close())
             except ConnectionClosedError:
                 return  # already closed
+            deadline = monotonic() + timeout
             for reader in _snapshot(self._readers):
-                reader.join(_JOIN_TIMEOUT)
-            for thread in _snapshot(self._callback_threads):
-                thread.stop(_JOIN_TIMEOUT)
-            self._stop_threads()
+                reader.join(_seconds_until(deadline))
+            self.call(self.inner.wait_handlers(_seconds_until(deadline)))
+            self._stop_threads(deadline)
 
-    def _stop_threads(self) -> None:
-        self._loop_thread.stop()
-        if self._event_executor is not None:
-            self._event_executor.shutdown(wait=True, cancel_futures=True)
+    def _stop_threads(self, deadline: float) -> None:
+        self._loop_thread.stop()  # first, so that what it gave to the callbacks' threads comes before their end
+        for thread in _snapshot(self._callback_threads):
+            thread.stop(_seconds_until(deadline))
 
 
-def _call_handler(handler: EventHandler, event: Event) -> None:
-    try:
-        handler(event)
-    except BaseException as error:  # noqa: BLE001 - SystemExit would end the event loop
-        failure = as_exception(error)
-        raise failure from failure.__cause__
+def _seconds_until(deadline: float) -> float:
+    return max(deadline - monotonic(), 0.0)
 
 
 def _snapshot(objects: WeakSet[T]) -> list[T]:

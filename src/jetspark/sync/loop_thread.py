@@ -66,11 +66,12 @@ class EventLoopThread:
                 raise ConnectionClosedError("the connection was closed meanwhile") from None
             raise
 
-    def call_soon(self, function: Callable[[], object]) -> None:
-        """Run a function on the loop without waiting, in the order of the calls. Does nothing after `stop`."""
+    def call_soon(self, function: Callable[[], object]) -> bool:
+        """Run a function on the loop without waiting, in the order of the calls. After `stop`, return False."""
         with self._stop_lock:
             if not self._stopping:
                 self.loop.call_soon_threadsafe(function)
+            return not self._stopping
 
     def stop(self) -> None:
         """End the thread."""

@@ -76,6 +76,11 @@ class Outbound:
         self._subjects: dict[str, bytes] = {}
         self._ack_suffixes: dict[bytes, bytes] = {}
 
+    @property
+    def closed_error(self) -> ConnectionClosedError | None:
+        """A new error with the reason of the close; None while the connection is open."""
+        return None if self.close_reason is None else ConnectionClosedError(str(self.close_reason))
+
     def encode(
         self,
         subject: str,

@@ -163,8 +163,10 @@ class OrderedConsumer:
         finally:
             self._delete(self._cursor.name)
         batch = MessageBatch(driver.ready)
-        if not batch and driver.error is not None:
-            raise driver.error
+        if not batch:
+            if driver.error is not None:
+                raise driver.error
+            self._js.connection.check_open()
         batch.error = driver.error
         return batch
 
@@ -238,7 +240,8 @@ class OrderedConsumer:
         Parameters
         ----------
         callback, on_error
-            As for `Consumer.consume`.
+            As for `Consumer.consume`. When the connection is closed for good, the iteration and `wait_closed` raise
+            ConnectionClosedError, too, also after one's own `close`.
         until_caught_up
             End when all messages of the stream were returned, instead of waiting for more.
         options

@@ -25,6 +25,7 @@ from jetspark.sync.core import ConnectionCore
 from jetspark.sync.handoff_queue import HandoffQueue
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
+from jetspark.wire.callbacks import as_exception
 
 __all__ = ["Callback", "ConsumeCore", "ConsumeMixin", "ConsumeReader", "ErrorHandler", "OrderedConsumeMixin"]
 
@@ -50,11 +51,18 @@ class ConsumeCore:
         Messages taken so far, and the number of them at which `on_consumed` must be called.
     """
 
-    def __init__(self, connection: ConnectionCore, inner: aio.ConsumeCore, callback: Callback | None) -> None:
+    def __init__(
+        self,
+        connection: ConnectionCore,
+        inner: aio.ConsumeCore,
+        callback: Callback | None,
+        on_error: ErrorHandler | None,
+    ) -> None:
         self.inner = inner
         self.source = source = inner.source
         self.progress = inner.progress
         self._connection = connection
+        self._on_error = on_error
         self._queue: HandoffQueue[Msg] = HandoffQueue(
             cast("Any", source.ready), lambda: source.ended, partial(_request_wake, weakref.ref(self))
         )
@@ -183,23 +191,31 @@ class ConsumeCore:
         finally:
             if self.progress is not None:
                 self.progress.clear_current(HANDLE)
-            self._connection.call_soon(self.inner.on_reader_done)
+            if not self._connection.call_soon(self._on_thread_done) and (error := self.inner.errors.take_end_error()):
+                self._report_after_close(error)
+
+    def _on_thread_done(self) -> None:
+        self.inner.errors.report_end()
+        self.inner.on_reader_done()
+
+    def _report_after_close(self, error: Exception) -> None:
+        """Report an error in this thread, because the event loop has ended with the connection."""
+        if self._on_error is not None:
+            self._on_error(error)
 
     def _call_for_each(self, callback: Callback) -> None:
         reader = ConsumeReader(self)
         while True:
             try:
                 message = next(reader)
-            except StopIteration:
-                return
-            except Error as error:
-                self._connection.call_soon(partial(self.inner.errors.report, error))
+            except (StopIteration, Error):
                 return
             try:
                 callback(message)
             except BaseException as error:  # noqa: BLE001 - also of sys.exit(); continue with the next message
                 report = partial(self.inner.errors.callback_failed, callback, error, message)
-                self._connection.call_soon(report)
+                if not self._connection.call_soon(report):
+                    self._report_after_close(as_exception(error))
 
 
 class ConsumeReader:
@@ -250,7 +266,7 @@ class ConsumeMixin(LoopProxy):
     ) -> ConsumeCore:
         handler = None if on_error is None else self._connection.in_callback_thread(on_error)
         inner = self._run(lambda: self._inner.consume(on_error=handler, **options))
-        return ConsumeCore(self._connection, core_of(inner), callback)
+        return ConsumeCore(self._connection, core_of(inner), callback, on_error)
 
     def _ack_all(self, messages: Iterable[Msg]) -> None:
         to_ack, covered = split_by_ack_policy(messages, self._inner.cached_info.config.ack_policy)
@@ -277,7 +293,7 @@ class OrderedConsumeMixin(LoopProxy):
         consume = self._inner.consume
         inner = core_of(self._run(lambda: consume(on_error=handler, until_caught_up=until_caught_up, **options)))
         self._connection.call(inner.source.wait_started())
-        return ConsumeCore(self._connection, inner, callback)
+        return ConsumeCore(self._connection, inner, callback, on_error)
 
 
 def _wake(reader: weakref.ref[ConsumeCore]) -> None:

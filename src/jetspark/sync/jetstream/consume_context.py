@@ -20,8 +20,8 @@ __all__ = ["Callback", "ConsumeContext", "ErrorHandler"]
 class ConsumeContext(HasCore[ConsumeCore]):
     """A running consume, created by `Consumer.consume`. An iterator, and a context manager that stops at its end.
 
-    The iteration ends when the consume was stopped or drained, and raises the error that ended it. A cancelled wait
-    loses nothing.
+    The iteration ends when the consume was stopped or drained, and raises the error that ended it. When the connection
+    is closed, the consume of an ordered consumer raises ConnectionClosedError. A cancelled wait loses nothing.
     """
 
     def __init__(self, core: ConsumeCore) -> None:

@@ -195,7 +195,8 @@ class Consumer(ConsumeMixin, LoopProxy):
             Called with each message, one after the other; without it, iterate the returned object. Exceptions from it
             are passed to `on_error`.
         on_error
-            Called with each warning. By default, the connection's event handler gets it as `ErrorOccurred`.
+            Called with each warning, and with ConnectionClosedError when the connection is closed for good. By default,
+            the connection's event handler gets warnings as `ErrorOccurred`, and the close as `Closed`.
         options
             `max_messages` or `max_bytes`, `timeout`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
             `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see

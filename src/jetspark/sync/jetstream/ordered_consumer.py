@@ -100,7 +100,8 @@ class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
         Parameters
         ----------
         callback, on_error
-            As for `Consumer.consume`.
+            As for `Consumer.consume`. When the connection is closed for good, the iteration and `wait_closed` raise
+            ConnectionClosedError, too, also after one's own `close`.
         until_caught_up
             End when all messages of the stream were returned, instead of waiting for more.
         options

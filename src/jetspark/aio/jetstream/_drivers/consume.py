@@ -207,6 +207,7 @@ class ConsumeCore:
         if self.source.ended:
             self.until_report = 1
             self._set_drain_timer(None)
+            self.errors.note_end(self.source.error, has_callback=bool(self._task or self._reader_done))
         else:
             self.until_report = min(self.until_report, self.source.messages_until_pull)
         if self._wake_reader is not None:
@@ -283,16 +284,14 @@ class ConsumeCore:
         finally:  # also when the task is cancelled
             if self.progress is not None:
                 self.progress.clear_current(HANDLE)
+            self.errors.report_end()
 
     async def _call_for_each(self, callback: Callback) -> None:
         reader = ConsumeReader(self)
         while True:
             try:
                 message = await reader.__anext__()
-            except StopAsyncIteration:
-                return
-            except Error as error:
-                self.errors.report(error)
+            except (StopAsyncIteration, Error):
                 return
             try:
                 result = callback(message)
@@ -304,6 +303,7 @@ class ConsumeCore:
 
     def on_callback_task_done(self, task: asyncio.Task[None]) -> None:
         """End the consume if the task of its callback was cancelled: nothing would take its messages."""
+        self.errors.report_end()  # also if the task has not begun
         if self.closed or self.connection.closed:
             return
         error = callback_task_ended(repr(self), task)

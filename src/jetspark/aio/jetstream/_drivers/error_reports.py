@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation, log_event
 from jetspark.aio.core import ConnectionCore
+from jetspark.jetstream.errors import ConnectionClosedError, Error
 from jetspark.wire.events import ErrorOccurred, callback_failed
 from jetspark.wire.messages import Message
 
@@ -31,7 +32,8 @@ class ErrorReports:
         self._connection = connection
         self._where = where
         self._on_error = on_error
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._end_noted = False
+        self._end_error: Error | None = None
 
     def callback_failed(self, callback: object, error: BaseException, message: Message) -> None:
         """Report that the callback raised at this message. It is logged in any case, with its traceback."""
@@ -53,9 +55,34 @@ class ErrorReports:
             self._handler_failed(fault)
             return
         if result is not None:
-            task = asyncio.ensure_future(self._await_handler(result))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._connection.track_handler(asyncio.ensure_future(self._await_handler(result)))
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def note_end(self, error: Error | None, *, has_callback: bool) -> None:
+        """Note why the consume has ended: by this error, or because the connection is closed.
+
+        The end is reported after the last message of the callback (`report_end`). Without a callback, the iteration
+        raises the error. Then the handler gets a closed connection at once.
+        """
+        if not self._end_noted:
+            self._end_noted = True
+            self._end_error = error or self._connection.outbound.closed_error
+            if not has_callback and isinstance(self._end_error, ConnectionClosedError):
+                self.report_end()
+
+    def report_end(self) -> None:
+        """Report why the consume has ended, if it was neither stopped nor drained. A second call does nothing."""
+        error = self.take_end_error()
+        if error is not None and (self._on_error is not None or not isinstance(error, ConnectionClosedError)):
+            self.report(error)  # without a handler, the event `Closed` reports a closed connection
+
+    def take_end_error(self) -> Error | None:
+        """Return the error that `report_end` would report. The caller reports it."""
+        error, self._end_error = self._end_error, None
+        return error
+
+    # -- the handler ---------------------------------------------------------------------------------------------
 
     async def _await_handler(self, result: Awaitable[None]) -> None:
         try:

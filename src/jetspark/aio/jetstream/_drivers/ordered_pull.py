@@ -148,8 +148,8 @@ class OrderedPullDriver:
         if subject is not None:
             return
         self._close_driver()
-        if self._draining or self._js.connection.client.closed:
-            self._engine.stop()
+        if self._draining or self._closed_error is not None:
+            self._engine.stop(self._closed_error)
         else:
             self._engine.suspend()
         self._runner.perform_actions()
@@ -159,14 +159,19 @@ class OrderedPullDriver:
         self._engine.resume()
         self._runner.perform_actions()
 
+    @property
+    def _closed_error(self) -> Error | None:
+        """Why the connection is closed: such an end is never quiet, as the reader may take it for the whole stream."""
+        return self._js.connection.outbound.closed_error
+
     # -- called by the driver ------------------------------------------------------------------------------------
 
     def _on_driver_ready(self, driver: PullDriver) -> None:
         if driver is self._driver and driver.ended:
             if driver.error is not None:
                 self._engine.pull_error(driver.error, final=True)
-            else:
-                self._engine.stop()  # drained
+            else:  # drained, unless the connection is closed
+                self._engine.stop(self._closed_error)
         self._runner.perform_actions()
         if not self.ended:
             self._on_ready()

@@ -36,6 +36,10 @@ class OrderedPushDriver(PushDriver):
         self._ordered.start(online=self._client.outbound.online, exists=True)
         self._runner.perform_actions()
 
+    def close(self, error: Error | None = None) -> None:
+        """End. A closed connection is an error: the reader may take a quiet end for the end of the stream."""
+        super().close(error or self._client.outbound.closed_error)
+
     def _stop_monitoring(self) -> None:
         super()._stop_monitoring()
         self._ordered.stop(delete=False)  # the end of the subscription deletes the consumer
@@ -92,7 +96,10 @@ class OrderedPushDriver(PushDriver):
     def fail(self, error: Error, subject: str | None = None) -> None:
         """Handle the end of the session; silence is expected then."""
         super().fail(error, subject)
-        if subject is None:
+        if subject is None and self._client.closed:  # between two consumers, no subscription of the server ends it
+            self.close()
+            self.sub.discard_pending()
+        elif subject is None:
             self._ordered.suspend()
             self._runner.perform_actions()
 
