@@ -13,12 +13,13 @@ Spark finds the format by itself once this distribution is installed (`pyspark_j
 - `options`: one table of all options, how their texts are read, and the checked options of each read and write.
 - `connections`: one connection for each worker process. `schema`: the columns of reads and writes.
 - `streams`: sequences and offsets, and the state of the streams.
-- `commit`: the release of messages after Spark's commit.
+- `commit`: the release of messages after Spark's commit, and a check of file sinks.
 - `read`: batch and streaming reads. `write`: batch and streaming writes.
 """
 
 try:
     from jetspark.spark.commit.checkpoint import release_committed
+    from jetspark.spark.commit.file_sink import check_file_sink
     from jetspark.spark.conf import configure, recommended_conf
     from jetspark.spark.listener import JetStreamListener, QueryProgress, StreamProgress, progress_of
     from jetspark.spark.registration import register
@@ -34,6 +35,7 @@ __all__ = [
     "JetStreamListener",
     "QueryProgress",
     "StreamProgress",
+    "check_file_sink",
     "configure",
     "progress_of",
     "recommended_conf",

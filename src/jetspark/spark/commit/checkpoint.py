@@ -22,7 +22,7 @@ from jetspark.spark.options.stream_read import CommitMode, stream_read_options
 from jetspark.spark.streams.offsets import StreamOffset, decode_offsets
 from jetspark.spark.streams.state import StreamStates
 
-__all__ = ["committed_offset", "release_committed"]
+__all__ = ["committed_offset", "newest_batch", "release_committed"]
 
 _COMMITS: Final = "commits"
 _OFFSETS: Final = "offsets"
@@ -59,7 +59,7 @@ def release_committed(
     if read.release.mode is CommitMode.NONE:
         raise ConfigError("option commitMode = none: there is nothing to release; set it to consumer or purge")
     session = spark or SparkSession.active()
-    batch = _last_committed_batch(session, checkpoint_location)
+    batch = newest_batch(session, f"{checkpoint_location}/{_COMMITS}")
     if batch is None:
         return None
     lines = _read_file(session, f"{checkpoint_location}/{_OFFSETS}/{batch}").splitlines()
@@ -119,12 +119,12 @@ def _documents(lines: Iterable[str]) -> Iterator[Mapping[str, object]]:
             yield document
 
 
-def _last_committed_batch(spark: SparkSession, checkpoint_location: str) -> int | None:
-    """Return the number of the last committed micro-batch; None if there is none."""
+def newest_batch(spark: SparkSession, folder: str) -> int | None:
+    """Return the highest number of a micro-batch in a folder of a checkpoint; None without one."""
     try:
-        files = spark.read.format("binaryFile").load(f"{checkpoint_location}/{_COMMITS}").select("path").collect()
+        files = spark.read.format("binaryFile").load(folder).select("path").collect()
     except AnalysisException:
-        return None  # no such folder: the query never ran
+        return None  # no such folder
     names = [row.path.rpartition("/")[2] for row in files]
     return max((int(name) for name in names if name.isdecimal()), default=None)
 
