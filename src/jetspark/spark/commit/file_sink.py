@@ -57,10 +57,11 @@ def check_file_sink(path: str, checkpoint_location: str, spark: SparkSession | N
 def _newest_in_sink(spark: SparkSession, folder: str) -> int | None:
     """Return the highest number of a micro-batch in the log of a file sink; None if there is no log."""
     session: Any = spark  # Spark's readers hide files under a name that begins with `_`, so its file system is asked
-    if not hasattr(session, "_jsparkSession"):
+    internal, jvm = getattr(session, "_jsparkSession", None), getattr(session, "_jvm", None)
+    if internal is None or jvm is None:
         raise ConfigError("check_file_sink needs the driver's own Spark session; Spark Connect cannot list the folder")
-    location = session._jvm.org.apache.hadoop.fs.Path(folder)
-    files = location.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    location = jvm.org.apache.hadoop.fs.Path(folder)
+    files = location.getFileSystem(internal.sessionState().newHadoopConf())
     if not files.exists(location):
         return None
     names = [each.getPath().getName().removesuffix(_COMPACT) for each in files.listStatus(location)]
