@@ -31,6 +31,13 @@ def test_a_missing_package_is_reported_with_the_extra_to_install(missing: list[s
     assert f"pip install '{extra}'" in output
 
 
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_snapshot_names_the_package_that_makes_its_frame(package: str) -> None:
+    use = f"import jetspark.bulk; sys.modules[{package!r}] = None; jetspark.bulk.Snapshot(None, 0, None).to_{package}()"
+    output = run(WITHOUT.format(missing=[], use=use))
+    assert output == f"Snapshot.to_{package} needs {package}: pip install {package}\n"
+
+
 def test_an_import_error_inside_a_package_is_not_reported_as_a_missing_extra() -> None:
     output = run(WITHOUT.format(missing=["jetspark.engine.ranges"], use="import jetspark.bulk"))
     assert "jetspark.engine.ranges" in output

@@ -14,11 +14,12 @@ that was seen.
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,10 @@ from jetspark.jetstream.direct_get import DirectBatchEnd, DirectMultiLastRequest
 from jetspark.jetstream.errors import Error, RequestTimeoutError
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
 __all__ = ["Snapshot", "last_per_subject"]
 
 _EVERYTHING: Final = ">"
@@ -49,7 +54,7 @@ _MAX_SUBJECTS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stream at one moment.
+    """A stream at one moment. It is an Arrow stream, which pandas, polars and DuckDB accept.
 
     Attributes
     ----------
@@ -65,12 +70,49 @@ class Snapshot:
     sequence: int
     created: datetime
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a DataFrame of pandas, which must be installed.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is not installed.
+        """
+        _check_installed("pandas", "to_pandas")
+        return self.table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the table as a DataFrame of polars, which must be installed.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            polars is not installed.
+        """
+        _check_installed("polars", "to_polars")
+        import polars as pl
+
+        return pl.DataFrame(self.table)
+
+
+def _check_installed(package: str, method: str) -> None:
+    try:
+        importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        problem = f"Snapshot.{method} needs {package}: pip install {package}"
+        raise ModuleNotFoundError(problem, name=package) from None
+
 
 def last_per_subject(
     connection: Connection,
     stream: str,
     *,
-    subjects: Sequence[str] = (),
+    subjects: str | Sequence[str] = (),
     columns: Sequence[str] | None = None,
     max_bytes_in_flight: int = 16 << 20,
     timeout: float = 5.0,
@@ -90,7 +132,7 @@ def last_per_subject(
     stream
         Name of the stream; a key-value bucket's is `KV_<bucket>`.
     subjects
-        Subject filters, with wildcards; they must not overlap. Empty means all subjects.
+        A subject filter or several, with wildcards; they must not overlap. Empty means all subjects.
     columns
         As for `scan`; None means all.
     max_bytes_in_flight
@@ -115,10 +157,11 @@ def last_per_subject(
         There was no moment at which all messages were read.
     """
     check_stream_name(stream)
+    subjects = (subjects,) if isinstance(subjects, str) else tuple(subjects)
     for subject in subjects:
         check_filter_subject(subject)
     limits = ReadLimits(0, 0, max_bytes_in_flight, timeout, retry_timeout)
-    target = ReadTarget(connection, stream, tuple(subjects), prefix, limits)
+    target = ReadTarget(connection, stream, subjects, prefix, limits)
     schema = scan_schema(columns)
     whole = scan_schema([*schema.names, *({"subject", "sequence"} - set(schema.names))])
     method = ReadMethod(read_method)
@@ -132,7 +175,7 @@ def last_per_subject(
                 info = _stream_info(target)
             table, sequence = _read(target, info, method, whole)
         except Error as error:
-            if not (can_resume(error) and retry.wait()):
+            if connection.interrupted or not (can_resume(error) and retry.wait()):
                 raise
         else:
             return Snapshot(_last_of_each(table).select(schema.names), sequence, info.created)

@@ -65,6 +65,8 @@ def is_retryable(connection: Connection, error: Error) -> bool:
     A server that is silent or restarts answers later, and so does a stream that elects its leader. If nobody listens on
     the subject of the request, the API's prefix may be wrong. That passes only where JetStream was there before.
     """
+    if connection.interrupted:
+        return False
     server = connection.server_info
     if isinstance(error, JetStreamNotEnabledError):
         return error.transient and (connection.closed or connection.jetstream_answered or server.lame_duck)

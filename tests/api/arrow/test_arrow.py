@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -61,6 +62,62 @@ async def test_a_consumer_delivers_columns_and_takes_one_ack_for_all(ground: Gro
     assert (info.num_ack_pending, info.ack_floor.stream_sequence) == (0, 300)
     async with consumer.fetch_arrow(1000, no_wait=True) as batches:
         assert (await batches.read_all()).num_rows == 200
+
+
+@pytest.mark.profiles
+@pytest.mark.blocking
+@pytest.mark.conformance("DIR-08", "DIR-09")
+async def test_the_last_message_of_each_subject_is_a_frame_of_pandas_and_of_polars(ground: Ground) -> None:
+    stream = await ground.stream()
+    names = [f"{stream.name}.{key}" for key in "abc"]
+    for data in (b"old", b"new"):
+        for name in names:
+            await ground.fill(name, data)
+    snapshot = await stream.last_per_subject()
+    assert snapshot.to_pandas()[["subject", "data"]].to_dict("list") == {"subject": names, "data": [b"new"] * 3}
+    assert snapshot.to_polars().select("subject", "sequence").rows() == [(names[0], 4), (names[1], 5), (names[2], 6)]
+    assert (snapshot.sequence, snapshot.created) == (6, stream.cached_info.created)
+    one = await stream.last_per_subject(subjects=names[1], columns=["data", "sequence"])
+    assert one.table.to_pylist() == [{"data": b"new", "sequence": 5}]
+    two = await stream.last_per_subject(subjects=names[1:], columns=["sequence"])
+    assert pl.DataFrame(two).rows() == [(5,), (6,)]
+    assert [each async for each in stream.consumer_names()] == []
+
+
+async def test_the_last_messages_of_a_work_queue_are_read_by_direct_get(ground: Ground) -> None:
+    stream = await ground.stream(retention="workqueue", allow_direct=True)
+    await ground.fill(f"{stream.name}.a", b"1", b"2")
+    assert (await stream.last_per_subject(columns=["data"])).table.to_pylist() == [{"data": b"2"}]
+    assert (await stream.info()).state.messages == 2
+
+
+async def test_a_snapshot_of_a_stream_that_is_gone_fails(ground: Ground) -> None:
+    stream = await ground.stream()
+    await ground.js.delete_stream(stream.name)
+    with pytest.raises(StreamNotFoundError):
+        await stream.last_per_subject()
+
+
+@pytest.mark.parametrize("front", ["aio"], indirect=True)
+async def test_a_cancelled_snapshot_ends_its_connection(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, ended = threading.Event(), threading.Event()
+
+    def read(connection: bulk.Connection, *_: Any, **__: Any) -> None:
+        reading.set()
+        try:
+            while True:
+                connection.read(time.monotonic() + 60)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(bulk, "last_per_subject", read)
+    stream = await ground.stream()
+    call = asyncio.ensure_future(stream.last_per_subject())
+    assert await asyncio.to_thread(reading.wait, 10)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert await asyncio.to_thread(ended.wait, 10)
 
 
 async def test_pandas_polars_and_duckdb_accept_the_result(ground: Ground) -> None:

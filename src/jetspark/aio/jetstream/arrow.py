@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jetspark import bulk
     from jetspark.aio.jetstream.core import JetStreamCore
 
-__all__ = ["FetchReader", "ScanReader", "fetch_consumer", "scan_stream"]
+__all__ = ["FetchReader", "ScanReader", "fetch_consumer", "read_last_per_subject", "scan_stream"]
 
 B = TypeVar("B", bound="bulk.ScanReader | bulk.FetchReader")
 
@@ -170,3 +170,28 @@ def fetch_consumer(js: JetStreamCore, stream: str, consumer: str, **options: Any
         bulk.fetch, stream=stream, consumer=consumer, prefix=js.prefix, request_timeout=js.timeout, **options
     )
     return FetchReader(bulk.FetchReader(js.connection.options, begin))
+
+
+async def read_last_per_subject(js: JetStreamCore, stream: str, **options: Any) -> bulk.Snapshot:
+    """Run `jetspark.bulk.last_per_subject` in a thread, over a new connection with the context's settings."""
+    from jetspark import bulk
+
+    opened: list[bulk.Connection] = []
+    cancelled = False
+
+    def read() -> bulk.Snapshot:
+        with bulk.connect(js.connection.options) as connection:
+            opened.append(connection)
+            if cancelled:
+                raise ConnectionClosedError("the read was cancelled")
+            return bulk.last_per_subject(connection, stream, prefix=js.prefix, **options)
+
+    call = asyncio.ensure_future(asyncio.to_thread(read))
+    call.add_done_callback(_retrieve_error)
+    try:
+        return await asyncio.shield(call)
+    except asyncio.CancelledError:
+        cancelled = True
+        for connection in opened:
+            connection.interrupt()
+        raise

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jetspark.aio.jetstream._drivers.direct_get import direct_get_batches
-from jetspark.aio.jetstream.arrow import ScanReader, scan_stream
+from jetspark.aio.jetstream.arrow import ScanReader, read_last_per_subject, scan_stream
 from jetspark.aio.jetstream.pager import Pager
 from jetspark.aio.jetstream.stream_consumers import StreamConsumers
 from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
@@ -33,6 +33,9 @@ from jetspark.jetstream.direct_get import (
 from jetspark.jetstream.errors import ConfigError, NoDirectGetError
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.stored_message import StoredMessage
+
+if TYPE_CHECKING:
+    from jetspark import bulk
 
 __all__ = ["Stream"]
 
@@ -343,6 +346,52 @@ class Stream(StreamConsumers):
             end_time=end_time,
             columns=columns,
             max_batch_rows=max_batch_rows,
+        )
+
+    async def last_per_subject(
+        self,
+        *,
+        subjects: str | Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+        retry_timeout: float = 30.0,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> bulk.Snapshot:
+        """Read the last message of every subject, as they were at one moment, as Arrow columns (DIR-08, DIR-09).
+
+            snapshot = await stream.last_per_subject(subjects="orders.>")
+            frame = snapshot.to_pandas()
+
+        The number of subjects is not limited. It reads over a connection of its own, in a thread, and leaves nothing on
+        the server. The result has `table` (one row for each subject), `to_pandas` and `to_polars`. A deletion marker
+        counts as a message. Needs the `arrow` extra.
+
+        Parameters
+        ----------
+        subjects
+            A subject filter or several, with wildcards; they must not overlap. Empty means all subjects.
+        columns
+            As in `scan`.
+        retry_timeout
+            Seconds to keep trying if the server goes away, or if others write faster than we can read.
+        timeout
+            Seconds for a request to the server; None takes `timeout` of the context.
+
+        Raises
+        ------
+        StreamNotFoundError, JetStreamNotEnabledError, APIError, ConnectError
+            The server refuses the request, or cannot be reached.
+        ConfigError
+            The stream does not allow direct get, and a consumer would change which messages it keeps.
+        RequestTimeoutError
+            There was no moment at which all messages were read.
+        """
+        return await read_last_per_subject(
+            self._core,
+            self.name,
+            subjects=subjects,
+            columns=columns,
+            timeout=self._timeout_or_default(timeout),
+            retry_timeout=retry_timeout,
         )
 
     def _timeout_or_default(self, timeout: float | None) -> float:

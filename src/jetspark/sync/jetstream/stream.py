@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from jetspark.aio.jetstream import stream as aio
 from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
@@ -15,6 +16,9 @@ from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.sync._handwritten.arrow import ScanReader
 from jetspark.sync._handwritten.pager import Pager
 from jetspark.sync.jetstream.stream_consumers import StreamConsumers
+
+if TYPE_CHECKING:
+    from jetspark import bulk
 
 __all__ = ["Stream"]
 
@@ -318,4 +322,47 @@ class Stream(StreamConsumers):
                     max_batch_rows=max_batch_rows,
                 )
             ),
+        )
+
+    def last_per_subject(
+        self,
+        *,
+        subjects: str | Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+        retry_timeout: float = 30.0,
+        timeout: float | None = None,
+    ) -> bulk.Snapshot:
+        """Read the last message of every subject, as they were at one moment, as Arrow columns (DIR-08, DIR-09).
+
+            snapshot = stream.last_per_subject(subjects="orders.>")
+            frame = snapshot.to_pandas()
+
+        The number of subjects is not limited. It reads over a connection of its own, in a thread, and leaves nothing on
+        the server. The result has `table` (one row for each subject), `to_pandas` and `to_polars`. A deletion marker
+        counts as a message. Needs the `arrow` extra.
+
+        Parameters
+        ----------
+        subjects
+            A subject filter or several, with wildcards; they must not overlap. Empty means all subjects.
+        columns
+            As in `scan`.
+        retry_timeout
+            Seconds to keep trying if the server goes away, or if others write faster than we can read.
+        timeout
+            Seconds for a request to the server; None takes `timeout` of the context.
+
+        Raises
+        ------
+        StreamNotFoundError, JetStreamNotEnabledError, APIError, ConnectError
+            The server refuses the request, or cannot be reached.
+        ConfigError
+            The stream does not allow direct get, and a consumer would change which messages it keeps.
+        RequestTimeoutError
+            There was no moment at which all messages were read.
+        """
+        return self._call(
+            self._inner.last_per_subject(
+                subjects=subjects, columns=columns, retry_timeout=retry_timeout, timeout=timeout
+            )
         )
