@@ -11,6 +11,7 @@ from tests.jetstream.unknown import unknown_fields
 
 from jetspark.errors import (
     APIError,
+    BadNameError,
     BadSubjectError,
     ConfigError,
     ConsumerDoesNotExistError,
@@ -213,6 +214,12 @@ def test_invalid_requests_are_refused_before_anything_is_sent(make: Callable[[],
 def test_impossible_subjects_are_refused_before_anything_is_sent(make: Callable[[], object]) -> None:
     with pytest.raises(BadSubjectError):
         make()
+
+
+@pytest.mark.parametrize("config", [ConsumerConfig(name="a.b"), ConsumerConfig(durable_name="a.b")])
+def test_an_impossible_consumer_name_is_refused_before_anything_is_sent(config: ConsumerConfig) -> None:
+    with pytest.raises(BadNameError, match=r"consumer name 'a\.b' has '\.'"):
+        ConsumerCreateRequest("S", config)
 
 
 @pytest.mark.conformance("WIR-10")

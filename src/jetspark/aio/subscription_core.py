@@ -132,7 +132,6 @@ class SubscriptionCore:
         try:
             await waiter
         except BaseException:
-            waiter.cancel()
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             if self.sub.pending:
