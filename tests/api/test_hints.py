@@ -13,12 +13,14 @@ from tests.fronts import Ground
 
 from jetspark import bulk
 from jetspark.aio.jetstream import Consumer, JetStream, Stream
+from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.errors import (
     ConsumerNotFoundError,
     JetStreamNotEnabledError,
     NoConsumerResponseError,
     NoDirectGetError,
     NoRespondersError,
+    PublishTimeoutError,
 )
 from jetspark.jetstream.api import AccountInfoRequest
 from jetspark.server import NatsServer
@@ -112,6 +114,16 @@ async def test_a_bulk_fetch_from_a_removed_consumer_says_why_it_is_gone(js: JetS
 async def test_a_consumer_with_a_durable_name_is_kept(js: JetStream) -> None:
     consumer = await (await new_stream(js)).create_consumer(durable_name="kept")
     assert not consumer.cached_info.config.inactive_threshold
+
+
+async def test_a_publish_that_is_not_acknowledged_says_that_the_stream_cannot_store(ground: Ground) -> None:
+    stream = await ground.stream(no_ack=True)
+    text = "the server answers PING, so the stream cannot store: its disk may be full"
+    with pytest.raises(PublishTimeoutError, match=text):
+        await ground.js.publish(f"{stream.name}.a", timeout=1)
+    js = ground.nc.jetstream(publishing=AsyncPublishOptions(ack_timeout=1))
+    with pytest.raises(PublishTimeoutError, match=text):
+        await (await js.publish_async(f"{stream.name}.a"))
 
 
 CAUSES = (

@@ -25,6 +25,7 @@ def test_a_stream_without_acknowledgements_causes_a_timeout(server: NatsServer, 
         with pytest.raises(PublishTimeoutError, match=r"no acknowledgement within 0\.2 s for 10 messages") as caught:
             bulk.publish(own, rows(f"{name}.x", [b"x"] * 10), ack_timeout=0.2)
         assert isinstance(caught.value, TimeoutError)
+        assert "the server answers PING, so the stream cannot store: its disk may be full" in str(caught.value)
         assert until(lambda: streams.info(name).state.messages >= 10)  # it stores them later
         assert read(own, name)[0].num_rows == 10
 
@@ -47,6 +48,27 @@ def test_a_lost_connection_reports_confirmed_rows_and_a_repeat_stores_each_row_o
     assert report.duplicates >= certain
     table, _ = read(streams.connection, name, columns=["data"])
     assert sorted(table.column("data").to_pylist(), key=int) == [b"%d" % number for number in range(20_000)]
+
+
+def test_an_atomic_batch_without_an_answer_says_that_the_stream_cannot_store(
+    server: NatsServer, streams: Streams
+) -> None:
+    name = streams.make_as(StreamConfig(name=streams.new_name(), no_ack=True, allow_atomic=True))
+    text = "the server answers PING, so the stream cannot store"
+    with bulk.connect(server.url) as own, pytest.raises(PublishTimeoutError, match=text):
+        bulk.publish_atomic(own, rows(f"{name}.x", [b"x"] * 10), ack_timeout=0.2)
+
+
+def test_a_server_that_is_silent_is_not_taken_for_a_stream_that_cannot_store() -> None:
+    with NatsServer() as server, bulk.connect(server.url) as own:
+        name = Streams(own).make()
+        server.pause()
+        try:
+            with pytest.raises(PublishTimeoutError, match=r"no acknowledgement within 0\.2 s") as caught:
+                bulk.publish(own, rows(f"{name}.x", [b"x"] * 10), ack_timeout=0.2)
+        finally:
+            server.resume()
+        assert "PING" not in str(caught.value)
 
 
 def test_a_server_that_is_paused_briefly_causes_no_error() -> None:

@@ -274,13 +274,43 @@ def test_expired_publishes_fail_and_their_frames_are_returned() -> None:
     frame = first._frame
     ground.now += 1
     second = ground.send("second")
+    assert ground.window.next_wakeup() == 101.5  # for the PING
+    assert not ground.window.ping_due(101.4)
+    assert ground.window.ping_due(101.5)
     assert ground.window.next_wakeup() == 102.0
     assert ground.window.expire(101.9) == []
     assert ground.window.expire(102.0) == [(first, frame)]
     with pytest.raises(PublishTimeoutError, match="first: no acknowledgement within 2 s"):
         first.outcome()
     assert not second.done()
-    assert ground.window.next_wakeup() == 103.0
+    assert not ground.window.ping_due(102.0)
+    assert ground.window.next_wakeup() == 102.5
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_publish_that_expires_says_whether_the_server_answers_ping(*, answered: bool) -> None:
+    ground = Ground(ack_timeout=2.0)
+    early = ground.send("early")
+    assert ground.window.ping_due(101.5)
+    if answered:
+        ground.window.ping_answered(101.5)
+    ground.now = 101.6
+    late = ground.send("late")  # after the PING, so its answer says nothing
+    ground.window.expire(105)
+    for publish, said in ((early, answered), (late, False)):
+        with pytest.raises(PublishTimeoutError) as caught:
+            publish.outcome()
+        assert ("the server answers PING, so the stream cannot store" in str(caught.value)) == said
+
+
+def test_one_ping_serves_all_publishes_that_expire_soon() -> None:
+    ground = Ground(ack_timeout=2.0)
+    for number in range(5):
+        ground.now = 100 + number / 10
+        ground.send()
+    assert ground.window.ping_due(101.5)
+    assert not any(ground.window.ping_due(101.5 + number / 20) for number in range(10))
+    assert ground.window.next_wakeup() == 102.0
 
 
 def test_without_a_timeout_there_is_no_wakeup() -> None:
@@ -288,6 +318,7 @@ def test_without_a_timeout_there_is_no_wakeup() -> None:
     assert ground.window.next_wakeup() is None
     publish = ground.send()
     assert ground.window.next_wakeup() is None
+    assert not ground.window.ping_due(1e9)
     assert ground.window.expire(1e12) == []
     ground.answer(publish, header=NOBODY)
     assert ground.window.next_wakeup() == ground.now + 0.25

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jetspark.bulk.connection import Connection
+from jetspark.bulk.ping_probe import PingProbe
 from jetspark.bulk.publish_acks import StreamAcks, status_error
 from jetspark.bulk.publish_report import (
     BulkPublishOptions,
@@ -45,7 +46,14 @@ from jetspark.jetstream.errors import (
     PublishTimeoutError,
     StatusError,
 )
-from jetspark.jetstream.publish import MAX_ATOMIC_BATCH, RETRY_WAIT, batch_headers, check_commit, read_pub_ack
+from jetspark.jetstream.publish import (
+    MAX_ATOMIC_BATCH,
+    RETRY_WAIT,
+    batch_headers,
+    check_commit,
+    not_stored_hint,
+    read_pub_ack,
+)
 from jetspark.wire.frames import MsgFrame
 from jetspark.wire.headers import parse_status
 from jetspark.wire.vector.byte_spans import buffer_bytes
@@ -223,13 +231,15 @@ class _AtomicPublisher:
 
     def _await_answer(self, sid: int) -> MsgFrame:
         """Return the answer to the last message, or to the first one if it is refused."""
-        deadline = time.monotonic() + self._settings.ack_timeout
+        probe = PingProbe(self._connection, self._settings.ack_timeout)
         while True:
-            table = self._connection.read(deadline)
+            table = self._connection.read(probe.next_wait())
             if table is None:
+                if time.monotonic() < probe.deadline:
+                    continue
                 raise PublishTimeoutError(
                     f"no answer to an atomic batch within {self._settings.ack_timeout:g} s; it is unknown whether the "
-                    "batch is stored"
+                    "batch is stored" + not_stored_hint(ping_answered=probe.answered)
                 )
             for row in np.flatnonzero(table.lines.sid == sid):
                 message = table.message(int(row))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import selectors
 import socket
 import ssl
 import time
@@ -94,6 +95,8 @@ class Connection:
         self._socket: socket.socket | None = None
         self.address = options.addresses()[0]
         """The present server; before the first session one of those to try."""
+        self.pongs = 0
+        """Number of PONGs received so far."""
         self.jetstream_answered = False
         """Whether JetStream has answered a request. If nobody answers later, JetStream is away for a moment."""
         self.server_info: ServerInfo
@@ -175,6 +178,14 @@ class Connection:
         except OSError as error:  # also a timeout: a part of a frame may be sent, so the connection is unusable
             self.close()
             raise DisconnectedError(f"{self.address}: the connection was lost while sending: {error}") from error
+
+    def ping(self) -> None:
+        """Send a PING, unless the socket takes no more data now. `pongs` counts the answers."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket_until(time.monotonic()), selectors.EVENT_WRITE)
+            if not selector.select(0):
+                return
+        self.send(frames.PING, time.monotonic() + self.options.connect_timeout)
 
     def subscribe(self, subject: str) -> int:
         """Send a SUB; return its id."""
@@ -316,6 +327,8 @@ class Connection:
         for _, frame in table.controls:
             if isinstance(frame, frames.Ping):
                 self.send(frames.PONG, time.monotonic() + self.options.connect_timeout)
+            elif isinstance(frame, frames.Pong):
+                self.pongs += 1
             elif isinstance(frame, frames.Info):
                 self.server_info = parse_info(frame)
             elif isinstance(frame, frames.Err):

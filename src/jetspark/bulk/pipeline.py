@@ -13,10 +13,12 @@ from typing import Final
 
 from jetspark.bulk.ack_window import AckWindow
 from jetspark.bulk.connection import Connection
+from jetspark.bulk.ping_probe import PingProbe
 from jetspark.bulk.publish_acks import PubAckReader, Refusal, StreamAcks
 from jetspark.bulk.publish_report import BulkPublishOptions
 from jetspark.bulk.rows import Rows
 from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyRequestsError
+from jetspark.jetstream.publish import not_stored_hint
 from jetspark.wire.vector.byte_spans import buffer_bytes
 from jetspark.wire.vector.encoder import encode_publishes, row_offsets
 
@@ -189,15 +191,16 @@ class PublishPipeline:
     def _await_acks(self, missing: int) -> None:
         """Read acknowledgements: at least one, and up to `missing` if they come soon."""
         window, answered = self._window, self._window.answered
-        deadline = time.monotonic() + self._settings.ack_timeout
+        probe = PingProbe(self._connection, self._settings.ack_timeout)
         while window.answered == answered:
-            table = self._connection.read(deadline, target_bytes=missing * _ACK_BYTES)
+            table = self._connection.read(probe.next_wait(), target_bytes=missing * _ACK_BYTES)
             if table is not None:
                 ours = table.lines.sid == self._sid
                 self._acks.read(table if ours.all() else table.select(ours))
-            if window.answered == answered and time.monotonic() >= deadline:
+            if window.answered == answered and time.monotonic() >= probe.deadline:
                 raise PublishTimeoutError(
                     f"no acknowledgement within {self._settings.ack_timeout:g} s for {window.sent - answered} messages"
+                    + not_stored_hint(ping_answered=probe.answered)
                 )
 
     def _check_refusals(self) -> None:

@@ -25,7 +25,9 @@ from jetspark.jetstream.errors import ConfigError, Error, PublishTimeoutError, S
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import (
     MAX_ACK_PREFIXES,
+    PING_AT,
     no_stream_error,
+    not_stored_hint,
     plain_ack_prefix,
     read_pub_ack,
 )
@@ -34,6 +36,7 @@ from jetspark.wire.messages import Message
 __all__ = ["AsyncPublishOptions", "PendingPublish", "PublishStats", "PublishWindow"]
 
 _NO_RESPONDERS: Final = 503
+_INFINITE: Final = float("inf")
 
 P = TypeVar("P", bound="PendingPublish")
 
@@ -187,12 +190,14 @@ class PublishWindow(Generic[P]):
         self.on_other_reply: Callable[[P, Message], None] = _ignore
         self.on_below_limit: Callable[[], None] = _ignore
         self._publish_type = publish_type
-        self._ack_timeout = float("inf") if options.ack_timeout is None else options.ack_timeout
+        self._ack_timeout = _INFINITE if options.ack_timeout is None else options.ack_timeout
         self._retry = options.retry
         self._prefix_length = len(self.prefix)
         self._runs: AckRunMatcher | None = None
         self._plain: tuple[bytes, ...] = ()
         self._retry_queue: deque[tuple[float, bytes]] = deque()
+        self._ping_lead = (1 - PING_AT) * self._ack_timeout  # time before a deadline at which a PING is sent
+        self._pinged = self._answered_ping = -_INFINITE  # times of the last PING, and of the last answered one
         self._published = self._failed = self._retried = self._unmatched_acks = 0
 
     @property
@@ -294,12 +299,25 @@ class PublishWindow(Generic[P]):
     # -- time ----------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> float | None:
-        """Return the earliest time at which `due_retries` or `expire` has work; None if there is none."""
-        times = [publish._deadline for publish in list(self.pending.values())]
+        """Return the earliest time at which `due_retries`, `ping_due` or `expire` has work; None if there is none."""
+        earliest = min((publish._deadline for publish in list(self.pending.values())), default=_INFINITE)
+        if earliest != _INFINITE and self._pinged < earliest - self._ping_lead:
+            earliest -= self._ping_lead
         if self._retry_queue:
-            times.append(self._retry_queue[0][0])
-        earliest = min(times, default=float("inf"))
-        return None if earliest == float("inf") else earliest
+            earliest = min(earliest, self._retry_queue[0][0])
+        return None if earliest == _INFINITE else earliest
+
+    def ping_due(self, now: float) -> bool:
+        """Return whether to send a PING now: a publish is about to expire. Its answer goes to `ping_answered`."""
+        earliest = min((publish._deadline for publish in list(self.pending.values())), default=_INFINITE)
+        if earliest == _INFINITE or not self._pinged < earliest - self._ping_lead <= now:
+            return False
+        self._pinged = now
+        return True
+
+    def ping_answered(self, sent: float) -> None:
+        """Note that the server has answered the PING of that time."""
+        self._answered_ping = sent
 
     def due_retries(self, now: float) -> Iterator[bytes]:
         """Yield the frames whose retry is due."""
@@ -322,6 +340,7 @@ class PublishWindow(Generic[P]):
         return PublishTimeoutError(
             f"{publish.subject}: no acknowledgement within {self._ack_timeout:g} s; it is unknown whether "
             "the message is stored; with a message id, it can be published again without a duplicate"
+            + not_stored_hint(ping_answered=self._answered_ping >= publish._deadline - self._ack_timeout)
         )
 
     def _fail_and_get_frame(self, publish: P, error: Error) -> bytes:

@@ -91,6 +91,20 @@ def plain_ack_prefix(payload: bytes) -> bytes | None:
     return payload[:start] if at >= 0 and payload[start:-1].isdigit() and payload[-1:] == b"}" else None
 
 
+PING_AT: Final = 0.75
+"""Part of the timeout of a publish after which a PING asks whether the server still answers."""
+
+
+def not_stored_hint(*, ping_answered: bool) -> str:
+    """Return why a publish got no acknowledgement, empty if that is not known."""
+    if not ping_answered:
+        return ""
+    return (
+        "; the server answers PING, so the stream cannot store: its disk may be full (only a restart of the server "
+        "mends that), it has no leader, or it acknowledges nothing (no_ack)"
+    )
+
+
 def no_stream_error(subject: str = "", tries: int = 0) -> NoStreamResponseError:
     """Return the error of a publish that no stream answered (503) after `tries` retries.
 

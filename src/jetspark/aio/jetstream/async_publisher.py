@@ -234,8 +234,15 @@ class AsyncPublisher:
         for frame in self._window.due_retries(now):
             self._connection.send_frame(frame)
         self._report_failed(self._window.expire(now))
+        if self._window.ping_due(now) and self._connection.connected:
+            self._connection.client.ping(partial(_weakly(self._on_ping_answer), now))
+            self._connection.flush_soon()
         if (when := self._window.next_wakeup()) is not None:
             self._set_timer(when)
+
+    def _on_ping_answer(self, sent: float, error: Error | None) -> None:
+        if error is None:
+            self._window.ping_answered(sent)
 
     def fail(self, error: Error, subject: str | None = None) -> None:
         """Fail publishes: the session was lost (PUB-13), or the user may not publish to the subject."""

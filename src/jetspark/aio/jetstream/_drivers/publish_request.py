@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from jetspark.aio.core import ConnectionCore
+from jetspark.aio.jetstream._drivers.ping_probe import PingProbe
 from jetspark.aio.message import Msg
 from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
-from jetspark.jetstream.publish import no_stream_error
+from jetspark.jetstream.publish import no_stream_error, not_stored_hint
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
@@ -34,6 +35,7 @@ async def publish_request(
     deadline = clock() + timeout
     tries = 0
     while True:
+        probe = PingProbe(connection, deadline - clock())
         try:
             return await connection.request(subject, payload, timeout=deadline - clock(), headers=headers)
         except NoRespondersError:
@@ -43,6 +45,9 @@ async def publish_request(
         except RequestTimeoutError:
             raise PublishTimeoutError(
                 f"{subject}: no acknowledgement within {timeout:g} s; whether it is stored is not known"
+                + not_stored_hint(ping_answered=probe.answered)
             ) from None
+        finally:
+            probe.cancel()
         tries += 1
         await asyncio.sleep(delay)
