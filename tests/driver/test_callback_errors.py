@@ -180,6 +180,17 @@ async def test_a_credentials_function_that_raises_fails_the_first_connect(world:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
+async def test_an_error_that_no_callback_raised_is_one_short_line(
+    world: World, server: MemoryServer, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.connect()
+    server.session.error("Invalid Subject")
+    await clock.settle()
+    [line] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert line.startswith("ErrorOccurred(error=ProtocolError(")
+    assert "None" not in line
+
+
 async def cancelled(_: object) -> None:
     """Await something that another one has cancelled."""
     other = asyncio.get_running_loop().create_future()

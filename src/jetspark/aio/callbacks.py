@@ -40,7 +40,10 @@ def callback_task_ended(what: str, task: asyncio.Task[None]) -> SubscriptionClos
 
 def log_event(event: Event) -> None:
     """Log an event; the exception of a callback with its traceback."""
-    if isinstance(event, ErrorOccurred) and event.callback is not None:
+    if isinstance(event, ErrorOccurred) and event.callback is None:
+        _log.warning("ErrorOccurred(error=%r)", event.error)
+        return
+    if isinstance(event, ErrorOccurred):
         what = f"the callback {event.callback} raised {type(event.error).__name__}"
         if event.subject is not None:
             what += f" at a message on {event.subject!r}"
