@@ -6,13 +6,16 @@ import contextlib
 import os
 import pickle
 import threading
+from pathlib import Path
 
 import pytest
+from tests.connection.certificates import Certificates
 from tests.spark.support import Nats, running
 
 from jetspark.bulk import Connection
 from jetspark.errors import ConnectError
 from jetspark.jetstream.api import AccountInfoRequest
+from jetspark.server import NatsServer
 from jetspark.spark import connections
 from jetspark.spark.connections import borrow_connection, close_idle
 from jetspark.wire.options import ConnectOptions
@@ -30,6 +33,18 @@ def test_a_connection_is_reused_by_the_next_user(nats: Nats) -> None:
         second.request(AccountInfoRequest())
     close_idle()
     assert first.closed
+
+
+def test_a_missing_certificate_of_the_authority_names_the_option_of_spark(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    with NatsServer(jetstream=False, config=certificates.config()) as server:
+        one, two = f"tls://localhost:{server.port}", f"tls://localhost:{server.port}/"
+        for servers in ((one,), (one, two)):
+            wanted = ConnectOptions(servers=servers, connect_timeout=15.0)
+            text = "give the authority's PEM file, option tlsCa"
+            with pytest.raises(ConnectError, match=text) as caught, borrow_connection(wanted):
+                pass
+            assert "TLSOptions" not in str(caught.value)
 
 
 def test_two_concurrent_users_have_two_connections(nats: Nats) -> None:

@@ -29,6 +29,15 @@ T = TypeVar("T")
 MAX_IDLE: Final = 60.0
 """Longest time in seconds for which a connection may be idle."""
 
+_TLS_OPTION_NAMES: Final = (
+    ("TLSOptions(ca_file=...)", "option tlsCa"),
+    ("TLSOptions(server_hostname=...)", "option tlsHostname"),
+    ("cert_file and key_file in TLSOptions", "options tlsCert and tlsKey"),
+    ("cert_file of TLSOptions", "option tlsCert"),
+    ("handshake_first of TLSOptions to False", "option tlsFirst to false"),
+    ("ca_file ", "tlsCa "),
+)
+
 # By options, with the time at which the connection was returned. Most workers have only one set of options.
 _idle: dict[ConnectOptions, tuple[Connection, float]] = {}
 _lock: Final = threading.Lock()  # in the driver, a listener's thread runs beside the program's
@@ -86,7 +95,18 @@ def _open(options: ConnectOptions, retry_timeout: float, first_contact: bool) ->
     from jetspark.bulk import connect
     from jetspark.bulk.retry import call_with_retry
 
-    return call_with_retry(lambda: connect(options), _is_silent if first_contact else can_resume, retry_timeout)
+    try:
+        return call_with_retry(lambda: connect(options), _is_silent if first_contact else can_resume, retry_timeout)
+    except ConnectError as error:
+        error.args = (_with_option_names(str(error)),)
+        raise
+
+
+def _with_option_names(text: str) -> str:
+    """Replace the names of `TLSOptions` by those of Spark's options."""
+    for name, option in _TLS_OPTION_NAMES:
+        text = text.replace(name, option)
+    return text
 
 
 def _is_silent(error: Error) -> bool:
