@@ -143,8 +143,25 @@ def test_a_window_that_may_be_too_short_is_reported_once_in_each_run_of_a_query_
     for run, delay, shown in (("one", "1h", "1h0m0s"), ("two", "10m", "10m0s")):  # the second one is a restart
         assert run_batch(run, 0, maxReplayDelay=delay).count(f"{said}{shown} later") == 1
         assert run_batch(run, 1, maxReplayDelay=delay) == ""
+    for number, options in enumerate([{"maxReplayDelay": "1s"}, {"ledgerStream": PROGRESS}]):
+        said = "send rows again up to 6m1s later (options retryTimeout and ackTimeout)"
+        given = {"retryTimeout": "6m", "ackTimeout": "1s", **options}
+        assert run_batch(f"outage{number}", number, **given).count(said) == 1
+        assert run_batch(f"outage{number}", number + 1, **given) == ""
     for number, options in enumerate([{"maxReplayDelay": "5m"}, {"dedup": "off"}, {"ledgerStream": PROGRESS}]):
         assert run_batch(f"other{number}", 5, **options) == ""
+
+
+def test_rows_whose_own_ids_the_stream_had_are_counted_in_one_warning_of_a_run(
+    nats: Nats, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = nats.stream()
+    for number in range(3):
+        caplog.clear()
+        made = writer(nats, WITH_IDS, maxReplayDelay="1m")
+        made.commit([made.publish(task(number), iter(batches(stream, range(10), ids="own")), "run")], number)
+        said = f"within its duplicate window: 10 of 10 rows in stream {stream};"
+        assert caplog.text.count(said) == (number == 1)
 
 
 def test_a_row_of_another_stream_is_refused(nats: Nats) -> None:
@@ -216,7 +233,7 @@ def test_commit_and_abort_report_the_stored_rows(nats: Nats, caplog: pytest.LogC
     made.commit([one, TaskCommitMessage(1, 0)], 17)
     made.abort([one, None], 18)
     text = (
-        "stream A: 5 rows, stored at sequences 3 to 6, 1 already stored; 3 rows skipped, which an earlier run had "
+        "stream A: 5 rows, stored at sequences 3 to 6, 1 already stored; 3 rows skipped, which were stored before; "
         "stored; 2 rows sent again; 10 bytes"
     )
     assert [record.getMessage() for record in caplog.records] == [

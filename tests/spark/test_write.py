@@ -324,6 +324,29 @@ def test_headers_that_command_the_server_are_kept_on_request(nats: Nats, caplog:
     assert not caplog.records
 
 
+def test_rows_whose_own_ids_the_stream_had_are_counted_in_a_warning(
+    nats: Nats, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = nats.stream()
+    schema = StructType(ROWS.fields[:]).add("msg_id", "string")
+    rows = [part.append_column("msg_id", part.column("data").cast(pa.string())) for part in batches(stream, range(10))]
+    for expected in (0, 10):  # the purge removes the messages, but not their ids
+        caplog.clear()
+        job = writer(nats, schema)
+        done = job.write(iter(rows))
+        job.commit([done])
+        assert done.streams[stream].duplicates == expected
+        assert (f"10 of 10 rows in stream {stream}; this is normal if a task was run again" in caplog.text) == (
+            expected == 10
+        )
+        nats.purge(stream)
+    assert nats.rows(stream) == []
+    resent = TaskCommitMessage(0, 1, {stream: StreamRowCounts(9, 5, 1, 4)}, resent=5, own_ids=True)
+    caplog.clear()
+    writer(nats, schema).commit([resent])
+    assert not caplog.records  # they are duplicates of themselves
+
+
 def test_commit_and_abort_report_the_stored_rows(nats: Nats, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "jetspark.spark")
     job = writer(nats)

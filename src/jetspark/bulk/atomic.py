@@ -29,6 +29,7 @@ from jetspark.bulk.publish_report import (
     PublishRefusedError,
     PublishReport,
     RecordBatchInput,
+    StoredRowsFinder,
     record_batches,
 )
 from jetspark.bulk.retry import RetryTimer
@@ -77,6 +78,7 @@ def publish_atomic(
     ack_timeout: float = 5.0,
     expected_stream: str | None = None,
     retry_timeout: float = 0.0,
+    find_stored: StoredRowsFinder | None = None,
 ) -> PublishReport:
     """Publish record batches; each run of `batch_rows` rows is stored together or not at all.
 
@@ -91,6 +93,8 @@ def publish_atomic(
     retry_timeout
         Seconds to keep trying if the connection is lost, nobody answers, or the server has dropped the batch. Only rows
         with a `msg_id` can be sent again without being stored twice.
+    find_stored
+        As for `publish`. If a part of a batch is stored, the other rows are stored one by one.
 
     Raises
     ------
@@ -106,7 +110,11 @@ def publish_atomic(
     publisher = _AtomicPublisher(
         connection,
         BulkPublishOptions(
-            subject, ack_timeout=ack_timeout, expected_stream=expected_stream, retry_timeout=retry_timeout
+            subject,
+            ack_timeout=ack_timeout,
+            expected_stream=expected_stream,
+            retry_timeout=retry_timeout,
+            find_stored=find_stored,
         ),
     )
     for batch in _regroup(record_batches(batches), batch_rows):
@@ -148,11 +156,16 @@ class _AtomicPublisher:
         check_schema(batch.schema, self._settings.subject)
         first, self._rows = self._rows, self._rows + len(batch)
         once = _without_repeats(batch)
+        sent_at = time.monotonic()
+        stream: str | None
         retry = RetryTimer(max(self._settings.retry_timeout, 2 * RETRY_WAIT))
         while True:
             try:
                 if self._connection.closed and self._settings.retry_timeout:
                     self._connection.reconnect()
+                if retry.retries and (left := self._without_stored(once, first, sent_at)) is not None:
+                    stream = self._publish_one_by_one(left) if len(left) else None
+                    break
                 stream = self._commit(once, first)
                 break
             except DuplicateInBatchError:
@@ -164,7 +177,17 @@ class _AtomicPublisher:
                 if not (again and retry.wait(doubtful, min_delay=RETRY_WAIT if _is_refused_for_now(error) else 0.0)):
                     raise self._with_context(error, batch, first) from error
         self.report.resent += retry.retries * len(once)
-        self._count_repeats(stream, len(batch) - len(once))
+        if stream is not None:
+            self._count_repeats(stream, len(batch) - len(once))
+
+    def _without_stored(self, batch: pa.RecordBatch, first: int, sent_at: float) -> pa.RecordBatch | None:
+        """Return the rows that are not stored; None if none of them is, as far as `find_stored` shows it."""
+        find = self._settings.find_stored
+        if find is None:
+            return None
+        rows = Rows.of(batch, self._settings.subject, first, self._connection.server_info.max_payload)
+        stored = find(rows.subjects.cast(pa.string()), rows.message_ids(), time.monotonic() - sent_at)
+        return batch.filter(pc.invert(stored)) if pc.any(stored, min_count=0).as_py() else None
 
     def _is_retryable(self, error: Error, tries: int) -> bool:
         if _is_refused_for_now(error):

@@ -105,6 +105,7 @@ class PublishPipeline:
         """Bytes written."""
         self.recent_rows: deque[Rows] = deque()
         """The rows in flight, and some rows around them."""
+        self._sent_at: deque[float] = deque()  # when the first of each of these was sent
 
     @property
     def sent(self) -> int:
@@ -120,6 +121,11 @@ class PublishPipeline:
     def reply_length(self) -> int:
         """Bytes of each reply subject."""
         return self._window.reply_length
+
+    @property
+    def oldest_sent_at(self) -> float:
+        """Time of the monotonic clock before the first row in flight was sent."""
+        return self._sent_at[0] if self._sent_at else time.monotonic()
 
     def close(self) -> None:
         """End the subscription."""
@@ -137,6 +143,7 @@ class PublishPipeline:
             Whether the rows in flight are stored is not known.
         """
         self.recent_rows.append(rows)
+        self._sent_at.append(time.monotonic())
         if (
             self._window.rows_per_reply > 1 and len(self._acks.streams) > 1
         ):  # answers of several streams may overtake each other
@@ -216,6 +223,7 @@ class PublishPipeline:
             self.recent_rows and self.recent_rows[0].first + len(self.recent_rows[0]) <= self._window.first_unanswered
         ):
             self.recent_rows.popleft()
+            self._sent_at.popleft()
 
     def _refusals_by_reply(self) -> dict[int, list[Refusal]]:
         """Return the refusals, by the first of the rows that share the reply subject."""

@@ -11,7 +11,13 @@ from typing import Final
 
 from jetspark.bulk.ack_window import MAX_PENDING
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.publish_report import BulkPublishOptions, PublishReport, RecordBatchInput, record_batches
+from jetspark.bulk.publish_report import (
+    BulkPublishOptions,
+    PublishReport,
+    RecordBatchInput,
+    StoredRowsFinder,
+    record_batches,
+)
 from jetspark.bulk.retrying_publisher import RetryingPublisher
 from jetspark.jetstream.errors import BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError
 
@@ -30,6 +36,7 @@ def publish(
     ack_timeout: float = 5.0,
     expected_stream: str | None = None,
     retry_timeout: float = 0.0,
+    find_stored: StoredRowsFinder | None = None,
 ) -> PublishReport:
     """Publish record batches and wait for every acknowledgement.
 
@@ -54,7 +61,11 @@ def publish(
         Name of the stream; rows whose subject belongs to another stream are refused.
     retry_timeout
         Seconds to keep trying if the connection is lost or acknowledgements stop. Rows that may or may not be stored
-        are sent again: without a `msg_id` they may be stored twice. 0 raises at once.
+        are sent again: without a `msg_id`, or after the stream's duplicate window, they may be stored twice. 0 raises
+        at once.
+    find_stored
+        Called before rows that may be stored are sent again, with their subjects, their message ids (null for none),
+        and the seconds since the first of them was sent. The rows that it finds are not sent, and not counted.
 
     Raises
     ------
@@ -71,7 +82,7 @@ def publish(
     if max_pending is not None and not 1 <= max_pending <= MAX_PENDING:
         raise ConfigError(f"max_pending must be between 1 and {MAX_PENDING}, not {max_pending}")
     settings = BulkPublishOptions(
-        subject, max_pending, max_bytes_in_flight, ack_timeout, expected_stream, retry_timeout
+        subject, max_pending, max_bytes_in_flight, ack_timeout, expected_stream, retry_timeout, find_stored
     )
     publisher = RetryingPublisher(connection, settings)
     try:

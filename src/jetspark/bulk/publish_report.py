@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,11 +18,16 @@ __all__ = [
     "PublishRefusedError",
     "PublishReport",
     "RecordBatchInput",
+    "StoredRowsFinder",
     "record_batches",
 ]
 
 RecordBatchInput: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 """Record batches to publish, in any of these forms."""
+
+StoredRowsFinder: TypeAlias = Callable[[pa.StringArray, pa.StringArray, float], pa.BooleanArray]
+"""Returns which rows are stored, by their subjects and message ids (null for none), and the seconds since the first of
+them was sent."""
 
 
 def record_batches(batches: RecordBatchInput) -> Iterator[pa.RecordBatch]:
@@ -45,6 +50,7 @@ class BulkPublishOptions:
     ack_timeout: float = 5.0
     expected_stream: str | None = None
     retry_timeout: float = 0.0
+    find_stored: StoredRowsFinder | None = None
 
     def __post_init__(self) -> None:
         """Check names. Raises BadSubjectError or BadNameError."""

@@ -7,7 +7,8 @@ each row has a reply subject of its own, so that the next refusals are known. A 
 time.
 
 When the connection is lost, the rows in flight may or may not be stored. With a `retry_timeout` a new connection is
-opened and those rows are sent again; the stream detects repeats by their message ids.
+opened and those rows are sent again; the stream detects repeats by their message ids. It does so only within its
+duplicate window, so a `find_stored` of the caller may leave out rows that are stored.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ class RetryingPublisher:
             again: PublishPipeline | None = None
             try:
                 again = self._open_pipeline(0)
+                rows = self._without_stored(recent, rows, ended.oldest_sent_at)
                 for part in _select_rows(recent, rows):
                     again.send(part)
                 again.finish()
@@ -111,6 +113,17 @@ class RetryingPublisher:
         ended.close()
         self._pipeline = self._next_pipeline(ended.sent)
         self._retry.reset()
+
+    def _without_stored(self, recent: list[Rows], rows: list[int], sent_at: float) -> list[int]:
+        """Return the rows that are not stored, as far as `find_stored` shows it."""
+        find = self._settings.find_stored
+        if find is None:
+            return rows
+        parts = list(_select_rows(recent, rows))
+        subjects = pa.concat_arrays([part.subjects for part in parts]).cast(pa.string())
+        ids = pa.concat_arrays([part.message_ids() for part in parts])
+        stored = find(subjects, ids, time.monotonic() - sent_at).to_pylist()
+        return [row for row, there in zip(rows, stored, strict=True) if not there]
 
     def _next_pipeline(self, origin: int) -> PublishPipeline:
         """Return a new flight, when no rows are open."""

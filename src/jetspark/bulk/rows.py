@@ -19,6 +19,7 @@ from jetspark.wire.vector.headers import encode_headers
 
 __all__ = ["Rows", "check_schema"]
 
+_WHOLE_ID: Final = rf"\r\n{MSG_ID}: *(?P<id>[^ \r][^\r]*)"
 _ID: Final = rf"\r\n{MSG_ID}: *[^ \r]"
 
 
@@ -121,6 +122,12 @@ class Rows:
         if self.headers is None:
             return not len(self)
         return pc.all(pc.fill_null(pc.match_substring_regex(self.headers, _ID), False), min_count=0).as_py() is True
+
+    def message_ids(self) -> pa.StringArray:
+        """Return the message ids, null for rows without one."""
+        if self.headers is None:
+            return pa.nulls(len(self), pa.string())
+        return pc.struct_field(pc.extract_regex(self.headers, _WHOLE_ID), "id").cast(pa.string())
 
     def slice(self, at: int, count: int) -> Rows:
         """Return `count` rows from position `at` on."""

@@ -25,11 +25,12 @@ from jetspark.spark.schema import WriteColumns, write_columns
 from jetspark.spark.task_log import log_counts
 from jetspark.spark.write.commit_message import (
     TaskCommitMessage,
+    duplicates_warning,
     left_out_warning,
     merge_messages,
     summary,
 )
-from jetspark.spark.write.rows import prepare_rows, publish_rows
+from jetspark.spark.write.rows import has_own_ids, prepare_rows, publish_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,18 +77,20 @@ class JetStreamWriter(DataSourceArrowWriter):
         prefix = f"{self._job}-{partition}"
         rows = prepare_rows(iterator, self._columns, self._options, prefix, left_out, stable=False)
         with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
-            report = publish_rows(connection, rows, self._columns, self._options)
-        done = TaskCommitMessage.of(partition, report)
-        done.left_out = left_out
+            report, skipped = publish_rows(connection, rows, self._columns, self._options)
+        done = TaskCommitMessage.of(partition, report, skipped)
+        done.left_out, done.own_ids = left_out, has_own_ids(self._columns, self._options)
         log_counts(_log, "partition %d: %s", partition, summary(done))
         return done
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log the counts of the job, and warn about headers that were left out."""
+        """Log the counts of the job, and warn about headers that were left out and rows that were not stored."""
         whole = merge_messages(messages)
         _log.info("write done: %s", summary(whole))
         if whole.left_out:
             _log.warning("%s", left_out_warning(whole.left_out))
+        if text := duplicates_warning(whole):
+            _log.warning("%s", text)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log the rows that stay in the stream after a failed job: they cannot be removed."""

@@ -11,7 +11,14 @@ from pyspark.sql.datasource import WriterCommitMessage
 if TYPE_CHECKING:
     from jetspark.bulk import PublishReport
 
-__all__ = ["StreamRowCounts", "TaskCommitMessage", "left_out_warning", "merge_messages", "summary"]
+__all__ = [
+    "StreamRowCounts",
+    "TaskCommitMessage",
+    "duplicates_warning",
+    "left_out_warning",
+    "merge_messages",
+    "summary",
+]
 
 
 @dataclass(slots=True)
@@ -58,9 +65,11 @@ class TaskCommitMessage(WriterCommitMessage):
     resent
         Rows that were sent again, because the connection was lost or the server did not answer in time.
     skipped
-        Rows that were not sent, because an earlier run of the task had stored them.
+        Rows that were not sent, because an earlier run of the task, or an earlier try, had stored them.
     run_id
         Id of the run of the query, a new one at each start; None outside of a query.
+    own_ids
+        Whether rows may have message ids of their own.
     left_out
         Names of the headers that were left out because they command the server.
     warnings
@@ -73,6 +82,7 @@ class TaskCommitMessage(WriterCommitMessage):
     resent: int = 0
     skipped: int = 0
     run_id: str | None = None
+    own_ids: bool = False
     left_out: set[str] = field(default_factory=set)
     warnings: dict[str, str] = field(default_factory=dict)
 
@@ -91,6 +101,7 @@ class TaskCommitMessage(WriterCommitMessage):
         self.resent += other.resent
         self.skipped += other.skipped
         self.run_id = self.run_id or other.run_id
+        self.own_ids = self.own_ids or other.own_ids
         self.left_out |= other.left_out
         self.warnings |= other.warnings
         for stream, rows in other.streams.items():
@@ -114,11 +125,23 @@ def left_out_warning(names: Iterable[str]) -> str:
     )
 
 
+def duplicates_warning(rows: TaskCommitMessage) -> str | None:
+    """Return the warning about rows that were not stored because of their own ids; None if there are none."""
+    found = {name: each.duplicates for name, each in sorted(rows.streams.items()) if each.duplicates}
+    if not rows.own_ids or sum(found.values()) <= rows.resent:  # a row that was sent again is its own duplicate
+        return None
+    counts = ", ".join(f"{count} of {rows.streams[name].count} rows in stream {name}" for name, count in found.items())
+    return (
+        f"rows were not stored, because the stream has had their message ids within its duplicate window: {counts}; "
+        "this is normal if a task was run again; otherwise other messages had these ids, also if they were purged"
+    )
+
+
 def summary(rows: TaskCommitMessage) -> str:
     """Return a summary in one line."""
     parts = [_stream_summary(name, each) for name, each in sorted(rows.streams.items())]
     if rows.skipped:
-        parts.append(f"{rows.skipped} rows skipped, which an earlier run had stored")
+        parts.append(f"{rows.skipped} rows skipped, which were stored before")
     if rows.resent:
         parts.append(f"{rows.resent} rows sent again")
     if rows.bytes:

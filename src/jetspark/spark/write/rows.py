@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
     from jetspark.bulk import Connection, PublishReport
 
-__all__ = ["prepare_rows", "publish_rows"]
+__all__ = ["has_own_ids", "prepare_rows", "publish_rows"]
+
+
+def has_own_ids(columns: WriteColumns, options: WriteOptions) -> bool:
+    """Whether rows may have message ids of their own, in the column `msg_id` or in their headers."""
+    return "msg_id" in columns or ("headers" in columns and options.keep_control_headers)
 
 
 def prepare_rows(
@@ -57,26 +62,38 @@ def prepare_rows(
 
 def publish_rows(
     connection: Connection, rows: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions
-) -> PublishReport:
-    """Publish rows by the options. Only rows with ids are sent again after a lost connection."""
+) -> tuple[PublishReport, int]:
+    """Publish rows by the options. Only rows with ids are sent again after a lost connection.
+
+    Returns
+    -------
+    tuple[PublishReport, int]
+        The report, and the number of rows that were found stored and not sent again.
+    """
     from jetspark.bulk import publish, publish_atomic
+    from jetspark.spark.write.unstored import ResentRows
 
     retry_timeout = options.retry_timeout if options.dedup or "msg_id" in columns else 0.0
+    resent = ResentRows(options)
     if options.atomic:
-        return publish_atomic(
+        report = publish_atomic(
             connection,
             rows,
             subject=options.subject,
             ack_timeout=options.ack_timeout,
             expected_stream=options.expected_stream,
             retry_timeout=retry_timeout,
+            find_stored=resent.find,
         )
-    return publish(
-        connection,
-        rows,
-        subject=options.subject,
-        max_pending=options.max_pending,
-        ack_timeout=options.ack_timeout,
-        expected_stream=options.expected_stream,
-        retry_timeout=retry_timeout,
-    )
+    else:
+        report = publish(
+            connection,
+            rows,
+            subject=options.subject,
+            max_pending=options.max_pending,
+            ack_timeout=options.ack_timeout,
+            expected_stream=options.expected_stream,
+            retry_timeout=retry_timeout,
+            find_stored=resent.find,
+        )
+    return report, resent.skipped

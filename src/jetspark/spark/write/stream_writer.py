@@ -27,7 +27,7 @@ from jetspark.spark.task_log import log_counts
 from jetspark.spark.write.commit_message import TaskCommitMessage, merge_messages, summary
 from jetspark.spark.write.duplicate_window import warn_once, window_warnings
 from jetspark.spark.write.ledger import TaskLedger, TaskName, TaskRecord
-from jetspark.spark.write.rows import prepare_rows, publish_rows
+from jetspark.spark.write.rows import has_own_ids, prepare_rows, publish_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,11 +97,11 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), left_out, stable=True)
         with borrow_connection(write.server.connect, write.retry_timeout) as connection:
             if self._ledger is None:
-                done = TaskCommitMessage.of(task.partition, publish_rows(connection, rows, self._columns, write))
-                done.warnings = window_warnings(connection, done.streams, run_id, self._options)
+                done = TaskCommitMessage.of(task.partition, *publish_rows(connection, rows, self._columns, write))
             else:
                 done = self._publish_recorded(connection, TaskRecord(self._ledger, task), task, rows)
-        done.run_id, done.left_out = run_id, left_out
+            done.warnings = window_warnings(connection, done.streams, run_id, self._options)
+        done.run_id, done.left_out, done.own_ids = run_id, left_out, has_own_ids(self._columns, write)
         log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, summary(done))
         return done
 
@@ -112,11 +112,11 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
 
         write = self._options.write
         record.begin(connection)
-        own_ids = "msg_id" in self._columns or "headers" in self._columns  # a row's headers may contain an id
+        own_ids = has_own_ids(self._columns, write)
         unstored = UnstoredRows(write, None if own_ids else str(task), record.first_attempt_ns, record.batch_digests)
-        report = publish_rows(connection, unstored.filter(rows), self._columns, write)
+        report, skipped = publish_rows(connection, unstored.filter(rows), self._columns, write)
         record.finish(connection, unstored.batch_digests)
-        return TaskCommitMessage.of(task.partition, report, unstored.skipped)
+        return TaskCommitMessage.of(task.partition, report, unstored.skipped + skipped)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Log the counts of the micro-batch, and once in a run the warnings about duplicates."""

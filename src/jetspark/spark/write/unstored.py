@@ -2,13 +2,15 @@
 
 If the earlier run was done, the digests of its record batches show which of them are stored. The other rows are looked
 up in the streams: the headers of the messages contain the ids, and all rows of this task were stored after its first
-run began. Rows that consumers or limits have removed in the meantime are not found. The stream's duplicate window, and
-the record of a finished run, still recognise them.
+run began. `ResentRows` does the same for rows that one attempt sends again after an outage. Rows that consumers or
+limits have removed in the meantime are not found. The stream's duplicate window, and the record of a finished run,
+still recognise them.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Final, TypeVar
@@ -29,7 +31,7 @@ from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.write.id_set import IdSet
 from jetspark.spark.write.message_ids import effective_ids
 
-__all__ = ["UnstoredRows", "ids_digest"]
+__all__ = ["ResentRows", "UnstoredRows", "ids_digest"]
 
 T = TypeVar("T")
 
@@ -37,6 +39,9 @@ _log: Final = logging.getLogger(__name__)
 
 _MAX_CLOCK_SKEW_NS: Final = 60 * 1_000_000_000
 """Largest difference between the clocks of two servers."""
+
+_MARGIN: Final = 1.0
+"""Seconds for a look-up, and for the way of the rows to the server."""
 
 
 def ids_digest(ids: pa.StringArray) -> str:
@@ -55,6 +60,8 @@ class UnstoredRows:
         When the earlier run began; None if there was none.
     batch_digests
         Digests of the record batches of the earlier run, if it was done.
+    age
+        Seconds since the rows were sent: streams with a longer duplicate window are not read. None reads all.
 
     Attributes
     ----------
@@ -65,12 +72,18 @@ class UnstoredRows:
     """
 
     def __init__(
-        self, options: WriteOptions, prefix: str | None, first_attempt_ns: int | None, batch_digests: Sequence[str]
+        self,
+        options: WriteOptions,
+        prefix: str | None,
+        first_attempt_ns: int | None,
+        batch_digests: Sequence[str],
+        age: float | None = None,
     ) -> None:
         self._options = options
         self._prefix = prefix
         self._first_attempt_ns = first_attempt_ns
         self._earlier_digests = batch_digests
+        self._age = age
         self._checked_subjects: set[str] = set()
         self._filters: dict[str, Sequence[str]] = {}  # by stream that was read: its subjects
         self._stored = IdSet()
@@ -94,8 +107,12 @@ class UnstoredRows:
 
     def _without_stored(self, batch: pa.RecordBatch, ids: pa.StringArray) -> pa.RecordBatch:
         subjects = [self._options.subject] if self._options.subject else pc.unique(batch.column("subject")).to_pylist()
+        return batch.filter(pc.invert(self.are_stored(subjects, ids)))
+
+    def are_stored(self, subjects: Iterable[str | None], ids: pa.StringArray) -> pa.BooleanArray:
+        """Return for each id whether one of the streams of these subjects has it."""
         self._load_ids_for(subject for subject in subjects if subject)
-        return batch.filter(pc.invert(self._stored.contains(ids)))
+        return pc.and_(pc.is_valid(ids), self._stored.contains(pc.fill_null(ids, "")))
 
     def _load_ids_for(self, subjects: Iterable[str]) -> None:
         """Read the ids of the streams that capture these subjects; each stream once."""
@@ -138,6 +155,9 @@ class UnstoredRows:
         """Add the ids in a stream to the set. Return the stream's subjects."""
         server = self._options.server
         info = self._request(connection, StreamInfoRequest(stream))
+        window = info.config.duplicate_window
+        if self._age is not None and window is not None and window.total_seconds() > self._age + _MARGIN:
+            return info.config.subjects or ()
         with bulk.scan(
             connection,
             stream,
@@ -161,3 +181,25 @@ class UnstoredRows:
         lists = pc.map_lookup(batch.column("headers"), MSG_ID, "first")
         ids = pc.drop_null(pc.list_flatten(lists))
         return ids if self._prefix is None else ids.filter(pc.starts_with(ids, self._prefix))
+
+
+class ResentRows:
+    """Finds rows that are stored before one attempt sends them again later than a duplicate window allows.
+
+    Attributes
+    ----------
+    skipped
+        Number of rows that were found.
+    """
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        self.skipped = 0
+
+    def find(self, subjects: pa.StringArray, ids: pa.StringArray, age: float) -> pa.BooleanArray:
+        """Return which of the rows are stored. The first of them was sent `age` seconds ago."""
+        sent_ns = time.time_ns() - int(age * 1e9)
+        lookup = UnstoredRows(self._options, None, sent_ns, (), age)
+        stored = lookup.are_stored(pc.unique(subjects).to_pylist(), ids)
+        self.skipped += pc.sum(stored, min_count=0).as_py()
+        return stored
