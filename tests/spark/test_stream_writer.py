@@ -234,7 +234,7 @@ def test_commit_and_abort_report_the_stored_rows(nats: Nats, caplog: pytest.LogC
     made.abort([one, None], 18)
     text = (
         "stream A: 5 rows, stored at sequences 3 to 6, 1 already stored; 3 rows skipped, which were stored before; "
-        "stored; 2 rows sent again; 10 bytes"
+        "2 rows sent again; 10 bytes"
     )
     assert [record.getMessage() for record in caplog.records] == [
         f"batch 17 done: {text}",
