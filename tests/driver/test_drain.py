@@ -151,28 +151,6 @@ async def test_drain_reports_a_server_that_dies_meanwhile(world: World, server: 
     assert connection.closed
 
 
-async def test_drain_without_a_session_waits_for_the_next_one(world: World, server: MemoryServer, clock: Clock) -> None:
-    connection = await world.connect(reconnect_wait=1)
-    server.down()
-    await clock.settle()
-    await connection.publish("kept")
-    draining = asyncio.create_task(connection.drain())
-    await clock.until(0.1)
-    server.up()
-    await draining
-    assert server.session.published("kept")
-    assert connection.closed
-
-
-async def test_drain_without_a_server_takes_its_timeout(world: World, server: MemoryServer, clock: Clock) -> None:
-    connection = await world.connect()
-    server.down()
-    await clock.settle()
-    with pytest.raises(DrainTimeoutError):
-        await connection.drain(3)
-    assert clock.now == 3.0
-
-
 async def test_a_draining_connection_refuses_subscriptions(world: World, server: MemoryServer, clock: Clock) -> None:
     connection = await world.connect()
     server.answers_pings = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Generic, Protocol, TypeVar
 
+from jetspark.wire.errors import Error
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.messages import Message
 from jetspark.wire.outbound import Payload
@@ -58,8 +59,8 @@ class Drainable(Protocol):
     async def wait_drained(self, *, confirm: bool) -> None:
         """Wait until all received messages were taken and handled."""
 
-    def discard(self) -> None:
-        """Drop the messages that wait: the drain took too long."""
+    def discard(self, error: Error) -> int:
+        """End now, as the drain took too long; drop the messages that wait, and return their number."""
 
 
 class PendingPublishes(Protocol):

@@ -278,6 +278,9 @@ class Connection(HasCore[ConnectionCore]):
         ------
         DrainTimeoutError
             It took too long; the remaining messages were dropped. The connection is closed anyway.
+        DisconnectedError
+            The server went down during the drain, or it was down and messages were not sent. The drain does not wait
+            for a server that is down: it only hands out the messages that were received. The connection is closed.
         """
         await self._core.drain(timeout)
 
@@ -285,7 +288,8 @@ class Connection(HasCore[ConnectionCore]):
         """Close at once: queued messages are sent, messages that wait in subscriptions are dropped. May be repeated.
 
         Waits until the server has answered a last PING, for two seconds at most. May be called from a callback or from
-        the event handler; it does not wait for its caller.
+        the event handler; it does not wait for its caller. If the server is down, messages that were not sent are
+        reported as an event.
         """
         await self._core.close()
 

@@ -211,6 +211,7 @@ class ConnectionCore:
             async with asyncio.timeout(timeout):
                 while not self.outbound.online:
                     self.check_open()
+                    self.check_reachable()
                     await self._supervisor.wait_state_change()
                 answered = self.loop.create_future()
                 self.client.ping(partial(settle_ping, answered))
@@ -258,6 +259,7 @@ class ConnectionCore:
     ) -> Msg:
         """Send a request and wait for its answer; see `Connection.request`. `wildcards` allows them in the subject."""
         self.check_loop()
+        self.check_reachable()
         answered: asyncio.Future[Message] = self.loop.create_future()
         timer = self.loop.call_later(timeout, expire_request, answered, subject, timeout)
         try:
@@ -318,29 +320,56 @@ class ConnectionCore:
         self.check_loop()
         seconds = self.options.drain_timeout if timeout is None else timeout
         self.client.drain()
+        if not self.outbound.online:  # nobody answers any more
+            self.client.reply_mux.fail(self._down_error())
+            self._supervisor.notify_state_change()
         drainables = list(self._drainables)
         answered = False
         wait = True
+        problem: Error | None = None
         try:
             async with asyncio.timeout(seconds):
                 for each in drainables:
                     each.stop_receiving()
-                await self.ping_roundtrip(None)
+                problem = await self._confirm()
                 answered = True
                 await asyncio.gather(*(each.wait_drained(confirm=False) for each in drainables))
-                await self.ping_roundtrip(None)
-                await self.wait_publishes(None)
+                problem = await self._confirm() or problem
+                if self.outbound.online:
+                    await self.wait_publishes(None)
+            problem = problem or self.outbound.unsent_error(self.client.reply_mux.inbox, with_acks=False)
         except TimeoutError:
             wait = answered  # without an answer the whole timeout has passed already
-            dropped = sum(each.pending[0] for each in drainables)
             pending = sum(each.pending for each in self._publishes)
-            for each in drainables:
-                each.discard()
+            late = f"not drained within {seconds:g} s"
+            dropped = sum(
+                each.discard(DrainTimeoutError(f"{late}; waiting messages were dropped")) for each in drainables
+            )
             raise DrainTimeoutError(
-                f"not drained within {seconds:g} s; {dropped} messages dropped, {pending} publishes not acknowledged"
+                f"{late}; {dropped} messages dropped, {pending} publishes not acknowledged"
             ) from None
         finally:
             await self.close(wait=wait)
+        if problem is not None:
+            raise problem
+
+    async def _confirm(self) -> DisconnectedError | None:
+        """Wait until the server has everything; return the error of a lost session. Nothing waits for a new one."""
+        self.check_open()
+        if self.outbound.online:
+            try:
+                await self.ping_roundtrip(None)
+            except DisconnectedError as error:
+                return error
+        return None
+
+    def check_reachable(self) -> None:
+        """Raise DisconnectedError if the connection drains while it is down: nothing waits for a new session then."""
+        if self.status is ConnectionStatus.DRAINING and not self.outbound.online:
+            raise self._down_error()
+
+    def _down_error(self) -> DisconnectedError:
+        return DisconnectedError("the connection is down, and it drains: no answer can come")
 
     async def wait_publishes(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Wait until every registered publish is acknowledged or has failed. Raises PublishTimeoutError."""

@@ -27,7 +27,7 @@ from jetspark.wire.errors import (
 )
 from jetspark.wire.events import ErrorOccurred, callback_failed
 from jetspark.wire.messages import Message
-from jetspark.wire.subscriptions import Overflow, SubscriptionState
+from jetspark.wire.subscriptions import Overflow, SubscriptionState, drop_all
 
 __all__ = ["Callback", "SubscriptionCore", "open_subscription"]
 
@@ -186,12 +186,9 @@ class SubscriptionCore:
                 if not in_callback:
                     await self._wait_handled()
         except TimeoutError:
-            left = len(self.sub.pending)
-            self.connection.client.unsubscribe(self.sub)
-            self.discard()
-            raise DrainTimeoutError(
-                f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
-            ) from None
+            late = f"the subscription to {self.subject!r} was not drained within {seconds:g} s"
+            dropped = self.discard(DrainTimeoutError(late))
+            raise DrainTimeoutError(f"{late}; {dropped} messages dropped") from None
 
     def stop_receiving(self) -> None:
         """Ask the server to send nothing more."""
@@ -204,7 +201,7 @@ class SubscriptionCore:
         await self._wait_handled()
 
     async def _wait_stopped(self, *, confirm: bool) -> None:
-        if confirm and not self.sub.ended:
+        if confirm and not self.sub.ended and self.connection.connected:
             with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
                 await self.connection.ping_roundtrip(None)
         self.connection.client.subscriptions.remove(self.sub)
@@ -227,9 +224,11 @@ class SubscriptionCore:
         if self._drained_waiter is not None and not self.sub.pending and not self._drained_waiter.done():
             self._drained_waiter.set_result(None)
 
-    def discard(self) -> None:
-        """Drop the messages that wait."""
-        self.sub.discard_pending()
+    def discard(self, error: Error) -> int:  # noqa: ARG002 (for ordered subscriptions)
+        """End now and drop the messages that wait; return their number."""
+        dropped = drop_all(self.sub.pending)
+        self.connection.client.unsubscribe(self.sub)
+        return dropped
 
     # -- for the blocking front, which takes the messages in other threads -----------------------------------------
 

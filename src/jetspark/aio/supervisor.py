@@ -77,7 +77,7 @@ class Supervisor:
         """Release the timer, the socket (once its data is sent) and the task. Does not wait."""
         if self._timer is not None:
             self._timer.cancel()
-        self._notify_state_change()
+        self.notify_state_change()
         if self.session is not None and not self.session.lost.done():
             self.session.close()  # the task waits for this and ends
         elif self._task is not None and self._task is not asyncio.current_task():
@@ -137,7 +137,8 @@ class Supervisor:
             self._state_change_waiter = self._loop.create_future()
         await asyncio.shield(self._state_change_waiter)
 
-    def _notify_state_change(self) -> None:
+    def notify_state_change(self) -> None:
+        """Wake those in `wait_state_change`."""
         if self._state_change_waiter is not None and not self._state_change_waiter.done():
             self._state_change_waiter.set_result(None)
 
@@ -167,7 +168,7 @@ class Supervisor:
         self.session = session
         self.client.on_session_opened(server, info)
         session.flush()
-        self._notify_state_change()
+        self.notify_state_change()
 
     async def _run(self) -> None:
         while True:
@@ -210,7 +211,7 @@ class Supervisor:
 
     def _close_with_error(self, error: Error) -> None:
         self.client.close(error)
-        self._notify_state_change()
+        self.notify_state_change()
         if self._timer is not None:
             self._timer.cancel()
 

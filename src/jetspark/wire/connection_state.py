@@ -218,6 +218,7 @@ class ConnectionState:
         if self.status is ConnectionStatus.CLOSED:
             return
         was_online = self.outbound.online
+        unsent = self.outbound.unsent_error(self.reply_mux.inbox, with_acks=True)
         self.status = ConnectionStatus.CLOSED
         reason = ConnectionClosedError(f"the connection is closed: {error}" if error else "the connection is closed")
         self.outbound.close(reason)
@@ -231,6 +232,8 @@ class ConnectionState:
         self._mux_subscription = self.connection = None
         if was_online:
             self._emit(Disconnected(error))
+        if unsent is not None:
+            self._emit(ErrorOccurred(unsent))
         self._emit(Closed(error))
         self._emit = _ignore_event  # the receiver of events may own this object: leave no reference cycle
 

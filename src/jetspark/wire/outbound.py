@@ -14,6 +14,7 @@ from jetspark.wire import headers as header_block
 from jetspark.wire.errors import (
     BadSubjectError,
     ConnectionClosedError,
+    DisconnectedError,
     Error,
     MaxPayloadError,
     OutboundBufferLimitError,
@@ -211,6 +212,24 @@ class Outbound:
         self._commands = 0
         self.chunks = [chunk for chunk in self.chunks if not chunk.startswith(_SESSION_COMMANDS)]
         self.size = sum(map(len, self.chunks))
+
+    def unsent_error(self, request_inbox: str, *, with_acks: bool) -> DisconnectedError | None:
+        """Return the error of the publishes that wait although there is no session; None if there are none.
+
+        Requests are left out: their callers get an error. `request_inbox` is the beginning of their reply subjects.
+        `with_acks` says whether acknowledgements count: without one, the server delivers the message again.
+        """
+        messages = acks = 0
+        for chunk in () if self.online else self.chunks:
+            words = chunk.partition(b"\r\n")[0].split(b" ")
+            has_reply = len(words) == (5 if words[0] == b"HPUB" else 4)
+            if words[0] in (b"PUB", b"HPUB") and not (has_reply and words[2].startswith(request_inbox.encode())):
+                is_ack = words[1].startswith(b"$JS.ACK.")
+                messages, acks = messages + (not is_ack), acks + is_ack
+        if not messages and not (acks and with_acks):
+            return None
+        what = f"{messages} messages and {acks} acknowledgements" if acks and with_acks else f"{messages} messages"
+        return DisconnectedError(f"{what} were not sent: the connection was down when it was closed")
 
     def close(self, error: Error) -> None:
         """Refuse to send from now on, and drop the frames that wait."""

@@ -9,19 +9,33 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from jetspark.wire import frames
 from jetspark.wire.errors import Error
 from jetspark.wire.messages import Message
 
-__all__ = ["NO_LIMIT", "Overflow", "SubscriptionState", "SubscriptionTable"]
+__all__ = ["NO_LIMIT", "Overflow", "SubscriptionState", "SubscriptionTable", "drop_all"]
 
 NO_LIMIT: Final = 1 << 62
 """Limit of messages or bytes that is never reached."""
 
+M = TypeVar("M", bound=Message)
+
 Overflow = Literal["drop", "pause"]
 """Behaviour of a full subscription: drop new messages and report it, or stop reading from the server."""
+
+
+def drop_all(messages: deque[M]) -> int:
+    """Remove all messages; return how many. Another thread may take some meanwhile, which then do not count."""
+    dropped = 0
+    while messages:
+        try:
+            messages.popleft()
+        except IndexError:
+            break
+        dropped += 1
+    return dropped
 
 
 class SubscriptionState:

@@ -26,6 +26,7 @@ from jetspark.jetstream.errors import (
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.messages import Message
+from jetspark.wire.subscriptions import drop_all
 
 __all__ = ["PullSubscription"]
 
@@ -132,9 +133,10 @@ class PullSubscriptionCore:
             async with asyncio.timeout(seconds):
                 problem = await run_workflow(drain(self.binding), self._js.request, self._wait_fetched)
         except TimeoutError:
-            left = len(self._carry_over.messages)
+            late = f"{self!r} was not drained within {seconds:g} s"
+            dropped = self.discard(DrainTimeoutError(late))
             await self._end()
-            raise DrainTimeoutError(f"{self!r} was not drained within {seconds:g} s; {left} messages dropped") from None
+            raise DrainTimeoutError(f"{late}; {dropped} messages dropped") from None
         await self._end()
         if problem is not None:
             self.connection.emit(ErrorOccurred(problem))
@@ -151,9 +153,9 @@ class PullSubscriptionCore:
             if problem is not None:
                 self.connection.emit(ErrorOccurred(problem))
 
-    def discard(self) -> None:
-        """Drop the messages that wait."""
-        self._carry_over.messages.clear()
+    def discard(self, error: Error) -> int:  # noqa: ARG002 (a later fetch raises that the subscription has ended)
+        """Drop the messages that wait; return their number."""
+        return drop_all(self._carry_over.messages)
 
     def _check_open(self, over: bool) -> None:
         self.connection.check_loop()
@@ -173,8 +175,9 @@ class PullSubscriptionCore:
 
     async def _wait_fetched(self, _: Step) -> None:
         """Wait until nothing more can come, and all received messages were fetched."""
-        with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
-            await self.connection.ping_roundtrip(None)
+        if self.connection.connected:
+            with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
+                await self.connection.ping_roundtrip(None)
         if self._carry_over.messages:
             loop = asyncio.get_running_loop()
             self._drained_waiter, self._next_requested = loop.create_future(), loop.create_future()

@@ -78,14 +78,13 @@ class PushSubscriptionCore(SubscriptionCore):
             async with asyncio.timeout(seconds):
                 await self.wait_drained(confirm=True)
         except TimeoutError:
-            left = len(self.sub.pending)
+            late = f"the subscription to {self.subject!r} was not drained within {seconds:g} s"
+            dropped = self.discard(DrainTimeoutError(late))
             try:
                 await self.driver.run(unsubscribe(self.driver.binding), perform_step=self._end)
             except Error as error:
                 self.connection.emit(ErrorOccurred(error))
-            raise DrainTimeoutError(
-                f"the subscription to {self.subject!r} was not drained within {seconds:g} s; {left} messages dropped"
-            ) from None
+            raise DrainTimeoutError(f"{late}; {dropped} messages dropped") from None
         except BaseException:
             self._receiving_stopped = self._finished_draining  # it can be drained or unsubscribed again
             raise
@@ -101,7 +100,7 @@ class PushSubscriptionCore(SubscriptionCore):
             return
 
         async def handled(_: Step) -> None:
-            if confirm:
+            if confirm and self.connection.connected:
                 with suppress(DisconnectedError, ConnectionClosedError):  # then nothing more can come
                     await self.connection.ping_roundtrip(None)
             await self._wait_consumed()
@@ -112,6 +111,15 @@ class PushSubscriptionCore(SubscriptionCore):
         problem = await self.driver.run(drain(self.driver.binding), perform_step=handled)
         if problem is not None:
             self.connection.emit(ErrorOccurred(problem))
+
+    def discard(self, error: Error) -> int:
+        """End now and drop the messages that wait; return their number. The iteration of an ordered reader raises."""
+        self.driver.collect()
+        ordered = self.driver.binding.ordered is not None
+        if ordered and self.sub.pending:
+            self.sub.error = error  # also if it has ended already
+        self.driver.close(error if ordered else None)
+        return super().discard(error)
 
     async def _wait_consumed(self) -> None:
         """Wait until a reader has taken the waiting messages and asks for more: then it has acknowledged the last one.

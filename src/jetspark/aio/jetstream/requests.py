@@ -58,6 +58,7 @@ async def request_with_retry(connection: ConnectionCore, subject: str, payload: 
 
 async def _wait_for_session(connection: ConnectionCore, timeout: float) -> None:  # noqa: ASYNC109
     await asyncio.sleep(min(_RETRY_DELAY, timeout))
+    connection.check_reachable()
     try:
         await connection.ping_roundtrip(timeout)
     except (FlushTimeoutError, DisconnectedError):

@@ -18,6 +18,7 @@ from jetspark.engine.pull import HANDLE, InProgressTracker
 from jetspark.jetstream.errors import DrainTimeoutError, Error
 from jetspark.jetstream.message import message_size
 from jetspark.wire.events import ErrorOccurred
+from jetspark.wire.subscriptions import drop_all
 
 __all__ = [
     "Callback",
@@ -266,10 +267,15 @@ class ConsumeCore:
         while not self.closed:
             await self._wait()
 
-    def discard(self) -> None:
-        """Drop the messages that wait."""
-        self.source.stop()
-        self.source.ready.clear()
+    def discard(self, error: Error) -> int:
+        """End with this error and drop the messages that wait; return their number."""
+        if self.source.ready and self.source.error is None:
+            self.source.error = error  # also if it has ended already
+            self.errors.replace_end(error)
+        self.source.stop(error)
+        dropped = drop_all(self.source.ready)
+        self.wake()
+        return dropped
 
     def _set_drain_timer(self, timer: asyncio.TimerHandle | None) -> None:
         if self._drain_timer is not None:

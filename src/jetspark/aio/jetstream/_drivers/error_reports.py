@@ -71,10 +71,16 @@ class ErrorReports:
             if not has_callback and isinstance(self._end_error, ConnectionClosedError):
                 self.report_end()
 
+    def replace_end(self, error: Error) -> None:
+        """Note an error of a consume that had ended without one: its last messages were dropped."""
+        self._end_noted = True
+        self._end_error = error
+
     def report_end(self) -> None:
         """Report why the consume has ended, if it was neither stopped nor drained. A second call does nothing."""
         error = self.take_end_error()
-        if error is not None and (self._on_error is not None or not isinstance(error, ConnectionClosedError)):
+        closed = isinstance(error, ConnectionClosedError) and self._connection.closed
+        if error is not None and (self._on_error is not None or not closed):
             self.report(error)  # without a handler, the event `Closed` reports a closed connection
 
     def take_end_error(self) -> Error | None:

@@ -16,8 +16,9 @@ from jetspark.engine.ordered_cursor import OrderedCursor
 from jetspark.engine.pull import PullOptions
 from jetspark.engine.retry import CREATE_TIMEOUT
 from jetspark.jetstream.config import ConsumerConfig
-from jetspark.jetstream.errors import Error
+from jetspark.jetstream.errors import ConnectionClosedError, Error
 from jetspark.jetstream.info import ConsumerInfo
+from jetspark.wire.connection_state import ConnectionStatus
 from jetspark.wire.messages import Message
 
 __all__ = ["OrderedPullDriver"]
@@ -77,6 +78,7 @@ class OrderedPullDriver:
         self._runner = OrderedRunner(js, stream, engine, self, on_caught_up)
         self._driver: PullDriver | None = None
         self._earlier_received = 0  # messages of earlier consumers
+        self._until_caught_up = until_caught_up
         self._draining = False
         self._started = asyncio.Event()
 
@@ -138,7 +140,7 @@ class OrderedPullDriver:
         if self._driver is not None and not self._driver.ended:
             self._driver.drain()
         else:
-            self._engine.stop()
+            self._engine.stop(self._closed_error)
             self._runner.perform_actions()
 
     # -- called by the connection --------------------------------------------------------------------------------
@@ -162,7 +164,10 @@ class OrderedPullDriver:
     @property
     def _closed_error(self) -> Error | None:
         """Why the connection is closed: such an end is never quiet, as the reader may take it for the whole stream."""
-        return self._js.connection.outbound.closed_error
+        client = self._js.connection.client
+        if self._until_caught_up and client.status is ConnectionStatus.DRAINING:
+            return ConnectionClosedError(f"stream {self._stream!r}: the connection drains before the end was reached")
+        return client.outbound.closed_error
 
     # -- called by the driver ------------------------------------------------------------------------------------
 
