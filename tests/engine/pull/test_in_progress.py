@@ -83,13 +83,17 @@ def test_iterating_readers_are_idle_after_the_consume_is_stopped() -> None:
     assert progress.idle
 
 
-def test_a_callback_keeps_its_message_after_the_consume_is_stopped_until_it_returns() -> None:
+def test_a_callback_keeps_its_messages_after_the_consume_is_stopped_until_it_returns() -> None:
     progress = of()
-    progress.has_callback = True
-    progress.set_current(HANDLE, first := delivery(0))
+    one, other = progress.add_handlers(2)
+    progress.set_current(one, first := delivery(0))
+    progress.set_current(other, second := delivery(1))
+    progress.set_current(progress.new_reader(), delivery(2))
     progress.stopped()
-    assert progress.messages_to_report() == [first]
-    progress.clear_current(HANDLE)
+    assert progress.messages_to_report() == [first, second]
+    progress.clear_current(one)
+    assert progress.messages_to_report() == [second]
+    progress.clear_current(other)
     assert progress.idle
 
 

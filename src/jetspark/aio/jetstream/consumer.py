@@ -109,8 +109,8 @@ class Consumer:
         The answer has that `sequence`, and the consumer's info.
         """
         await self.info(timeout=timeout)  # the server does not answer if there is no consumer
-        reset = await self._core.request(ConsumerResetRequest(self.stream_name, self.name, sequence), timeout)
-        self._info = reset
+        request = ConsumerResetRequest(self.stream_name, self.name, sequence)
+        self._info = reset = await self._core.request(request, timeout)
         return reset
 
     # -- one pull ------------------------------------------------------------------------------------------------
@@ -219,6 +219,7 @@ class Consumer:
         callback: Callback | None = None,
         *,
         on_error: ErrorHandler | None = None,
+        concurrency: int = 1,
         **options: Unpack[ConsumeFields],
     ) -> ConsumeContext:
         """Pull continuously, so that messages are available before they are requested.
@@ -234,11 +235,12 @@ class Consumer:
         Parameters
         ----------
         callback
-            Called with each message, one after the other; without it, iterate the returned object. Exceptions from it
-            are passed to `on_error`.
+            Called with each message; without it, iterate the returned object. `on_error` gets its exceptions.
         on_error
             Called with each warning, and with ConnectionClosedError when the connection is closed for good. By default,
             the connection's event handler gets warnings as `ErrorOccurred`, and the close as `Closed`.
+        concurrency
+            Most calls of the callback at a time, in tasks (blocking front: threads). With 1, they come in order.
         options
             `max_messages` or `max_bytes`, `timeout`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
             `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
@@ -264,7 +266,8 @@ class Consumer:
 
         try:
             progress = InProgressTracker.for_consumer(lambda: self._info.config) if wanted.auto_in_progress else None
-            return ConsumeContext(start_consume(self._core.connection, where, make, callback, on_error, progress))
+            core = start_consume(self._core.connection, where, make, callback, on_error, progress, concurrency)
+            return ConsumeContext(core)
         except BaseException:
             if driver is not None:
                 driver.detach()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Final, Unpack
 
 from jetspark.aio.jetstream._drivers.consume import start_consume
+from jetspark.aio.jetstream._drivers.handlers import check_one_by_one
 from jetspark.aio.jetstream._drivers.ordered_pull import OrderedPullDriver
 from jetspark.aio.jetstream._drivers.pull import PullDriver
 from jetspark.aio.jetstream._drivers.workflow import run_in_background
@@ -225,6 +226,7 @@ class OrderedConsumer:
         *,
         on_error: ErrorHandler | None = None,
         until_caught_up: bool = False,
+        concurrency: int = 1,
         **options: Unpack[ConsumeFields],
     ) -> ConsumeContext:
         """Read continuously, through lost connections, deleted consumers and leader changes.
@@ -244,6 +246,8 @@ class OrderedConsumer:
             ConnectionClosedError, too, also after one's own `close`.
         until_caught_up
             End when all messages of the stream were returned, instead of waiting for more.
+        concurrency
+            Must be 1, because the order is kept.
         options
             As for `Consumer.consume`, without priority groups. The default heartbeat is 5 s (ORD-11).
 
@@ -254,6 +258,7 @@ class OrderedConsumer:
         ConfigError
             The value of an option is not valid.
         """
+        check_one_by_one(concurrency)
         if options.get("idle_heartbeat") is None:
             timeout = options.get("timeout", 30.0)
             options["idle_heartbeat"] = (

@@ -39,15 +39,11 @@ class InProgressTracker:
     config
         Returns the consumer's configuration as known now; it may change during the consume.
 
-    Attributes
-    ----------
-    has_callback
-        Whether a callback gets the messages of the handle.
     """
 
     def __init__(self, config: Callable[[], ConsumerConfig]) -> None:
         self._config = config
-        self.has_callback = False
+        self._handlers: frozenset[int] = frozenset()  # readers whose messages a callback handles
         self._numbers = itertools.count(HANDLE + 1)
         self._current: dict[int, JetStreamMessage] = {}
         self._last: JetStreamMessage | None = None  # of all readers: a program may leave a loop and still process it
@@ -69,9 +65,15 @@ class InProgressTracker:
         """Return the number of a new reader."""
         return next(self._numbers)
 
+    def add_handlers(self, count: int) -> list[int]:
+        """Return the numbers of the readers of a callback that runs `count` times at once."""
+        numbers = [HANDLE, *(self.new_reader() for _ in range(1, count))][:count]
+        self._handlers = frozenset(numbers)
+        return numbers
+
     def set_current(self, reader: int, message: JetStreamMessage) -> None:
         """Set the current message of a reader, which replaces the one before."""
-        if self._stopped and not self.has_callback:
+        if self._stopped and reader not in self._handlers:
             return
         self._current[reader] = message
         self._last = message
@@ -86,10 +88,10 @@ class InProgressTracker:
         self._current.pop(reader, None)
 
     def stopped(self) -> None:
-        """Handle the stop of the consume. A callback keeps its message; iterators may never request the next one."""
+        """Handle the stop of the consume. A callback keeps its messages; iterators may never request the next one."""
         self._stopped = True
         for reader in list(self._current):
-            if not (self.has_callback and reader == HANDLE):
+            if reader not in self._handlers:
                 self._current.pop(reader, None)
         self._last = None
 

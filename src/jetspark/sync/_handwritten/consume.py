@@ -1,12 +1,13 @@
 """The core of a running consume in the blocking front: threads take the messages.
 
 The event loop pulls, and appends messages to a deque. Threads take them without asking the loop. Two numbers say when
-the source must get a report: `taken_count`, which only the reader's thread writes, and `report_at`, which only the
-loop writes.
+the source must get a report: the count of messages taken, which is one step of a counter for all threads, and
+`report_at`, which only the loop writes.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -16,11 +17,12 @@ from typing import Any, Self, Unpack, cast
 from jetspark.aio.jetstream import consumer, ordered_consumer
 from jetspark.aio.jetstream._drivers import consume as aio
 from jetspark.aio.jetstream._drivers.consume import drain_timeout_error
+from jetspark.aio.jetstream._drivers.handlers import check_concurrency, check_one_by_one
 from jetspark.engine.pull import HANDLE, ConsumeFields
 from jetspark.jetstream.errors import ConnectionClosedError, Error
 from jetspark.jetstream.message import message_size, settle, split_by_ack_policy
+from jetspark.sync._handwritten.handlers import HandlerThreads
 from jetspark.sync._interfaces import core_of
-from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX
 from jetspark.sync.core import ConnectionCore
 from jetspark.sync.handoff_queue import HandoffQueue
 from jetspark.sync.loop_proxy import LoopProxy
@@ -30,7 +32,7 @@ from jetspark.wire.callbacks import as_exception
 __all__ = ["Callback", "ConsumeCore", "ConsumeMixin", "ConsumeReader", "ErrorHandler", "OrderedConsumeMixin"]
 
 Callback = Callable[[Msg], None]
-"""Called with each message, in order and one at a time, in a thread of its own."""
+"""Called with each message, in a thread of its own."""
 
 ErrorHandler = Callable[[Exception], None]
 """Called with each warning and each exception of a callback."""
@@ -47,8 +49,12 @@ class ConsumeCore:
         The source of the messages.
     progress
         Which reader is at which message; None if messages are not reported as in progress.
-    taken_count, report_at
-        Messages taken so far, and the number of them at which `on_consumed` must be called.
+    count_taken
+        Counts a taken message; returns the number of messages taken so far.
+    report_at
+        The number of messages at which `on_consumed` must be called.
+    counts_bytes
+        Whether `on_consumed` must be called for each message.
     """
 
     def __init__(
@@ -57,6 +63,7 @@ class ConsumeCore:
         inner: aio.ConsumeCore,
         callback: Callback | None,
         on_error: ErrorHandler | None,
+        concurrency: int = 1,
     ) -> None:
         self.inner = inner
         self.source = source = inner.source
@@ -68,18 +75,18 @@ class ConsumeCore:
         )
         self._waiting = False
         self._report_scheduled = False
-        self.taken_count = 0
+        self.count_taken = itertools.count(1).__next__
         self.report_at = 1
-        self._counts_bytes = source.counts_bytes
-        self._thread: threading.Thread | None = None
+        self.counts_bytes = source.counts_bytes
+        self._size_lock = threading.Lock()
+        self._handlers: HandlerThreads | None = None
         wake = partial(_wake, weakref.ref(self))  # weak, so that a handle without references stops
-        connection.run(partial(inner.attach_reader, wake, has_callback=callback is not None))
+        count = 0 if callback is None else concurrency
+        numbers = connection.run(partial(inner.attach_reader, wake, handlers=count))
         connection.register_reader(self)
+        self._running = count
         if callback is not None:
-            self._thread = threading.Thread(
-                target=self._run, args=(callback,), name=f"{CALLBACK_THREAD_PREFIX} of {inner!r}", daemon=True
-            )
-            self._thread.start()
+            self._handlers = HandlerThreads(repr(inner), [partial(self._run, callback, number) for number in numbers])
 
     def __repr__(self) -> str:
         return repr(self.inner)
@@ -108,9 +115,10 @@ class ConsumeCore:
         raise StopIteration
 
     def on_consumed(self, message: Msg) -> None:
-        """Let the loop report the taken messages to the source, as soon as `taken_count` is `report_at`."""
-        if self._counts_bytes:
-            self.source.taken_size += message_size(message)
+        """Let the loop report the taken messages to the source, as soon as so many were taken as `report_at`."""
+        if self.counts_bytes:
+            with self._size_lock:
+                self.source.taken_size += message_size(message)
         self._report_consumed()
 
     def request_wake(self) -> None:
@@ -171,40 +179,42 @@ class ConsumeCore:
 
     @property
     def in_callback(self) -> bool:
-        """Whether this is the thread of the callback."""
-        return self._thread is threading.current_thread()
+        """Whether this is a thread of the callback."""
+        return self._handlers is not None and self._handlers.in_handler
 
     def on_drain_in_callback(self) -> None:
         """On the loop: note that the callback drains the connection, which cannot wait for it."""
         self.inner.on_reader_done()
 
     def join(self, timeout: float | None) -> None:
-        """Wait for the end of the callback's thread, unless called in that thread."""
-        if self._thread is not None and not self.in_callback:
-            self._thread.join(timeout)
+        """Wait for the end of the callback's threads, unless called in one of them."""
+        if self._handlers is not None:
+            self._handlers.join(timeout)
 
     # -- callback ------------------------------------------------------------------------------------------------
 
-    def _run(self, callback: Callback) -> None:
+    def _run(self, callback: Callback, number: int) -> None:
         try:
-            self._call_for_each(callback)
+            self._call_for_each(callback, number)
         finally:
             if self.progress is not None:
-                self.progress.clear_current(HANDLE)
+                self.progress.clear_current(number)
             if not self._connection.call_soon(self._on_thread_done) and (error := self.inner.errors.take_end_error()):
                 self._report_after_close(error)
 
     def _on_thread_done(self) -> None:
-        self.inner.errors.report_end()
-        self.inner.on_reader_done()
+        self._running -= 1
+        if not self._running:
+            self.inner.errors.report_end()
+            self.inner.on_reader_done()
 
     def _report_after_close(self, error: Exception) -> None:
         """Report an error in this thread, because the event loop has ended with the connection."""
         if self._on_error is not None:
             self._on_error(error)
 
-    def _call_for_each(self, callback: Callback) -> None:
-        reader = ConsumeReader(self)
+    def _call_for_each(self, callback: Callback, number: int) -> None:
+        reader = ConsumeReader(self, number)
         while True:
             try:
                 message = next(reader)
@@ -244,8 +254,7 @@ class ConsumeReader:
             message = None
         if message is None:  # not in the handler, as IndexError would be the context of other errors
             message = core.wait_next(self._number)
-        core.taken_count += 1
-        if core.taken_count >= core.report_at:
+        if core.count_taken() >= core.report_at or core.counts_bytes:
             core.on_consumed(message)
         if core.progress is not None:
             core.progress.set_current(self._number, message)
@@ -262,11 +271,17 @@ class ConsumeMixin(LoopProxy):
     _inner: consumer.Consumer
 
     def _consume(
-        self, callback: Callback | None, *, on_error: ErrorHandler | None, **options: Unpack[ConsumeFields]
+        self,
+        callback: Callback | None,
+        *,
+        on_error: ErrorHandler | None,
+        concurrency: int,
+        **options: Unpack[ConsumeFields],
     ) -> ConsumeCore:
+        check_concurrency(concurrency, callback)
         handler = None if on_error is None else self._connection.in_callback_thread(on_error)
         inner = self._run(lambda: self._inner.consume(on_error=handler, **options))
-        return ConsumeCore(self._connection, core_of(inner), callback, on_error)
+        return ConsumeCore(self._connection, core_of(inner), callback, on_error, concurrency)
 
     def _ack_all(self, messages: Iterable[Msg]) -> None:
         to_ack, covered = split_by_ack_policy(messages, self._inner.cached_info.config.ack_policy)
@@ -287,8 +302,10 @@ class OrderedConsumeMixin(LoopProxy):
         *,
         on_error: ErrorHandler | None,
         until_caught_up: bool,
+        concurrency: int,
         **options: Unpack[ConsumeFields],
     ) -> ConsumeCore:
+        check_one_by_one(concurrency)
         handler = None if on_error is None else self._connection.in_callback_thread(on_error)
         consume = self._inner.consume
         inner = core_of(self._run(lambda: consume(on_error=handler, until_caught_up=until_caught_up, **options)))

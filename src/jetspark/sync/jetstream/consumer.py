@@ -177,6 +177,7 @@ class Consumer(ConsumeMixin, LoopProxy):
         callback: Callback | None = None,
         *,
         on_error: ErrorHandler | None = None,
+        concurrency: int = 1,
         **options: Unpack[ConsumeFields],
     ) -> ConsumeContext:
         """Pull continuously, so that messages are available before they are requested.
@@ -192,11 +193,12 @@ class Consumer(ConsumeMixin, LoopProxy):
         Parameters
         ----------
         callback
-            Called with each message, one after the other; without it, iterate the returned object. Exceptions from it
-            are passed to `on_error`.
+            Called with each message; without it, iterate the returned object. `on_error` gets its exceptions.
         on_error
             Called with each warning, and with ConnectionClosedError when the connection is closed for good. By default,
             the connection's event handler gets warnings as `ErrorOccurred`, and the close as `Closed`.
+        concurrency
+            Most calls of the callback at a time, in tasks (blocking front: threads). With 1, they come in order.
         options
             `max_messages` or `max_bytes`, `timeout`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
             `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
@@ -209,7 +211,7 @@ class Consumer(ConsumeMixin, LoopProxy):
         ConnectionClosedError
             The connection is closed.
         """
-        return ConsumeContext(self._consume(callback, on_error=on_error, **options))
+        return ConsumeContext(self._consume(callback, on_error=on_error, concurrency=concurrency, **options))
 
     def ack_all(self, messages: Iterable[Msg]) -> None:
         """Acknowledge many messages, as the consumer's ack policy allows.

@@ -85,6 +85,7 @@ class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
         *,
         on_error: ErrorHandler | None = None,
         until_caught_up: bool = False,
+        concurrency: int = 1,
         **options: Unpack[ConsumeFields],
     ) -> ConsumeContext:
         """Read continuously, through lost connections, deleted consumers and leader changes.
@@ -104,6 +105,8 @@ class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
             ConnectionClosedError, too, also after one's own `close`.
         until_caught_up
             End when all messages of the stream were returned, instead of waiting for more.
+        concurrency
+            Must be 1, because the order is kept.
         options
             As for `Consumer.consume`, without priority groups. The default heartbeat is 5 s (ORD-11).
 
@@ -114,4 +117,8 @@ class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
         ConfigError
             The value of an option is not valid.
         """
-        return ConsumeContext(self._consume(callback, on_error=on_error, until_caught_up=until_caught_up, **options))
+        return ConsumeContext(
+            self._consume(
+                callback, on_error=on_error, until_caught_up=until_caught_up, concurrency=concurrency, **options
+            )
+        )

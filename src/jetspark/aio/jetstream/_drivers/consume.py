@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, Self
 
-from jetspark.aio.callbacks import CALLBACK_ERRORS, callback_task_ended, check_own_cancellation
+from jetspark.aio.callbacks import callback_task_ended
 from jetspark.aio.core import ConnectionCore
 from jetspark.aio.jetstream._drivers.error_reports import ErrorHandler, ErrorReports
+from jetspark.aio.jetstream._drivers.handlers import Callback, Handlers, check_concurrency
 from jetspark.aio.jetstream._drivers.progress_reports import ProgressReports
 from jetspark.aio.message import Msg
 from jetspark.engine.pull import HANDLE, InProgressTracker
@@ -29,9 +30,6 @@ __all__ = [
     "drain_timeout_error",
     "start_consume",
 ]
-
-Callback = Callable[[Msg], Awaitable[None] | None]
-"""Called with each message, in order and one at a time; a coroutine function or a plain function."""
 
 
 class MessageSource(Protocol):
@@ -106,7 +104,7 @@ class ConsumeCore:
         self._where = where
         self.errors = ErrorReports(connection, where, on_error)
         self._waiters: list[asyncio.Future[None]] = []
-        self._task: asyncio.Task[None] | None = None
+        self._handlers: Handlers | None = None
         self._wake_reader: Callable[[], None] | None = None
         self._reader_done: asyncio.Future[None] | None = None
         self._drain_timer: asyncio.TimerHandle | None = None
@@ -114,7 +112,7 @@ class ConsumeCore:
     def __repr__(self) -> str:
         return f"<ConsumeContext of {self._where}{', closed' if self.closed else ''}>"
 
-    def start(self, make_source: MakeSource, callback: Callback | None) -> None:
+    def start(self, make_source: MakeSource, callback: Callback | None, concurrency: int) -> None:
         """Begin to receive."""
         self.connection.check_loop()
         myself: weakref.ref[ConsumeCore] = weakref.ref(self)  # weak, so that a handle without references stops
@@ -128,26 +126,38 @@ class ConsumeCore:
         weakref.finalize(self, _stop_source, loop, self.source).atexit = False
         self.connection.register_drainable(self)
         if callback is not None:
-            self._task = loop.create_task(self._run(callback), name=f"jetspark consume of {self._where}")
-            self.connection.track_task(self._task)
-            self._task.add_done_callback(partial(_on_task_done, myself))
-            if self.progress is not None:
-                self.progress.has_callback = True
+            self._handlers = Handlers(callback, self.errors)
+            for number in self._handler_numbers(concurrency):
+                task = self._handlers.start(
+                    ConsumeReader(self, number),
+                    partial(self._on_handler_end, number),
+                    f"jetspark consume of {self._where}",
+                )
+                self.connection.track_task(task)
+                task.add_done_callback(partial(_on_task_done, myself))
 
-    def attach_reader(self, wake_reader: Callable[[], None], *, has_callback: bool) -> None:
-        """Let the blocking front take the messages in a thread; `wake_reader` is called when there are some.
+    def _handler_numbers(self, count: int) -> Sequence[int]:
+        """Return the numbers of the handlers' readers."""
+        return range(count) if self.progress is None else self.progress.add_handlers(count)
 
-        With a callback, the thread calls `on_reader_done` when it has handled the last message.
+    def _on_handler_end(self, number: int) -> None:
+        if self.progress is not None:
+            self.progress.clear_current(number)
+
+    def attach_reader(self, wake_reader: Callable[[], None], *, handlers: int) -> Sequence[int]:
+        """Let the blocking front take the messages in threads; `wake_reader` is called when there are some.
+
+        Returns the numbers of the readers of so many handlers. With handlers, `on_reader_done` is called when their
+        threads have handled the last message.
         """
         self._wake_reader = wake_reader
-        if has_callback:
+        if handlers:
             self._reader_done = asyncio.get_running_loop().create_future()
-            if self.progress is not None:
-                self.progress.has_callback = True
         wake_reader()
+        return self._handler_numbers(handlers)
 
     def on_reader_done(self) -> None:
-        """Note that the thread of the callback has handled the last message, or does not wait for its own end."""
+        """Note that the threads of the callback have handled the last message, or do not wait for its own end."""
         if self._reader_done is not None and not self._reader_done.done():
             self._reader_done.set_result(None)
 
@@ -208,7 +218,7 @@ class ConsumeCore:
         if self.source.ended:
             self.until_report = 1
             self._set_drain_timer(None)
-            self.errors.note_end(self.source.error, has_callback=bool(self._task or self._reader_done))
+            self.errors.note_end(self.source.error, has_callback=bool(self._handlers or self._reader_done))
         else:
             self.until_report = min(self.until_report, self.source.messages_until_pull)
         if self._wake_reader is not None:
@@ -228,8 +238,8 @@ class ConsumeCore:
         if self.progress is not None:
             self.progress.stopped()
         self.wake()
-        if self._task is not None and self._task is not asyncio.current_task():
-            await asyncio.wait([self._task])
+        if self._handlers is not None:
+            await self._handlers.wait()
 
     def drain(self, timeout: float | None) -> None:
         """Pull no more, and end after the messages that were sent; see `ConsumeContext.drain`."""
@@ -260,9 +270,8 @@ class ConsumeCore:
         if self._reader_done is not None:
             await asyncio.wait([self._reader_done])
             return
-        if self._task is not None:
-            if self._task is not asyncio.current_task():
-                await asyncio.wait([self._task])
+        if self._handlers is not None:
+            await self._handlers.wait()
             return
         while not self.closed:
             await self._wait()
@@ -282,41 +291,16 @@ class ConsumeCore:
             self._drain_timer.cancel()
         self._drain_timer = timer
 
-    # -- callback ------------------------------------------------------------------------------------------------
-
-    async def _run(self, callback: Callback) -> None:
-        try:
-            await self._call_for_each(callback)
-        finally:  # also when the task is cancelled
-            if self.progress is not None:
-                self.progress.clear_current(HANDLE)
-            self.errors.report_end()
-
-    async def _call_for_each(self, callback: Callback) -> None:
-        reader = ConsumeReader(self)
-        while True:
-            try:
-                message = await reader.__anext__()
-            except (StopAsyncIteration, Error):
-                return
-            try:
-                result = callback(message)
-                if result is not None:
-                    await result
-            except CALLBACK_ERRORS as error:  # continue with the next message
-                check_own_cancellation(error)
-                self.errors.callback_failed(callback, error, message)
-
     def on_callback_task_done(self, task: asyncio.Task[None]) -> None:
-        """End the consume if the task of its callback was cancelled: nothing would take its messages."""
-        self.errors.report_end()  # also if the task has not begun
+        """End the consume if a task of its callback was cancelled: nothing would take its messages."""
         if self.closed or self.connection.closed:
             return
         error = callback_task_ended(repr(self), task)
         self.source.stop(error)
         self.source.ready.clear()
         self.wake()
-        self.errors.report(error)
+        if self._handlers is not None and not self._handlers.running:
+            self.errors.report_end()
 
 
 class ConsumeReader:
@@ -357,10 +341,12 @@ def start_consume(
     callback: Callback | None,
     on_error: ErrorHandler | None,
     progress: InProgressTracker | None = None,
+    concurrency: int = 1,
 ) -> ConsumeCore:
     """Start a consume; called by `consume`."""
+    check_concurrency(concurrency, callback)
     core = ConsumeCore(connection, where, on_error, progress)
-    core.start(make_source, callback)
+    core.start(make_source, callback, concurrency)
     return core
 
 
