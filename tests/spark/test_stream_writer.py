@@ -169,6 +169,7 @@ def test_a_row_of_another_stream_is_refused(nats: Nats) -> None:
     with pytest.raises(PublishRefusedError) as caught:
         writer(nats, expectedStream=one).publish(task(), iter(batches(two, range(10))))
     assert isinstance(caught.value.error, WrongStreamError)
+    assert str(caught.value).endswith(f"; the row was expected in stream {one}")
 
 
 def test_a_row_that_cannot_be_sent_is_shown(nats: Nats) -> None:

@@ -201,7 +201,9 @@ class _AtomicPublisher:
             return error
         rows = Rows.of(batch.slice(0, 1), self._settings.subject, first, self._connection.server_info.max_payload)
         subject: bytes = rows.subjects[0].as_py()
-        return PublishRefusedError(first, subject.decode("utf-8", "replace"), error, self.report)
+        return PublishRefusedError(
+            first, subject.decode("utf-8", "replace"), error, self.report, self._settings.expected_stream
+        )
 
     def _count_repeats(self, stream: str, count: int) -> None:
         """Count rows that repeat the id of another row in the batch, as duplicates."""

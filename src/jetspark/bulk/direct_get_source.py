@@ -48,8 +48,8 @@ def check_direct(config: StreamConfig, subjects: Sequence[str]) -> None:
         retention = "" if config.retention is None else f" (retention {config.retention.value})"
         raise ConfigError(
             f"stream {config.name!r}{retention} does not allow direct get: set allow_direct "
-            f"(nats stream edit {config.name} --allow-direct), or, if the stream may have another consumer, set "
-            "read_method='consumer'"
+            f"(nats stream edit {config.name} --allow-direct); if the stream may have another consumer, scan takes "
+            "read_method='consumer' (Spark has no such option)"
         )
     for wide, narrow in permutations(subjects, 2):
         if covers(wide, narrow):  # the server refuses that for a consumer, too (10138)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from jetspark.bulk.publish_acks import StreamAcks
 from jetspark.jetstream import header_names as names
-from jetspark.jetstream.errors import Error
+from jetspark.jetstream.errors import Error, WrongStreamError
 from jetspark.jetstream.names import check_publish_subject, check_stream_name
 
 __all__ = [
@@ -125,8 +125,11 @@ class PublishRefusedError(Error, RuntimeError):
         Outcome of the rows before that row, and of those after it that were in flight.
     """
 
-    def __init__(self, row: int, subject: str, error: Error, report: PublishReport) -> None:
-        super().__init__(f"row {row}, subject {subject!r}: {error}")
+    def __init__(
+        self, row: int, subject: str, error: Error, report: PublishReport, expected_stream: str | None = None
+    ) -> None:
+        expected = f"; the row was expected in stream {expected_stream}" if isinstance(error, WrongStreamError) else ""
+        super().__init__(f"row {row}, subject {subject!r}: {error}{expected}")
         self.row = row
         self.subject = subject
         self.error = error

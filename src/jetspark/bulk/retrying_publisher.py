@@ -162,7 +162,8 @@ class RetryingPublisher:
             self._refusals += 1
             if not self._is_retryable(error, left, recent):
                 row = error.row if numbers is None else numbers[error.row]
-                raise PublishRefusedError(row, error.subject, error.error, self.report()) from error.error
+                expected = self._settings.expected_stream
+                raise PublishRefusedError(row, error.subject, error.error, self.report(), expected) from error.error
             self._shared_replies = self._shared_replies and error.rows_known
             if error.too_many_requests:
                 self._settings = replace(self._settings, max_pending=pipeline.reduced_limit)

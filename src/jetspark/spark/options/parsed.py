@@ -31,6 +31,7 @@ _SUGGESTIONS: Final = {
     "filtersubjects": table.SUBJECT,
     "url": table.SERVERS,
 }
+_READS: Final = (Use.READ, Use.READ_STREAM)
 _SPARK_OPTIONS: Final = frozenset(
     {
         "checkpointlocation",
@@ -115,10 +116,16 @@ def _shown(text: str) -> str:
 
 
 def _unknown(name: str, use: Use) -> str:
-    fitting = {key: option for key, option in _BY_NAME.items() if option.use in use.accepted_uses}
+    # Spark asks a batch and a stream for their schema in the same way, so options for both are listed.
+    general, streaming = (Use.READ, Use.READ_STREAM) if use in _READS else (Use.WRITE, Use.WRITE_STREAM)
+    fitting = {key: option for key, option in _BY_NAME.items() if option.use in streaming.accepted_uses}
     nearest = _SUGGESTIONS.get(name.lower()) or _BY_NAME[nearest_name(name, fitting, cutoff=0.0) or ""]
-    names = ", ".join(sorted(option.name for option in fitting.values()))
-    return f"there is no option {name!r}; did you mean {nearest.name}? The options for a {use.value} are: {names}"
+    common = ", ".join(sorted(option.name for option in fitting.values() if option.use in general.accepted_uses))
+    more = ", ".join(sorted(option.name for option in fitting.values() if option.use is streaming))
+    return (
+        f"there is no option {name!r}; did you mean {nearest.name}? The options for a {general.value} are: {common}; "
+        f"and only for a {streaming.value}: {more}"
+    )
 
 
 def conflicting_options(one: Option[object], other: Option[object], value: str = "") -> ConfigError:
