@@ -49,7 +49,7 @@ def flood(
     if headed:
         maps = [[("First", "1"), ("Nats-Msg-Id", key)] for key in keys]
         batch = batch.append_column("headers", pa.array(maps, pa.map_(pa.string(), pa.string())))
-    return bulk.publish(connection, batch, max_pending=most, retry_timeout=retry_timeout)
+    return bulk.publish(connection, batch, max_pending=most, retry_timeout=retry_timeout, control_headers="keep")
 
 
 @pytest.mark.parametrize("most", [768, 1500, None])

@@ -26,6 +26,8 @@ from jetspark.bulk.ping_probe import PingProbe
 from jetspark.bulk.publish_acks import StreamAcks, status_error
 from jetspark.bulk.publish_report import (
     BulkPublishOptions,
+    ControlHeaderFilter,
+    ControlHeaders,
     PublishRefusedError,
     PublishReport,
     RecordBatchInput,
@@ -79,6 +81,7 @@ def publish_atomic(
     expected_stream: str | None = None,
     retry_timeout: float = 0.0,
     find_stored: StoredRowsFinder | None = None,
+    control_headers: ControlHeaders = "drop",
 ) -> PublishReport:
     """Publish record batches; each run of `batch_rows` rows is stored together or not at all.
 
@@ -95,6 +98,8 @@ def publish_atomic(
         with a `msg_id` can be sent again without being stored twice.
     find_stored
         As for `publish`. If a part of a batch is stored, the other rows are stored one by one.
+    control_headers
+        As for `publish`.
 
     Raises
     ------
@@ -117,8 +122,12 @@ def publish_atomic(
             find_stored=find_stored,
         ),
     )
-    for batch in _regroup(record_batches(batches), batch_rows):
-        publisher.publish(batch)
+    control = ControlHeaderFilter(control_headers)
+    try:
+        for batch in _regroup(record_batches(batches), batch_rows):
+            publisher.publish(control.apply(batch))
+    finally:
+        control.warn()
     return publisher.report
 
 

@@ -13,6 +13,8 @@ from jetspark.bulk.ack_window import MAX_PENDING
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.publish_report import (
     BulkPublishOptions,
+    ControlHeaderFilter,
+    ControlHeaders,
     PublishReport,
     RecordBatchInput,
     StoredRowsFinder,
@@ -37,6 +39,7 @@ def publish(
     expected_stream: str | None = None,
     retry_timeout: float = 0.0,
     find_stored: StoredRowsFinder | None = None,
+    control_headers: ControlHeaders = "drop",
 ) -> PublishReport:
     """Publish record batches and wait for every acknowledgement.
 
@@ -66,6 +69,10 @@ def publish(
     find_stored
         Called before rows that may be stored are sent again, with their subjects, their message ids (null for none),
         and the seconds since the first of them was sent. The rows that it finds are not sent, and not counted.
+    control_headers
+        `drop`: headers by which a message commands the server (`Nats-Expected-*`, `Nats-Msg-Id`, `Nats-Rollup`,
+        `Nats-TTL`, `Nats-Schedule*` and others) are left out, with one warning, because the rows of a scan may have
+        them. `keep`: they are published and act on the server.
 
     Raises
     ------
@@ -84,15 +91,17 @@ def publish(
     settings = BulkPublishOptions(
         subject, max_pending, max_bytes_in_flight, ack_timeout, expected_stream, retry_timeout, find_stored
     )
+    control = ControlHeaderFilter(control_headers)
     publisher = RetryingPublisher(connection, settings)
     try:
         for batch in record_batches(batches):
             try:
-                publisher.publish(batch)
+                publisher.publish(control.apply(batch))
             except _ROW_ERRORS:
                 publisher.finish()  # settle the earlier rows before the caller gets the error
                 raise
         publisher.finish()
     finally:
         publisher.close()
+        control.warn()
     return publisher.report()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import pyarrow as pa
 
 from jetspark.bulk.publish_acks import StreamAcks
 from jetspark.jetstream import header_names as names
-from jetspark.jetstream.errors import Error, WrongStreamError
+from jetspark.jetstream.control_headers import CONTROL_HEADER_PATTERN
+from jetspark.jetstream.errors import ConfigError, Error, WrongStreamError
 from jetspark.jetstream.names import check_publish_subject, check_stream_name
+from jetspark.wire.vector.headers import remove_headers
 
 __all__ = [
     "BulkPublishOptions",
+    "ControlHeaderFilter",
+    "ControlHeaders",
     "PublishRefusedError",
     "PublishReport",
     "RecordBatchInput",
@@ -24,6 +29,11 @@ __all__ = [
 
 RecordBatchInput: TypeAlias = pa.RecordBatch | pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 """Record batches to publish, in any of these forms."""
+
+ControlHeaders: TypeAlias = Literal["drop", "keep"]
+"""Whether headers by which a message commands the server are left out or published."""
+
+_log: Final = logging.getLogger(__name__)
 
 StoredRowsFinder: TypeAlias = Callable[[pa.StringArray, pa.StringArray, float], pa.BooleanArray]
 """Returns which rows are stored, by their subjects and message ids (null for none), and the seconds since the first of
@@ -38,6 +48,37 @@ def record_batches(batches: RecordBatchInput) -> Iterator[pa.RecordBatch]:
         yield from batches.to_batches()
     else:
         yield from batches
+
+
+class ControlHeaderFilter:
+    """Leaves out headers that command the server, because rows of a scan may have them. `warn` names them once.
+
+    Raises ConfigError if `action` is neither `drop` nor `keep`.
+    """
+
+    def __init__(self, action: ControlHeaders) -> None:
+        if action not in {"drop", "keep"}:
+            raise ConfigError(f"control_headers must be 'drop' or 'keep', not {action!r}")
+        self._keep = action == "keep"
+        self._left_out: set[str] = set()
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the record batch without these headers."""
+        at = batch.schema.get_field_index("headers")  # -1 if it is there twice; that is an error later
+        if self._keep or at < 0 or not pa.types.is_map(batch.schema.field(at).type):
+            return batch
+        headers, found = remove_headers(batch.column(at), CONTROL_HEADER_PATTERN)
+        self._left_out.update(found)
+        return batch.set_column(at, "headers", headers) if found else batch
+
+    def warn(self) -> None:
+        """Log a warning if headers were left out."""
+        if self._left_out:
+            _log.warning(
+                "the rows have headers that command the server, and these were left out: %s; give "
+                "control_headers='keep' to publish them, or drop them from the column headers",
+                ", ".join(sorted(self._left_out)),
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,6 +269,7 @@ class TaskRecord:
                     ack_timeout=self._ledger.server.request_timeout,
                     expected_stream=self._ledger.name,
                     retry_timeout=self._ledger.retry_timeout,
+                    control_headers="keep",
                 )
             except PublishRefusedError as refused:
                 if not isinstance(refused.error, WrongLastSequenceError):

@@ -84,6 +84,7 @@ def publish_rows(
             expected_stream=options.expected_stream,
             retry_timeout=retry_timeout,
             find_stored=resent.find,
+            control_headers="keep",  # `prepare_rows` has left them out
         )
     else:
         report = publish(
@@ -95,5 +96,6 @@ def publish_rows(
             expected_stream=options.expected_stream,
             retry_timeout=retry_timeout,
             find_stored=resent.find,
+            control_headers="keep",  # `prepare_rows` has left them out
         )
     return report, resent.skipped
