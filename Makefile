@@ -3,7 +3,7 @@
 #   make test          lint, types, layers, and each behaviour once; ten minutes on two idle cores
 #   make matrix        every test: both fronts on three server profiles, clusters, faults, examples on Spark; mutants
 #   make mutants       small changes of 100 lines, one at a time; prints those that the fast tests miss (ARGS="--seed 2")
-#   make sync          the blocking JetStream front, made anew from the asyncio one
+#   make sync          the keywords of configurations and the blocking front, made anew
 #   make api           docs/api.md, the list of public names, made from the code
 #   make chaos         50 faults over 1,000,000 messages; prints faults, lost, duplicated (ARGS="--faults 8" for less)
 #   make soak          consume 1,000,000 messages with an ack each, a slow phase and a fast one, on both fronts (COUNT=n)
@@ -63,6 +63,7 @@ layers: $(READY)
 	$(BIN)/lint-imports
 
 sync: $(READY)
+	$(BIN)/python -m tools.make_keywords
 	$(BIN)/python -m tools.make_sync
 
 api: $(READY)

@@ -28,20 +28,40 @@ if TYPE_CHECKING:
     from jetspark.aio.jetstream import Stream as Stream
     from jetspark.jetstream.config import ConsumerConfig as ConsumerConfig
     from jetspark.jetstream.config import StreamConfig as StreamConfig
+    from jetspark.wire.cli_context import CLIContext as CLIContext
     from jetspark.wire.cli_context import load_context as load_context
     from jetspark.wire.cli_context import options_from_environment as options_from_environment
+    from jetspark.wire.connect_keywords import ConnectFields as ConnectFields
+    from jetspark.wire.connection_state import ConnectionStatus as ConnectionStatus
     from jetspark.wire.headers import Headers as Headers
+    from jetspark.wire.headers import HeadersLike as HeadersLike
+    from jetspark.wire.headers import Status as Status
     from jetspark.wire.options import ConnectOptions as ConnectOptions
+    from jetspark.wire.options import Secret as Secret
+    from jetspark.wire.options import ServerAddress as ServerAddress
     from jetspark.wire.options import TLSOptions as TLSOptions
+    from jetspark.wire.outbound import Payload as Payload
+    from jetspark.wire.session import ServerInfo as ServerInfo
+    from jetspark.wire.subscriptions import Overflow as Overflow
 
 _NAMES = {
+    "CLIContext": "jetspark.wire.cli_context",
+    "ConnectFields": "jetspark.wire.connect_keywords",
     "ConnectOptions": "jetspark.wire.options",
     "Connection": "jetspark.aio",
+    "ConnectionStatus": "jetspark.wire.connection_state",
     "Consumer": "jetspark.aio.jetstream",
     "ConsumerConfig": "jetspark.jetstream.config",
     "Headers": "jetspark.wire.headers",
+    "HeadersLike": "jetspark.wire.headers",
     "JetStream": "jetspark.aio.jetstream",
     "Msg": "jetspark.aio",
+    "Overflow": "jetspark.wire.subscriptions",
+    "Payload": "jetspark.wire.outbound",
+    "Secret": "jetspark.wire.options",
+    "ServerAddress": "jetspark.wire.options",
+    "ServerInfo": "jetspark.wire.session",
+    "Status": "jetspark.wire.headers",
     "Stream": "jetspark.aio.jetstream",
     "StreamConfig": "jetspark.jetstream.config",
     "Subscription": "jetspark.aio",

@@ -169,7 +169,7 @@ def test_user_and_password_are_accepted(password_server: NatsServer) -> None:
 )
 def test_wrong_credentials_are_refused(password_server: NatsServer, credentials: dict[str, str]) -> None:
     with pytest.raises(AuthenticationError, match=f"{password_server.url}: .*Authorization Violation") as caught:
-        bulk.connect(password_server.url, **credentials)
+        bulk.connect(password_server.url, **credentials)  # type: ignore[arg-type]  # by name
     assert isinstance(caught.value, PermissionError)
     assert_secret_free(caught.value)
 
@@ -232,7 +232,7 @@ def test_a_credentials_file_that_is_missing_or_wrong_is_named(server: NatsServer
 )
 def test_invalid_options_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises((ConfigError, TypeError)):
-        bulk.connect("nats://127.0.0.1", **changes)
+        bulk.connect("nats://127.0.0.1", **changes)  # type: ignore[arg-type]  # by name
 
 
 def test_a_server_without_jetstream_is_reported() -> None:

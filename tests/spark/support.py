@@ -143,6 +143,6 @@ def running(login: Mapping[str, str] | None = None, **settings: object) -> Itera
     """Start a server with the arguments of `NatsServer`, and connect to it."""
     with (
         NatsServer(**settings) as server,  # type: ignore[arg-type]  # by name
-        bulk.connect(server.url, **(login or {})) as connection,
+        bulk.connect(server.url, **(login or {})) as connection,  # type: ignore[arg-type]  # by name
     ):
         yield Nats(server, connection)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from jetspark.aio._interfaces import HasCore
 from jetspark.aio.core import ConnectionCore, EventHandler
@@ -14,6 +14,7 @@ from jetspark.aio.subscription import Subscription
 from jetspark.aio.subscription_core import Callback, open_subscription
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.jetstream.names import api_prefix
+from jetspark.wire.connect_keywords import ConnectFields
 from jetspark.wire.connection_state import ConnectionStatus
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.options import ConnectOptions, ServerAddress
@@ -298,7 +299,7 @@ async def connect(
     where: ConnectOptions | str | Sequence[str] | None = None,
     *,
     on_event: EventHandler | None = None,
-    **changes: object,
+    **changes: Unpack[ConnectFields],
 ) -> Connection:
     """Open a connection.
 

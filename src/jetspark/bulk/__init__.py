@@ -14,7 +14,8 @@ try:
     from jetspark.bulk.fetch import ConsumerFetch, fetch
     from jetspark.bulk.last_per_subject import Snapshot, last_per_subject
     from jetspark.bulk.publish import publish
-    from jetspark.bulk.publish_report import PublishRefusedError, PublishReport
+    from jetspark.bulk.publish_acks import StreamAcks
+    from jetspark.bulk.publish_report import PublishRefusedError, PublishReport, RecordBatchInput
     from jetspark.bulk.range_source import ReadMethod
     from jetspark.bulk.readers import FetchReader, ScanReader
     from jetspark.bulk.scan import Scan, ScanReport, scan
@@ -32,10 +33,12 @@ __all__ = [
     "PublishRefusedError",
     "PublishReport",
     "ReadMethod",
+    "RecordBatchInput",
     "Scan",
     "ScanReader",
     "ScanReport",
     "Snapshot",
+    "StreamAcks",
     "connect",
     "fetch",
     "first_sequence_at",

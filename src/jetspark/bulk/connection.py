@@ -15,7 +15,7 @@ import ssl
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, NoReturn, Self, TypeVar
+from typing import Final, NoReturn, Self, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.errors import APIError
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire import frames
+from jetspark.wire.connect_keywords import ConnectFields
 from jetspark.wire.errors import (
     ConnectionClosedError,
     DisconnectedError,
@@ -48,7 +49,7 @@ _MAX_COLLECT_TIME: Final = 0.02  # most seconds from the first bytes to decoding
 _MAX_LOW_WATERMARK: Final = 1 << 18  # bytes; if a fast reader wakes for less, its system calls slow down the server
 
 
-def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes: object) -> Connection:
+def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes: Unpack[ConnectFields]) -> Connection:
     """Open a connection.
 
     Parameters

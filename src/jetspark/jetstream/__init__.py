@@ -9,6 +9,7 @@
 
 from jetspark.jetstream.account import AccountInfo, AccountLimits, AccountTier, APIStats
 from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
+from jetspark.jetstream.codec import JsonEnum, JsonStruct
 from jetspark.jetstream.config import (
     AckPolicy,
     ConsumerConfig,
@@ -29,24 +30,30 @@ from jetspark.jetstream.config import (
     StreamSource,
     SubjectTransform,
 )
+from jetspark.jetstream.config_keywords import ConsumerConfigFields, StreamConfigFields
+from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest
 from jetspark.jetstream.info import (
+    APIErrorBody,
     ClusterInfo,
     ConsumerInfo,
     ConsumerPause,
     ConsumerReset,
+    LostStreamData,
     PeerInfo,
     PriorityGroupState,
     PubAck,
     SequenceInfo,
+    StreamAlternate,
     StreamInfo,
     StreamSourceInfo,
     StreamState,
 )
-from jetspark.jetstream.publish import PublishOptions, schedule_at, schedule_every
+from jetspark.jetstream.publish import PublishFields, PublishOptions, schedule_at, schedule_every
 from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import Duration, Timestamp
 
 __all__ = [
+    "APIErrorBody",
     "APIStats",
     "AccountInfo",
     "AccountLimits",
@@ -55,19 +62,26 @@ __all__ = [
     "AckPolicy",
     "ClusterInfo",
     "ConsumerConfig",
+    "ConsumerConfigFields",
     "ConsumerInfo",
     "ConsumerPause",
     "ConsumerReset",
     "DeliverPolicy",
+    "DirectGetRequest",
+    "DirectLastRequest",
     "DiscardPolicy",
     "Duration",
     "ExternalStream",
+    "JsonEnum",
+    "JsonStruct",
+    "LostStreamData",
     "PeerInfo",
     "PersistMode",
     "Placement",
     "PriorityGroupState",
     "PriorityPolicy",
     "PubAck",
+    "PublishFields",
     "PublishOptions",
     "ReplayPolicy",
     "Republish",
@@ -76,7 +90,9 @@ __all__ = [
     "StorageType",
     "StoreCompression",
     "StoredMessage",
+    "StreamAlternate",
     "StreamConfig",
+    "StreamConfigFields",
     "StreamConsumerLimits",
     "StreamConsumerSource",
     "StreamInfo",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.jetstream.names import api_prefix
@@ -18,6 +18,7 @@ from jetspark.sync.message import Msg
 from jetspark.sync.open_context import open_context
 from jetspark.sync.subscription import Subscription
 from jetspark.sync.subscription_core import Callback, open_subscription
+from jetspark.wire.connect_keywords import ConnectFields
 from jetspark.wire.connection_state import ConnectionStatus
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.options import ConnectOptions, ServerAddress
@@ -302,7 +303,7 @@ def connect(
     where: ConnectOptions | str | Sequence[str] | None = None,
     *,
     on_event: EventHandler | None = None,
-    **changes: object,
+    **changes: Unpack[ConnectFields],
 ) -> Connection:
     """Open a connection.
 

@@ -8,7 +8,7 @@ from jetspark.aio.jetstream.context import JetStream
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager, Pager
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
-from jetspark.aio.jetstream.push_subscription import PushSubscription
+from jetspark.aio.jetstream.push_subscription import PushCallback, PushSubscription
 from jetspark.aio.jetstream.stream import Stream
 from jetspark.engine.ordered_config import OrderedFields
 from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats
@@ -31,6 +31,7 @@ __all__ = [
     "PubAckFuture",
     "PublishStats",
     "PullSubscription",
+    "PushCallback",
     "PushSubscription",
     "RetryPolicy",
     "Stream",

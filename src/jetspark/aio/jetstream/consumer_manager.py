@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Unpack
 
@@ -25,6 +26,7 @@ from jetspark.jetstream.api import (
 )
 from jetspark.jetstream.config import AckPolicy, ConsumerConfig
 from jetspark.jetstream.config_fields import make_config
+from jetspark.jetstream.config_keywords import ConsumerConfigFields
 from jetspark.jetstream.errors import ConfigError, NotPullConsumerError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.jetstream.names import check_stream_name, new_name
@@ -45,7 +47,7 @@ class ConsumerManager(JetStreamAPI):
         config: ConsumerConfig | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        **fields: object,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Create a consumer. If it exists with the same configuration, it is returned (MGT-07).
 
@@ -80,7 +82,7 @@ class ConsumerManager(JetStreamAPI):
         config: ConsumerConfig | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        **fields: object,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Replace the whole configuration of a consumer (MGT-08).
 
@@ -99,7 +101,7 @@ class ConsumerManager(JetStreamAPI):
         config: ConsumerConfig | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        **fields: object,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Create a consumer, or update the one of that name (MGT-09). Parameters and errors as in the two calls."""
         return await self._send_config(stream, ConsumerAction.CREATE_OR_UPDATE, config, fields, timeout)
@@ -258,7 +260,7 @@ class ConsumerManager(JetStreamAPI):
         stream: str,
         action: ConsumerAction,
         config: ConsumerConfig | None,
-        fields: dict[str, object],
+        fields: Mapping[str, object],
         timeout: float | None,  # noqa: ASYNC109
     ) -> Consumer:
         wanted = make_config(ConsumerConfig, config, fields)

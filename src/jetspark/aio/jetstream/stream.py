@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from jetspark.aio.jetstream._drivers.direct_get import direct_get_batches
 from jetspark.aio.jetstream.arrow import ScanReader, read_last_per_subject, scan_stream
@@ -24,6 +24,7 @@ from jetspark.jetstream.api import (
 )
 from jetspark.jetstream.config import StreamConfig
 from jetspark.jetstream.config_fields import make_config
+from jetspark.jetstream.config_keywords import StreamConfigFields
 from jetspark.jetstream.direct_get import (
     DirectBatchRequest,
     DirectGetRequest,
@@ -90,7 +91,7 @@ class Stream(StreamConsumers):
                 self._info = end.value
                 return self._info
 
-    async def update(self, *, timeout: float | None = None, **changes: object) -> StreamInfo:  # noqa: ASYNC109
+    async def update(self, *, timeout: float | None = None, **changes: Unpack[StreamConfigFields]) -> StreamInfo:  # noqa: ASYNC109
         """Change some fields of the configuration and keep the others, also fields of a newer server.
 
             await stream.update(max_age=timedelta(days=7))

@@ -13,6 +13,7 @@ from jetspark.aio.jetstream.pager import ListPager
 from jetspark.engine.ordered_config import OrderedFields
 from jetspark.engine.ordered_stream import OnStreamRecreated
 from jetspark.jetstream.config import ConsumerConfig
+from jetspark.jetstream.config_keywords import ConsumerConfigFields
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset, StreamInfo
 
 __all__ = ["StreamConsumers"]
@@ -36,7 +37,7 @@ class StreamConsumers:
         config: ConsumerConfig | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        **fields: object,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Create a consumer; see `JetStream.create_consumer`."""
         return await self._consumers.create_consumer(self.name, config, timeout=timeout, **fields)
@@ -46,7 +47,7 @@ class StreamConsumers:
         config: ConsumerConfig | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        **fields: object,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Replace the configuration of a consumer; see `JetStream.update_consumer`."""
         return await self._consumers.update_consumer(self.name, config, timeout=timeout, **fields)
@@ -56,7 +57,7 @@ class StreamConsumers:
         config: ConsumerConfig | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        **fields: object,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Create a consumer, or update the one of that name; see `JetStream.create_or_update_consumer`."""
         return await self._consumers.create_or_update_consumer(self.name, config, timeout=timeout, **fields)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from jetspark.aio.jetstream.consumer_manager import ConsumerManager
 from jetspark.aio.jetstream.pager import ListPager
 from jetspark.aio.jetstream.stream import Stream
@@ -15,6 +17,7 @@ from jetspark.jetstream.api import (
 )
 from jetspark.jetstream.config import StreamConfig
 from jetspark.jetstream.config_fields import make_config
+from jetspark.jetstream.config_keywords import StreamConfigFields
 from jetspark.jetstream.errors import NoMatchingStreamError, StreamNotFoundError
 from jetspark.jetstream.info import StreamInfo
 
@@ -33,7 +36,7 @@ class StreamManager(ConsumerManager):
         config: StreamConfig | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        **fields: object,
+        **fields: Unpack[StreamConfigFields],
     ) -> Stream:
         """Create a stream. If it exists with the same configuration, it is returned.
 
@@ -63,7 +66,7 @@ class StreamManager(ConsumerManager):
         config: StreamConfig | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        **fields: object,
+        **fields: Unpack[StreamConfigFields],
     ) -> Stream:
         """Replace the whole configuration of a stream: fields that are not set get the server's default.
 
@@ -84,7 +87,7 @@ class StreamManager(ConsumerManager):
         config: StreamConfig | None = None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-        **fields: object,
+        **fields: Unpack[StreamConfigFields],
     ) -> Stream:
         """Update a stream, or create it if there is none. Parameters and errors are those of the two calls.
 

@@ -17,7 +17,7 @@ from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.sync.jetstream.pull_subscription import PullSubscription
-from jetspark.sync.jetstream.push_subscription import PushSubscription
+from jetspark.sync.jetstream.push_subscription import PushCallback, PushSubscription
 from jetspark.sync.jetstream.stream import Stream
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "PubAckFuture",
     "PublishStats",
     "PullSubscription",
+    "PushCallback",
     "PushSubscription",
     "RetryPolicy",
     "Stream",

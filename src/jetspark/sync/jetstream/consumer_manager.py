@@ -12,6 +12,7 @@ from jetspark.aio.jetstream import consumer_manager as aio
 from jetspark.engine.ordered_config import OrderedFields
 from jetspark.engine.ordered_stream import OnStreamRecreated
 from jetspark.jetstream.config import ConsumerConfig
+from jetspark.jetstream.config_keywords import ConsumerConfigFields
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.api import JetStreamAPI
@@ -31,7 +32,12 @@ class ConsumerManager(JetStreamAPI):
     _inner: aio.ConsumerManager
 
     def create_consumer(
-        self, stream: str, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
+        self,
+        stream: str,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: float | None = None,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Create a consumer. If it exists with the same configuration, it is returned (MGT-07).
 
@@ -63,7 +69,12 @@ class ConsumerManager(JetStreamAPI):
         )
 
     def update_consumer(
-        self, stream: str, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
+        self,
+        stream: str,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: float | None = None,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Replace the whole configuration of a consumer (MGT-08).
 
@@ -79,7 +90,12 @@ class ConsumerManager(JetStreamAPI):
         )
 
     def create_or_update_consumer(
-        self, stream: str, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
+        self,
+        stream: str,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: float | None = None,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Create a consumer, or update the one of that name (MGT-09). Parameters and errors as in the two calls."""
         return Consumer(

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from jetspark.aio.jetstream import stream as aio
 from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
+from jetspark.jetstream.config_keywords import StreamConfigFields
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.sync._handwritten.arrow import ScanReader
@@ -57,7 +58,7 @@ class Stream(StreamConsumers):
             self._inner.info(deleted_details=deleted_details, subjects_filter=subjects_filter, timeout=timeout)
         )
 
-    def update(self, *, timeout: float | None = None, **changes: object) -> StreamInfo:
+    def update(self, *, timeout: float | None = None, **changes: Unpack[StreamConfigFields]) -> StreamInfo:
         """Change some fields of the configuration and keep the others, also fields of a newer server.
 
             stream.update(max_age=timedelta(days=7))

@@ -12,6 +12,7 @@ from jetspark.aio.jetstream import stream_consumers as aio
 from jetspark.engine.ordered_config import OrderedFields
 from jetspark.engine.ordered_stream import OnStreamRecreated
 from jetspark.jetstream.config import ConsumerConfig
+from jetspark.jetstream.config_keywords import ConsumerConfigFields
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer import Consumer
@@ -32,19 +33,31 @@ class StreamConsumers(LoopProxy):
         return self._inner.name
 
     def create_consumer(
-        self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
+        self,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: float | None = None,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Create a consumer; see `JetStream.create_consumer`."""
         return Consumer(self._connection, self._call(self._inner.create_consumer(config, timeout=timeout, **fields)))
 
     def update_consumer(
-        self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
+        self,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: float | None = None,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Replace the configuration of a consumer; see `JetStream.update_consumer`."""
         return Consumer(self._connection, self._call(self._inner.update_consumer(config, timeout=timeout, **fields)))
 
     def create_or_update_consumer(
-        self, config: ConsumerConfig | None = None, *, timeout: float | None = None, **fields: object
+        self,
+        config: ConsumerConfig | None = None,
+        *,
+        timeout: float | None = None,
+        **fields: Unpack[ConsumerConfigFields],
     ) -> Consumer:
         """Create a consumer, or update the one of that name; see `JetStream.create_or_update_consumer`."""
         return Consumer(

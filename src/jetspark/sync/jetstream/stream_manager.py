@@ -5,8 +5,11 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream.stream_manager`: chang
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from jetspark.aio.jetstream import stream_manager as aio
 from jetspark.jetstream.config import StreamConfig
+from jetspark.jetstream.config_keywords import StreamConfigFields
 from jetspark.jetstream.info import StreamInfo
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer_manager import ConsumerManager
@@ -25,7 +28,7 @@ class StreamManager(ConsumerManager):
     _inner: aio.StreamManager
 
     def create_stream(
-        self, config: StreamConfig | None = None, *, timeout: float | None = None, **fields: object
+        self, config: StreamConfig | None = None, *, timeout: float | None = None, **fields: Unpack[StreamConfigFields]
     ) -> Stream:
         """Create a stream. If it exists with the same configuration, it is returned.
 
@@ -50,7 +53,7 @@ class StreamManager(ConsumerManager):
         return Stream(self._connection, self._call(self._inner.create_stream(config, timeout=timeout, **fields)))
 
     def update_stream(
-        self, config: StreamConfig | None = None, *, timeout: float | None = None, **fields: object
+        self, config: StreamConfig | None = None, *, timeout: float | None = None, **fields: Unpack[StreamConfigFields]
     ) -> Stream:
         """Replace the whole configuration of a stream: fields that are not set get the server's default.
 
@@ -66,7 +69,7 @@ class StreamManager(ConsumerManager):
         return Stream(self._connection, self._call(self._inner.update_stream(config, timeout=timeout, **fields)))
 
     def create_or_update_stream(
-        self, config: StreamConfig | None = None, *, timeout: float | None = None, **fields: object
+        self, config: StreamConfig | None = None, *, timeout: float | None = None, **fields: Unpack[StreamConfigFields]
     ) -> Stream:
         """Update a stream, or create it if there is none. Parameters and errors are those of the two calls.
 

@@ -1,0 +1,127 @@
+"""Makes the keywords of calls that take the fields of a configuration, as typed dictionaries.
+
+`create_stream(**fields: Unpack[StreamConfigFields])` is then checked by a type checker and completed by an editor. The
+dictionaries are made from the classes, so that a field is written only once.
+
+    python -m tools.make_keywords           writes the modules
+    python -m tools.make_keywords --check   says which modules are not as they should be, and fails
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tools.make_sync import tidy
+
+ROOT: Final = Path(__file__).parents[1]
+PACKAGE: Final = ROOT / "src/jetspark"
+_TYPES: Final = {"DurationField": "timedelta", "TimestampField": "datetime"}
+"""Types of fields, and what a caller gives for them."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A module to make.
+
+    Attributes
+    ----------
+    path, source
+        The module, and the one with the classes; both below `src/jetspark`.
+    classes
+        Class -> name of the typed dictionary.
+    widened
+        Annotations of fields for which a caller may give more.
+    """
+
+    path: str
+    source: str
+    classes: dict[str, str]
+    widened: dict[str, str]
+
+
+TARGETS: Final = (
+    Target(
+        "jetstream/config_keywords.py",
+        "jetstream/config.py",
+        {"StreamConfig": "StreamConfigFields", "ConsumerConfig": "ConsumerConfigFields"},
+        {},
+    ),
+    Target(
+        "wire/connect_keywords.py",
+        "wire/options.py",
+        {"ConnectOptions": "ConnectFields"},
+        {"tuple[str, ...]": "Sequence[str]"},
+    ),
+)
+
+
+def make() -> dict[Path, str]:
+    """Return the text of every module."""
+    return {PACKAGE / target.path: tidy("\n".join(_lines(target))) for target in TARGETS}
+
+
+def _lines(target: Target) -> Iterator[str]:
+    source = target.source.removesuffix(".py").replace("/", ".")
+    tree = ast.parse((PACKAGE / target.source).read_text(encoding="utf-8"))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    enums = {name for name, node in classes.items() if any(ast.unparse(base) == "JsonEnum" for base in node.bases)}
+    yield f'"""Keywords of the calls that take the fields of {" or ".join(target.classes)}.\n'
+    yield f'Made by `tools/make_keywords.py` from `jetspark.{source}`: change that, then `make sync`.\n"""'
+    yield "from __future__ import annotations"
+    yield "from collections.abc import Sequence"
+    yield "from datetime import datetime, timedelta"
+    yield "from typing import TypedDict"
+    names = (f"{name} as {name}" if name in target.classes else name for name in sorted(_public(tree)))
+    yield f"from jetspark.{source} import {', '.join(names)}"  # the classes too: their fields have the documentation
+    yield f"__all__ = {sorted(target.classes.values())!r}"
+    for name, made in target.classes.items():
+        yield f"\n\nclass {made}(TypedDict, total=False):"
+        yield f'    """The fields of `{name}`, as keywords of a call."""\n'
+        for statement in classes[name].body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                yield f"    {statement.target.id}: {_widened(ast.unparse(statement.annotation), target, enums)}"
+
+
+def _public(tree: ast.Module) -> list[str]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    return []
+
+
+def _widened(annotation: str, target: Target, enums: set[str]) -> str:
+    """Return the type of a field as a caller may give it: for a member of an enumeration also its text."""
+    for word, given in {**_TYPES, **{name: f"{name} | str" for name in enums}}.items():
+        annotation = re.sub(rf"\b{word}\b", given, annotation)
+    return target.widened.get(annotation, annotation)
+
+
+def stale(made: dict[Path, str]) -> list[Path]:
+    """Return the modules that are missing or differ."""
+    return [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the modules, or check them."""
+    parser = argparse.ArgumentParser(description="Make the typed dictionaries of keywords.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if something would change")
+    check = parser.parse_args(arguments).check
+    made = make()
+    changed = stale(made)
+    for path in changed:
+        sys.stdout.write(f"{'stale' if check else 'written'}: {path.relative_to(ROOT)}\n")
+        if not check:
+            path.write_text(made[path], encoding="utf-8")
+    return 1 if check and changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
