@@ -72,21 +72,28 @@ def _lines(target: Target) -> Iterator[str]:
     tree = ast.parse((PACKAGE / target.source).read_text(encoding="utf-8"))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     enums = {name for name, node in classes.items() if any(ast.unparse(base) == "JsonEnum" for base in node.bases)}
+    body = "\n".join(line for name in target.classes for line in _class(classes[name], target, enums))
     yield f'"""Keywords of the calls that take the fields of {" or ".join(target.classes)}.\n'
     yield f'Made by `tools/make_keywords.py` from `jetspark.{source}`: change that, then `make sync`.\n"""'
     yield "from __future__ import annotations"
     yield "from collections.abc import Sequence"
     yield "from datetime import datetime, timedelta"
     yield "from typing import TypedDict"
-    names = (f"{name} as {name}" if name in target.classes else name for name in sorted(_public(tree)))
-    yield f"from jetspark.{source} import {', '.join(names)}"  # the classes too: their fields have the documentation
+    for name in _public(tree):
+        if name in target.classes:  # their fields have the documentation
+            yield f"from jetspark.{source} import {name} as {name}"
+        elif re.search(rf"\b{name}\b", body):
+            yield f"from jetspark.{source} import {name}"
     yield f"__all__ = {sorted(target.classes.values())!r}"
-    for name, made in target.classes.items():
-        yield f"\n\nclass {made}(TypedDict, total=False):"
-        yield f'    """The fields of `{name}`, as keywords of a call."""\n'
-        for statement in classes[name].body:
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                yield f"    {statement.target.id}: {_widened(ast.unparse(statement.annotation), target, enums)}"
+    yield body
+
+
+def _class(node: ast.ClassDef, target: Target, enums: set[str]) -> Iterator[str]:
+    yield f"\n\nclass {target.classes[node.name]}(TypedDict, total=False):"
+    yield f'    """The fields of `{node.name}`, as keywords of a call."""\n'
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield f"    {statement.target.id}: {_widened(ast.unparse(statement.annotation), target, enums)}"
 
 
 def _public(tree: ast.Module) -> list[str]:

@@ -158,6 +158,7 @@ class _Translation:
         if (by_hand := self._by_hand.get(node.name)) is not None:
             bases.insert(0, by_hand.base.partition(":")[2])
             left_out, self._handmade = by_hand.left_out, by_hand.methods
+        yield from (f"@{_text(decorator)}" for decorator in node.decorator_list)
         yield f"class {node.name}({', '.join(bases)}):"
         yield from _docstring(ast.get_docstring(node), 1)
         generic = next((base for base in bases if base.startswith("Generic[")), "").removeprefix("Generic")

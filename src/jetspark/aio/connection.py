@@ -14,6 +14,7 @@ from jetspark.aio.subscription import Subscription
 from jetspark.aio.subscription_core import Callback, open_subscription
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.jetstream.names import api_prefix
+from jetspark.wire.argument_types import checks_arguments, wrong_type
 from jetspark.wire.connect_keywords import ConnectFields
 from jetspark.wire.connection_state import ConnectionStatus
 from jetspark.wire.headers import HeadersLike
@@ -25,6 +26,7 @@ from jetspark.wire.subscriptions import Overflow
 __all__ = ["Connection", "EventHandler", "connect"]
 
 
+@checks_arguments(unchecked=("publish",))
 class Connection(HasCore[ConnectionCore]):
     """A connection, opened by `jetspark.connect`.
 
@@ -324,6 +326,8 @@ async def connect(
     AuthenticationError, TLSError
         The server rejects the client.
     """
+    if on_event is not None and not callable(on_event):
+        raise wrong_type("connect", "on_event", "a function or None", on_event)
     core = ConnectionCore(ConnectOptions.of(where, **changes), on_event)
     del where, changes  # a traceback with local variables must not show secrets
     await core.open()

@@ -7,6 +7,7 @@ from typing import cast
 from jetspark.aio._interfaces import AckSender
 from jetspark.jetstream.ack import ACK, ACK_PREFIX, IN_PROGRESS, nak_payload, term_payload
 from jetspark.jetstream.message import JetStreamMessage, not_acknowledged
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.errors import BadSubjectError, NoRespondersError
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
@@ -14,6 +15,7 @@ from jetspark.wire.outbound import Payload
 __all__ = ["Msg"]
 
 
+@checks_arguments(unchecked=("respond",))
 class Msg(JetStreamMessage, gc=False, eq=False):
     """A received message. Subject, reply, headers and metadata are decoded when they are first used.
 

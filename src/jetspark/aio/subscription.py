@@ -9,10 +9,12 @@ from jetspark.aio._interfaces import HasCore
 from jetspark.aio.message import Msg
 from jetspark.aio.subscription_core import Callback, SubscriptionCore
 from jetspark.aio.subscription_info import SubscriptionInfo
+from jetspark.wire.argument_types import check_timeout, checks_arguments
 
 __all__ = ["Callback", "Subscription"]
 
 
+@checks_arguments(unchecked=("next_msg",))
 class Subscription(SubscriptionInfo, HasCore[SubscriptionCore]):
     """A subscription, created by `Connection.subscribe`.
 
@@ -65,6 +67,8 @@ class Subscription(SubscriptionInfo, HasCore[SubscriptionCore]):
         SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
             No message will come any more.
         """
+        if timeout is not None:
+            check_timeout("next_msg", timeout)
         return await self._core.next_msg(timeout)
 
     async def unsubscribe(self, max_msgs: int = 0) -> None:

@@ -57,6 +57,7 @@ from jetspark.jetstream.publish import (
     not_stored_hint,
     read_pub_ack,
 )
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.frames import MsgFrame
 from jetspark.wire.headers import parse_status
 from jetspark.wire.vector.byte_spans import buffer_bytes
@@ -71,6 +72,7 @@ _ANSWERS: Final = (APIError, InvalidAckError, NoStreamResponseError, StatusError
 _MAX_DROPS: Final = 3  # a batch whose rows belong to several streams is dropped every time
 
 
+@checks_arguments()
 def publish_atomic(
     connection: Connection,
     batches: RecordBatchInput,

@@ -25,6 +25,7 @@ from jetspark.jetstream.errors import DisconnectedError, NoRespondersError, Requ
 from jetspark.jetstream.errors.hints import CONSUMER_GONE
 from jetspark.jetstream.header_names import PIN_ID
 from jetspark.jetstream.names import API_PREFIX
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import parse_header_block, parse_status
 from jetspark.wire.vector import FrameTable
 from jetspark.wire.vector.byte_spans import buffer_bytes, gather_spans
@@ -35,6 +36,7 @@ __all__ = ["ConsumerFetch", "fetch"]
 _MAX_WAIT: Final = 3600.0
 
 
+@checks_arguments()
 def fetch(
     connection: Connection,
     stream: str,

@@ -39,6 +39,7 @@ from jetspark.jetstream.api import StreamInfoRequest, StreamSubjectsRequest, all
 from jetspark.jetstream.direct_get import DirectBatchEnd, DirectMultiLastRequest
 from jetspark.jetstream.errors import Error, RequestTimeoutError
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
+from jetspark.wire.argument_types import checks_arguments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,6 +109,7 @@ def _check_installed(package: str, method: str) -> None:
         raise ModuleNotFoundError(problem, name=package) from None
 
 
+@checks_arguments()
 def last_per_subject(
     connection: Connection,
     stream: str,

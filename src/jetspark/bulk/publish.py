@@ -22,12 +22,14 @@ from jetspark.bulk.publish_report import (
 )
 from jetspark.bulk.retrying_publisher import RetryingPublisher
 from jetspark.jetstream.errors import BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["publish"]
 
 _ROW_ERRORS: Final = (BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError)
 
 
+@checks_arguments()
 def publish(
     connection: Connection,
     batches: RecordBatchInput,

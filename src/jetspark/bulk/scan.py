@@ -36,6 +36,7 @@ from jetspark.jetstream.errors import (
     RequestTimeoutError,
 )
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.vector import FrameTable
 
 __all__ = ["Scan", "ScanReport", "scan"]
@@ -91,6 +92,7 @@ class ScanReport:
         return max((self.expected or 0) - self.received, 0) if self.complete else 0
 
 
+@checks_arguments()
 def scan(
     connection: Connection,
     stream: str,

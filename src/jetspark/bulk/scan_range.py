@@ -13,6 +13,7 @@ from jetspark.jetstream import RetentionPolicy, StreamInfo, Timestamp
 from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.jetstream.times import time_ns
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["ScanBounds", "choose_method", "first_sequence_at", "sequence_at", "to_ns"]
 
@@ -27,6 +28,7 @@ class ScanBounds:
     end_ns: int | None
 
 
+@checks_arguments()
 def first_sequence_at(
     connection: Connection,
     stream: str,

@@ -31,6 +31,7 @@ from jetspark.jetstream.publish import (
     plain_ack_prefix,
     read_pub_ack,
 )
+from jetspark.wire.argument_types import check_fields
 from jetspark.wire.messages import Message
 
 __all__ = ["AsyncPublishOptions", "PendingPublish", "PublishStats", "PublishWindow"]
@@ -66,7 +67,8 @@ class AsyncPublishOptions:
     on_error: Callable[[Any], Awaitable[None] | None] | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers. Raises ConfigError."""
+        """Check types and numbers. Raises ConfigError."""
+        check_fields(self)
         if self.max_pending < 1:
             raise ConfigError(f"max_pending must be 1 or more, not {self.max_pending}")
         if self.ack_timeout is not None and self.ack_timeout <= 0:

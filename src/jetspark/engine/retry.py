@@ -13,6 +13,7 @@ from typing import Final
 
 from jetspark.jetstream.errors import ConfigError, Error, InsufficientResourcesError
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT
+from jetspark.wire.argument_types import check_fields, checks_arguments
 
 __all__ = [
     "CREATE_TIMEOUT",
@@ -119,6 +120,7 @@ def can_resume(error: Error) -> bool:
     return error.transient or error.needs_recreation
 
 
+@checks_arguments()
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Retries of a publish that no stream answers (503): the stream may be in creation or in a leader election.
@@ -133,6 +135,9 @@ class RetryPolicy:
 
     attempts: int = RETRY_ATTEMPTS
     wait: float = RETRY_WAIT
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def delay(self, retries: int, left: float | None) -> float | None:
         """Return the seconds until the next retry, None for no retry. `left` are the seconds until the timeout."""

@@ -13,6 +13,7 @@ import msgspec
 
 from jetspark.jetstream.errors import InvalidAckError
 from jetspark.jetstream.times import datetime_from_ns
+from jetspark.wire.argument_types import wrong_type
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -80,7 +81,10 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
     """
     if not subject:
         raise InvalidAckError("the message has no reply subject, so it was not delivered by a JetStream consumer")
-    tokens = subject.split(".")
+    try:
+        tokens = subject.split(".")
+    except (AttributeError, TypeError):
+        raise wrong_type("parse_ack_subject", "subject", "text or None", subject) from None
     count = len(tokens)
     if tokens[0] != "$JS" or count < _V1_TOKENS or tokens[1] != "ACK":
         raise InvalidAckError(f"the reply subject is not an ack subject: {subject!r}")

@@ -11,7 +11,7 @@ import re
 import secrets
 from typing import Final
 
-from jetspark.jetstream.errors import BadNameError, BadSubjectError
+from jetspark.jetstream.errors import ArgumentError, BadNameError, BadSubjectError
 from jetspark.wire.subjects import check_filter_subject, check_publish_subject, subject_matches
 
 __all__ = [
@@ -67,6 +67,8 @@ def api_prefix(domain: str | None = None, prefix: str | None = None) -> str:
 
 
 def _check_name(kind: str, name: str) -> str:
+    if not isinstance(name, str):
+        raise ArgumentError(f"the name of a {kind} must be text, not {type(name).__name__}")
     if not name:
         raise BadNameError(f"{kind} name is empty")
     bad = _BAD_IN_NAME.search(name)

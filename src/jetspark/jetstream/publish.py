@@ -19,6 +19,7 @@ from jetspark.jetstream.errors import ConfigError, InvalidAckError, InvalidReply
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.names import check_filter_subject
 from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, time_ns
+from jetspark.wire.argument_types import check_fields, checks_arguments, field_kinds, wrong_type
 from jetspark.wire.arguments import check_names
 from jetspark.wire.headers import Headers, HeadersLike
 
@@ -156,6 +157,7 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     def __post_init__(self) -> None:
         """Do the checks that need no server. Raises ConfigError."""
+        check_fields(self)
         for name, value in (
             ("expected_last_sequence", self.expected_last_sequence),
             ("expected_last_subject_sequence", self.expected_last_subject_sequence),
@@ -215,6 +217,10 @@ def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> Heade
     """
     if not fields:
         return headers
+    kinds = field_kinds(PublishFields)
+    for name, value in fields.items():
+        if name in kinds and type(value) not in kinds[name].exact and not kinds[name].fits(value):
+            raise wrong_type("publish", name, kinds[name].wanted, value)
     if not fields.keys() <= _UNCHECKED_FIELDS:
         check_names("a publish", "argument", fields, _NAMES, _OTHER_WORDS)
         PublishOptions(**fields)  # checks them
@@ -281,11 +287,13 @@ def check_commit(ack: PubAck, batch_id: str, count: int, where: str) -> PubAck:
     return ack
 
 
+@checks_arguments()
 def schedule_at(moment: datetime) -> str:
     """Return the schedule of a message that is published once, at `moment`."""
     return f"@at {format_rfc3339(time_ns(moment))}"
 
 
+@checks_arguments()
 def schedule_every(interval: timedelta) -> str:
     """Return the schedule of a message that is published repeatedly; the shortest interval is a second.
 

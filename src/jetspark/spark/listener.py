@@ -18,6 +18,7 @@ from jetspark.jetstream.names import check_publish_subject
 from jetspark.spark.connections import borrow_connection, close_idle
 from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.server import ServerOptions, server_options
+from jetspark.wire.argument_types import checks_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
@@ -102,6 +103,7 @@ class QueryProgress:
         )
 
 
+@checks_arguments()
 def progress_of(progress: StreamingQueryProgress | None) -> QueryProgress | None:
     """Return the part of Spark's progress that concerns JetStream.
 

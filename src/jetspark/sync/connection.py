@@ -18,6 +18,7 @@ from jetspark.sync.message import Msg
 from jetspark.sync.open_context import open_context
 from jetspark.sync.subscription import Subscription
 from jetspark.sync.subscription_core import Callback, open_subscription
+from jetspark.wire.argument_types import checks_arguments, wrong_type
 from jetspark.wire.connect_keywords import ConnectFields
 from jetspark.wire.connection_state import ConnectionStatus
 from jetspark.wire.headers import HeadersLike
@@ -29,6 +30,7 @@ from jetspark.wire.subscriptions import Overflow
 __all__ = ["Connection", "EventHandler", "connect"]
 
 
+@checks_arguments(unchecked=("publish",))
 class Connection(HasCore[ConnectionCore]):
     """A connection, opened by `jetspark.sync.connect`.
 
@@ -328,6 +330,8 @@ def connect(
     AuthenticationError, TLSError
         The server rejects the client.
     """
+    if on_event is not None and not callable(on_event):
+        raise wrong_type("connect", "on_event", "a function or None", on_event)
     core = ConnectionCore(ConnectOptions.of(where, **changes), on_event)
     del where, changes  # a traceback with local variables must not show secrets
     core.open()

@@ -12,10 +12,12 @@ from jetspark.aio.subscription_info import SubscriptionInfo
 from jetspark.sync._interfaces import HasCore
 from jetspark.sync.message import Msg
 from jetspark.sync.subscription_core import Callback, SubscriptionCore
+from jetspark.wire.argument_types import check_timeout, checks_arguments
 
 __all__ = ["Callback", "Subscription"]
 
 
+@checks_arguments(unchecked=("next_msg",))
 class Subscription(SubscriptionInfo, HasCore[SubscriptionCore]):
     """A subscription, created by `Connection.subscribe`.
 
@@ -68,6 +70,8 @@ class Subscription(SubscriptionInfo, HasCore[SubscriptionCore]):
         SubscriptionClosedError, ConnectionClosedError, PermissionsViolationError
             No message will come any more.
         """
+        if timeout is not None:
+            check_timeout("next_msg", timeout)
         return self._core.next_msg(timeout)
 
     def unsubscribe(self, max_msgs: int = 0) -> None:

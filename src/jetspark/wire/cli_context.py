@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.arguments import check_names
 from jetspark.wire.errors import ConfigError
 from jetspark.wire.options import DEFAULT_URL, ConnectOptions, TLSOptions
@@ -76,6 +77,7 @@ class CLIContext:
     jetstream_api_prefix: str | None = None
 
 
+@checks_arguments()
 def load_context(name: str | None = None, environ: Mapping[str, str] | None = None) -> CLIContext:
     """Read a context; the `NATS_*` variables override its settings.
 
@@ -110,6 +112,7 @@ def load_context(name: str | None = None, environ: Mapping[str, str] | None = No
     )
 
 
+@checks_arguments()
 def options_from_environment(environ: Mapping[str, str] | None = None) -> ConnectOptions:
     """Return the options that the `nats` command would use: the selected context, overridden by `NATS_*` variables.
 

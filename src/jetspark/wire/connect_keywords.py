@@ -9,10 +9,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from jetspark.wire.options import ConnectOptions as ConnectOptions
-from jetspark.wire.options import (
-    Secret,
-    TLSOptions,
-)
+from jetspark.wire.options import Secret, TLSOptions
 
 __all__ = ["ConnectFields"]
 

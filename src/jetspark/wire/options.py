@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
+from jetspark.wire.argument_types import check_fields, kind_of, wrong_type
 from jetspark.wire.arguments import check_names
 from jetspark.wire.callbacks import callback_name
 from jetspark.wire.errors import ConfigError, CredentialsCallbackError, Error, TLSError
@@ -50,6 +51,9 @@ _OTHER_WORDS: Final = {
 
 Secret = str | Callable[[], str]
 """A credential, or a function that returns a new one at each (re)connect. The function must not block."""
+
+
+_SOURCE: Final = kind_of(str | Sequence[str])
 
 
 def resolve_secret(secret: Secret | None) -> str | None:
@@ -185,6 +189,7 @@ class TLSOptions:
     handshake_first: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.cert_file is None and (self.key_file is not None or self.key_password is not None):
             given = "key_file" if self.key_file is not None else "key_password"
             raise ConfigError(f"{given} needs cert_file, the certificate of the key; give both")
@@ -298,6 +303,7 @@ class ConnectOptions:
         return f"ConnectOptions({servers}, name={self.name!r}, tls={self.tls!r})"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.servers:
             raise ConfigError("servers is empty; give at least one server URL")
         self._check_numbers()
@@ -334,6 +340,8 @@ class ConnectOptions:
             base = source
         elif source is None:
             base = cls() if "servers" in changes else cls(servers=servers_from_environment())
+        elif not _SOURCE.fits(source):
+            raise wrong_type("connect", "where", "ConnectOptions, a URL, a list of URLs or None", source)
         else:
             base = cls(servers=_clean(source.split(",") if isinstance(source, str) else source))
         check_names("ConnectOptions", "field", changes, cls.__dataclass_fields__, _OTHER_WORDS)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from jetspark.wire import headers as header_block
+from jetspark.wire.argument_types import check_arguments
 from jetspark.wire.errors import (
     BadSubjectError,
     ConnectionClosedError,
@@ -100,28 +101,34 @@ class Outbound:
         ConnectionClosedError, BadSubjectError, BadHeadersError, MaxPayloadError, TypeError
             The publish may not be sent.
         """
-        if self.close_reason is not None:
-            raise ConnectionClosedError(str(self.close_reason))
-        if wildcards:
-            target = _encode_subject(subject, check_filter_subject)
-        else:
-            target = self._subjects.get(subject) or self._encode_and_cache_subject(subject)
-        data = payload if isinstance(payload, bytes) else _to_bytes(payload)
-        size = len(data)
-        if headers is None:
-            if size > self.max_payload:
-                raise self._too_large(size)
-            if not reply:
-                return b"PUB %b %d\r\n%b\r\n" % (target, size, data)
-            answers = reply if isinstance(reply, bytes) else _encode_subject(reply)
-            return b"PUB %b %b %d\r\n%b\r\n" % (target, answers, size, data)
-        if reply:
-            target = b"%b %b" % (target, reply if isinstance(reply, bytes) else _encode_subject(reply))
-        block = header_block.encode_header_block(headers)
-        total = len(block) + size
-        if total > self.max_payload:
-            raise self._too_large(total)
-        return b"HPUB %b %d %d\r\n%b%b\r\n" % (target, len(block), total, block, data)
+        try:
+            if self.close_reason is not None:
+                raise ConnectionClosedError(str(self.close_reason))
+            if wildcards:
+                target = _encode_subject(subject, check_filter_subject)
+            else:
+                target = self._subjects.get(subject) or self._encode_and_cache_subject(subject)
+            data = payload if isinstance(payload, bytes) else _to_bytes(payload)
+            size = len(data)
+            if headers is None:
+                if size > self.max_payload:
+                    raise self._too_large(size)
+                if not reply:
+                    return b"PUB %b %d\r\n%b\r\n" % (target, size, data)
+                answers = reply if isinstance(reply, bytes) else _encode_subject(reply)
+                return b"PUB %b %b %d\r\n%b\r\n" % (target, answers, size, data)
+            if reply:
+                target = b"%b %b" % (target, reply if isinstance(reply, bytes) else _encode_subject(reply))
+            block = header_block.encode_header_block(headers)
+            total = len(block) + size
+            if total > self.max_payload:
+                raise self._too_large(total)
+            return b"HPUB %b %d %d\r\n%b%b\r\n" % (target, len(block), total, block, data)
+        except Error:
+            raise
+        except (AttributeError, TypeError, ValueError):
+            check_arguments(publish, (subject, payload, reply, headers), {})
+            raise
 
     def encode_ack(self, reply: bytes, payload: bytes) -> bytes:
         """Return the frame of a publish without headers to a received reply subject.
@@ -259,6 +266,10 @@ class Outbound:
             size=size,
             limit=self.max_payload,
         )
+
+
+def publish(subject: str, payload: Payload, reply: str | bytes | None, headers: HeadersLike | None) -> None:
+    """Have the types of a publish, for the error if one of them is wrong."""
 
 
 def _to_bytes(payload: object) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from jetspark.wire.errors import BadSubjectError
+from jetspark.wire.errors import ArgumentError, BadSubjectError
 
 __all__ = ["check_filter_subject", "check_publish_subject", "check_queue", "subject_matches"]
 
@@ -54,6 +54,8 @@ def subject_matches(pattern: str, subject: str) -> bool:
 
 
 def _tokens(subject: str) -> list[str]:
+    if not isinstance(subject, str):
+        raise ArgumentError(f"a subject must be text, not {type(subject).__name__}")
     if not subject:
         raise BadSubjectError("subject is empty")
     bad = _BAD_IN_SUBJECT.search(subject)

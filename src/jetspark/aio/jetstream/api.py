@@ -11,12 +11,14 @@ from jetspark.aio.jetstream.pager import ListPager
 from jetspark.jetstream.api import PagedRequest, Request
 from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest
 from jetspark.jetstream.stored_message import StoredMessage
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["JetStreamAPI"]
 
 R = TypeVar("R")
 
 
+@checks_arguments()
 class JetStreamAPI(HasCore[JetStreamCore]):
     """The JetStream API of one account or domain, over one connection."""
 

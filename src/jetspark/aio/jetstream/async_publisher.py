@@ -20,6 +20,7 @@ from jetspark.aio.core import ConnectionCore
 from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishStats, PublishWindow
 from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyStalledError
 from jetspark.jetstream.info import PubAck
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.events import callback_failed
 from jetspark.wire.headers import HeadersLike
@@ -34,6 +35,7 @@ _own_handlers: ContextVar[set[asyncio.Task[None]] | None] = ContextVar("_own_han
 """In a handler of a failed publish, and in what it calls: the running handlers of its publisher."""
 
 
+@checks_arguments()
 class PubAckFuture(PendingPublish, gc=False, eq=False):
     """The result of `publish_async`: await it for the acknowledgement, any number of times."""
 

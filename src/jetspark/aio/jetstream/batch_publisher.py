@@ -24,6 +24,7 @@ from jetspark.jetstream.errors import (
 )
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import PublishFields
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
@@ -39,6 +40,7 @@ _UNANSWERED: Final = (
 )
 
 
+@checks_arguments()
 class BatchPublisher(HasCore[AtomicBatch]):
     """Publishes an atomic batch; created by `JetStream.atomic_batch`.
 

@@ -10,10 +10,12 @@ from jetspark.aio._interfaces import HasCore
 from jetspark.aio.jetstream._drivers.consume import Callback, ConsumeCore, ConsumeReader, ErrorHandler
 from jetspark.aio.message import Msg
 from jetspark.jetstream.errors import Error
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["Callback", "ConsumeContext", "ErrorHandler"]
 
 
+@checks_arguments()
 class ConsumeContext(HasCore[ConsumeCore]):
     """A running consume, created by `Consumer.consume`. An async iterator, and a context manager that stops at its end.
 

@@ -42,11 +42,13 @@ from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.errors import Error, NoMessageError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.jetstream.message import settle, split_by_ack_policy
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.events import ErrorOccurred
 
 __all__ = ["Consumer"]
 
 
+@checks_arguments()
 class Consumer:
     """The handle of a consumer. Created by `create_consumer`, `consumer` and similar calls of a context or a stream."""
 

@@ -30,10 +30,12 @@ from jetspark.jetstream.config_keywords import ConsumerConfigFields
 from jetspark.jetstream.errors import ConfigError, NotPullConsumerError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.jetstream.names import check_stream_name, new_name
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["ConsumerManager"]
 
 
+@checks_arguments()
 class ConsumerManager(JetStreamAPI):
     """The calls of a context for consumers.
 

@@ -10,10 +10,12 @@ from jetspark.aio.jetstream.subscribing import Subscribing
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.jetstream.account import AccountInfo
 from jetspark.jetstream.api import AccountInfoRequest
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["JetStream", "open_context"]
 
 
+@checks_arguments()
 class JetStream(StreamManager, Publishing, Subscribing):
     """JetStream over a connection. Created by `Connection.jetstream`; it needs no close.
 

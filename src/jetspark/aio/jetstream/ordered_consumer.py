@@ -27,6 +27,7 @@ from jetspark.engine.retry import CREATE_TIMEOUT
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest, StreamInfoRequest
 from jetspark.jetstream.errors import ConsumerBusyError, ConsumerResettingError, Error, NoMessageError
 from jetspark.jetstream.info import ConsumerInfo, StreamInfo
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.events import ErrorOccurred, StreamRecreated
 
 __all__ = ["OrderedConsumer"]
@@ -39,6 +40,7 @@ _BEHIND_WAIT: Final = 1.0
 """Seconds until a fetch asks again for a stream that lacks messages which were read."""
 
 
+@checks_arguments()
 class OrderedConsumer:
     """Reads a stream once and in order. Created by `ordered_consumer` of a stream or a context.
 

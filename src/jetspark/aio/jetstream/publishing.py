@@ -13,6 +13,7 @@ from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import StatusError
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields, publish_headers, read_pub_ack
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
@@ -21,6 +22,7 @@ __all__ = ["Publishing"]
 _NO_STATS = PublishStats(0, 0, 0, 0, 0)
 
 
+@checks_arguments(unchecked=("publish_async",))
 class Publishing(JetStreamAPI):
     """The publishing calls of a context.
 

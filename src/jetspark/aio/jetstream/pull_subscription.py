@@ -24,6 +24,7 @@ from jetspark.jetstream.errors import (
     SubscriptionClosedError,
 )
 from jetspark.jetstream.info import ConsumerInfo
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import drop_all
@@ -191,6 +192,7 @@ class PullSubscriptionCore:
             self._drained_waiter.set_result(None)
 
 
+@checks_arguments()
 class PullSubscription(HasCore[PullSubscriptionCore]):
     """A pull subscription. Created by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
 

@@ -24,6 +24,7 @@ from jetspark.jetstream.errors import (
     SubscriptionClosedError,
 )
 from jetspark.jetstream.info import ConsumerInfo
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.callbacks import callback_name
 from jetspark.wire.events import ErrorOccurred
 
@@ -200,6 +201,7 @@ class PushSubscriptionCore(SubscriptionCore):
         await super().wait()
 
 
+@checks_arguments()
 class PushSubscription(Subscription):
     """A push subscription. Created by `JetStream.subscribe` and `subscribe_bind`.
 

@@ -34,6 +34,7 @@ from jetspark.jetstream.direct_get import (
 from jetspark.jetstream.errors import ConfigError, NoDirectGetError
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.stored_message import StoredMessage
+from jetspark.wire.argument_types import checks_arguments
 
 if TYPE_CHECKING:
     from jetspark import bulk
@@ -43,6 +44,7 @@ __all__ = ["Stream"]
 _WILDCARDS: Final = frozenset("*>")
 
 
+@checks_arguments()
 class Stream(StreamConsumers):
     """The handle of a stream. Created by `create_stream`, `stream` and similar calls of a context."""
 

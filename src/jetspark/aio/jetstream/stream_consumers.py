@@ -15,10 +15,12 @@ from jetspark.engine.ordered_stream import OnStreamRecreated
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.config_keywords import ConsumerConfigFields
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset, StreamInfo
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["StreamConsumers"]
 
 
+@checks_arguments()
 class StreamConsumers:
     """The calls of a stream for its consumers. Parameters and errors are those of the same calls of the context."""
 

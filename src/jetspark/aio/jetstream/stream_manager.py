@@ -20,10 +20,12 @@ from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.config_keywords import StreamConfigFields
 from jetspark.jetstream.errors import NoMatchingStreamError, StreamNotFoundError
 from jetspark.jetstream.info import StreamInfo
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["StreamManager"]
 
 
+@checks_arguments()
 class StreamManager(ConsumerManager):
     """The calls of a context for streams.
 

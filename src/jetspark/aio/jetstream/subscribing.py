@@ -17,11 +17,13 @@ from jetspark.engine.subscribe import Binding, SubscribeOptions, merge_config, s
 from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import new_name
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.subscriptions import Overflow
 
 __all__ = ["Subscribing"]
 
 
+@checks_arguments()
 class Subscribing(JetStreamAPI):
     """The subscribing calls of a context."""
 

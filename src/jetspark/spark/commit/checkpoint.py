@@ -21,6 +21,7 @@ from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.stream_read import CommitMode, stream_read_options
 from jetspark.spark.streams.offsets import StreamOffset, decode_offsets
 from jetspark.spark.streams.state import StreamStates
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["committed_offset", "newest_batch", "release_committed"]
 
@@ -28,6 +29,7 @@ _COMMITS: Final = "commits"
 _OFFSETS: Final = "offsets"
 
 
+@checks_arguments()
 def release_committed(
     checkpoint_location: str, options: Mapping[str, str], spark: SparkSession | None = None
 ) -> dict[str, int] | None:

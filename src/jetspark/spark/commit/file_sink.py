@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.commit.checkpoint import newest_batch
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["check_file_sink"]
 
@@ -22,6 +23,7 @@ _SINK_LOG: Final = "_spark_metadata"
 _COMPACT: Final = ".compact"  # Spark merges its log into such a file now and then
 
 
+@checks_arguments()
 def check_file_sink(path: str, checkpoint_location: str, spark: SparkSession | None = None) -> None:
     """Check that a file sink would skip no micro-batch of a query. Call it before the query starts.
 

@@ -21,6 +21,7 @@ from jetspark.jetstream.publish import PublishFields, publish_headers
 from jetspark.sync._interfaces import core_of
 from jetspark.sync.core import ConnectionCore
 from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
@@ -34,6 +35,7 @@ T = TypeVar("T")
 _waiter_lock: Final = threading.Lock()  # so that several waiters use one event
 
 
+@checks_arguments()
 class PubAckFuture(PendingPublish, gc=False, eq=False):
     """The result of `publish_async`: call `result` any number of times, in any thread."""
 

@@ -13,12 +13,14 @@ from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest
 from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["JetStreamAPI"]
 
 R = TypeVar("R")
 
 
+@checks_arguments()
 class JetStreamAPI(LoopProxy):
     """The JetStream API of one account or domain, over one connection."""
 

@@ -13,12 +13,14 @@ from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import PublishFields
 from jetspark.sync._handwritten.async_publisher import BatchAddMixin
 from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
 __all__ = ["BatchPublisher"]
 
 
+@checks_arguments()
 class BatchPublisher(BatchAddMixin, LoopProxy):
     """Publishes an atomic batch; created by `JetStream.atomic_batch`.
 

@@ -13,10 +13,12 @@ from jetspark.jetstream.errors import Error
 from jetspark.sync._handwritten.consume import Callback, ConsumeCore, ConsumeReader, ErrorHandler
 from jetspark.sync._interfaces import HasCore
 from jetspark.sync.message import Msg
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["Callback", "ConsumeContext", "ErrorHandler"]
 
 
+@checks_arguments()
 class ConsumeContext(HasCore[ConsumeCore]):
     """A running consume, created by `Consumer.consume`. An iterator, and a context manager that stops at its end.
 

@@ -21,10 +21,12 @@ from jetspark.sync._handwritten.consume import ConsumeMixin
 from jetspark.sync.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["Consumer"]
 
 
+@checks_arguments()
 class Consumer(ConsumeMixin, LoopProxy):
     """The handle of a consumer. Created by `create_consumer`, `consumer` and similar calls of a context or a stream."""
 

@@ -18,10 +18,12 @@ from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["ConsumerManager"]
 
 
+@checks_arguments()
 class ConsumerManager(JetStreamAPI):
     """The calls of a context for consumers.
 

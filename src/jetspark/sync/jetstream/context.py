@@ -11,10 +11,12 @@ from jetspark.jetstream.account import AccountInfo
 from jetspark.sync.jetstream.publishing import Publishing
 from jetspark.sync.jetstream.stream_manager import StreamManager
 from jetspark.sync.jetstream.subscribing import Subscribing
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["JetStream", "open_context"]
 
 
+@checks_arguments()
 class JetStream(StreamManager, Publishing, Subscribing):
     """JetStream over a connection. Created by `Connection.jetstream`; it needs no close.
 

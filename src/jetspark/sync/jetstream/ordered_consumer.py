@@ -14,10 +14,12 @@ from jetspark.sync._handwritten.consume import OrderedConsumeMixin
 from jetspark.sync.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["OrderedConsumer"]
 
 
+@checks_arguments()
 class OrderedConsumer(OrderedConsumeMixin, LoopProxy):
     """Reads a stream once and in order. Created by `ordered_consumer` of a stream or a context.
 

@@ -14,12 +14,14 @@ from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields
 from jetspark.sync._handwritten.async_publisher import PubAckFuture, PublishAsyncMixin
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.batch_publisher import BatchPublisher
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
 __all__ = ["Publishing"]
 
 
+@checks_arguments(unchecked=("publish_async",))
 class Publishing(PublishAsyncMixin, JetStreamAPI):
     """The publishing calls of a context.
 

@@ -12,10 +12,12 @@ from jetspark.aio.jetstream import pull_subscription as aio
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["PullSubscription"]
 
 
+@checks_arguments()
 class PullSubscription(LoopProxy):
     """A pull subscription. Created by `JetStream.pull_subscribe` and `pull_subscribe_bind`.
 

@@ -14,6 +14,7 @@ from jetspark.jetstream.info import ConsumerInfo
 from jetspark.sync._handwritten.push import PushReadMixin
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.sync.message import Msg
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["PushCallback", "PushSubscription"]
 
@@ -21,6 +22,7 @@ PushCallback = Callable[[Msg], None]
 """Called with each message, in order and one at a time."""
 
 
+@checks_arguments()
 class PushSubscription(PushReadMixin, LoopProxy):
     """A push subscription. Created by `JetStream.subscribe` and `subscribe_bind`.
 

@@ -17,6 +17,7 @@ from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.sync._handwritten.arrow import ScanReader
 from jetspark.sync._handwritten.pager import Pager
 from jetspark.sync.jetstream.stream_consumers import StreamConsumers
+from jetspark.wire.argument_types import checks_arguments
 
 if TYPE_CHECKING:
     from jetspark import bulk
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Stream"]
 
 
+@checks_arguments()
 class Stream(StreamConsumers):
     """The handle of a stream. Created by `create_stream`, `stream` and similar calls of a context."""
 

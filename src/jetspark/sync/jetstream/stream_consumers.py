@@ -18,10 +18,12 @@ from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["StreamConsumers"]
 
 
+@checks_arguments()
 class StreamConsumers(LoopProxy):
     """The calls of a stream for its consumers. Parameters and errors are those of the same calls of the context."""
 

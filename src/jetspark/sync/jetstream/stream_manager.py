@@ -14,10 +14,12 @@ from jetspark.jetstream.info import StreamInfo
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer_manager import ConsumerManager
 from jetspark.sync.jetstream.stream import Stream
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["StreamManager"]
 
 
+@checks_arguments()
 class StreamManager(ConsumerManager):
     """The calls of a context for streams.
 

@@ -14,11 +14,13 @@ from jetspark.jetstream.config import ConsumerConfig, DeliverPolicy
 from jetspark.sync.jetstream.api import JetStreamAPI
 from jetspark.sync.jetstream.pull_subscription import PullSubscription
 from jetspark.sync.jetstream.push_subscription import PushCallback, PushSubscription
+from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.subscriptions import Overflow
 
 __all__ = ["Subscribing"]
 
 
+@checks_arguments()
 class Subscribing(JetStreamAPI):
     """The subscribing calls of a context."""
 
