@@ -133,7 +133,7 @@ def test_a_consumer_that_is_deleted_before_the_ack_is_reported(connection: Conne
         streams.fill(stream, 5)
         list(fetched)
         streams.connection.request(ConsumerDeleteRequest(stream, "c"))
-        with pytest.raises(NoRespondersError, match="check that it exists"):
+        with pytest.raises(NoRespondersError, match="no such consumer: it was removed"):
             fetched.ack()
     with pytest.raises(StatusError), bulk.fetch(connection, stream, "c", max_messages=10) as fetched:
         next(fetched)

@@ -25,6 +25,8 @@ OTHERS: Final = {
     "wait_for",
     "checkpointLocation",
     "lame_duck_duration",
+    "lastProgress",
+    "recentProgress",
     "processAllAvailable",
     "pyspark_jetstream",
     "readStream",

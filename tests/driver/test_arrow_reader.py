@@ -28,14 +28,13 @@ def batch(*sequences: int) -> pa.RecordBatch:
 
 
 class Blocking:
-    """A blocking iterator of record batches. It waits before a batch until `gate` is set, or `interrupt` is called."""
+    """A blocking iterator of record batches. Each read takes one of the permits, and waits until there is one."""
 
-    def __init__(self, *results: pa.RecordBatch | Exception) -> None:
+    def __init__(self, *results: pa.RecordBatch | Exception, permits: int = 100) -> None:
         self.schema = SCHEMA
         self.calls: list[str] = []
-        self.gate = threading.Event()
-        self.gate.set()
-        self.entered = threading.Event()
+        self.permits = threading.Semaphore(permits)
+        self.entered = threading.Semaphore(0)
         self._results = list(results)
         self._interrupted = False
 
@@ -43,8 +42,8 @@ class Blocking:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        self.entered.set()
-        assert self.gate.wait(TIMEOUT)
+        self.entered.release()
+        assert self.permits.acquire(timeout=TIMEOUT)
         if self._interrupted:
             raise DisconnectedError("interrupted")
         if not self._results:
@@ -57,7 +56,7 @@ class Blocking:
     def interrupt(self) -> None:
         self.calls.append("interrupt")
         self._interrupted = True
-        self.gate.set()
+        self.permits.release()
 
     def ack(self) -> None:
         self.calls.append("ack")
@@ -76,9 +75,8 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 async def entered(blocking: Blocking) -> None:
-    """Wait until a thread asks for a batch."""
-    assert await asyncio.to_thread(blocking.entered.wait, TIMEOUT)
-    blocking.entered.clear()
+    """Wait until a thread has begun the next read."""
+    assert await asyncio.to_thread(blocking.entered.acquire, timeout=TIMEOUT)
 
 
 def test_an_iteration_returns_each_batch_and_ends() -> None:
@@ -103,15 +101,14 @@ def test_read_all_returns_a_table_of_the_rest() -> None:
 
 def test_a_cancelled_wait_loses_no_batch() -> None:
     async def test() -> None:
-        blocking = Blocking(batch(1), batch(2))
+        blocking = Blocking(batch(1), batch(2), permits=0)
         reader = scanning(blocking)
-        blocking.gate.clear()
         waiting = asyncio.ensure_future(anext(reader))
         await entered(blocking)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        blocking.gate.set()
+        blocking.permits.release(3)
         assert [each.column(0).to_pylist() async for each in reader] == [[1], [2]]
 
     run(test())
@@ -119,19 +116,16 @@ def test_a_cancelled_wait_loses_no_batch() -> None:
 
 def test_a_cancelled_read_all_gives_its_batches_back() -> None:
     async def test() -> None:
-        blocking = Blocking(batch(1), batch(2), batch(3))
+        blocking = Blocking(batch(1), batch(2), batch(3), permits=1)
         reader = scanning(blocking)
-        assert (await anext(reader)).num_rows == 1
-        blocking.entered.clear()
-        blocking.gate.clear()
         waiting = asyncio.ensure_future(reader.read_all())
         await entered(blocking)
-        blocking.gate.set()
-        await entered(blocking)  # the second batch was read; the third one may be on its way
+        await entered(blocking)  # the first batch was read, and the second one waits for its permit
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert (await reader.read_all()).column(0).to_pylist() == [2, 3]
+        blocking.permits.release(3)
+        assert (await reader.read_all()).column(0).to_pylist() == [1, 2, 3]
 
     run(test())
 
@@ -148,9 +142,8 @@ def test_an_error_ends_one_call_and_the_next_one_goes_on() -> None:
 
 def test_a_close_interrupts_a_read_and_refuses_later_ones() -> None:
     async def test() -> None:
-        blocking = Blocking(batch(1))
+        blocking = Blocking(batch(1), permits=0)
         reader = scanning(blocking)
-        blocking.gate.clear()
         waiting = asyncio.ensure_future(anext(reader))
         await entered(blocking)
         await reader.close()
@@ -165,15 +158,14 @@ def test_a_close_interrupts_a_read_and_refuses_later_ones() -> None:
 
 def test_an_acknowledgement_waits_for_the_read_before_it() -> None:
     async def test() -> None:
-        blocking = Blocking(batch(1))
+        blocking = Blocking(batch(1), permits=0)
         reader = FetchReader(cast("bulk.FetchReader", blocking))
-        blocking.gate.clear()
         waiting = asyncio.ensure_future(anext(reader))
         await entered(blocking)
         acknowledging = asyncio.ensure_future(reader.ack())
         await asyncio.sleep(0)
         assert blocking.calls == []
-        blocking.gate.set()
+        blocking.permits.release()
         assert (await waiting).num_rows == 1
         await acknowledging
         assert blocking.calls == ["ack"]

@@ -3,7 +3,7 @@
 `checks_arguments` wraps a function, or every public method of a class, so that a wrong type raises one line that names
 the parameter, what it takes and what it got. The annotations are read at the first call. Later an argument costs one
 look-up of its type; only what is not found there is examined. Frequent calls (publish, acknowledge) are not wrapped:
-they explain a failure when it happens, with `explain_failure`.
+they explain a failure when it happens, with `check_arguments`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ async def test_a_drain_without_confirmation_of_the_server_ends_after_the_receive
         async with open_ground(front, profile, server) as ground:
             consumer = await consumer_of(ground, messages=3)
             source = ground.js.ordered_consumer(consumer.stream_name) if ordered else consumer
-            messages = source.consume(max_messages=10)
+            messages = await source.consume(max_messages=10)
             await eventually(lambda: messages.pending[0] == 3)
             server.pause()
             try:
