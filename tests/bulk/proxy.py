@@ -74,6 +74,7 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
+            server.settimeout(None)  # the timeout is for the connect only: a silent server stays connected
             for one in (client, server):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tamper = self._tampers.pop(0) if self._tampers else None

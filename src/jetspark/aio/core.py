@@ -17,6 +17,7 @@ from jetspark.aio._interfaces import Drainable, PendingPublishes
 from jetspark.aio.futures import expire_request, settle_ping, settle_request
 from jetspark.aio.message import Msg
 from jetspark.aio.requests import request_with_own_inbox
+from jetspark.aio.server_check import ServerCheck
 from jetspark.aio.supervisor import Supervisor
 from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
 from jetspark.wire.errors import (
@@ -56,6 +57,8 @@ class ConnectionCore:
         The state machine of the connection.
     outbound
         The queue of outgoing frames.
+    server_check
+        Leaves a server whose JetStream does not serve.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class ConnectionCore:
         self._closing_tasks: set[asyncio.Task[Any] | None] = set()  # those that call `close` now
         self._drainables: weakref.WeakSet[Drainable] = weakref.WeakSet()
         self._publishes: weakref.WeakSet[PendingPublishes] = weakref.WeakSet()
+        self.server_check = ServerCheck(self)
 
     async def open(self) -> None:
         """Open the first session."""
@@ -228,14 +232,18 @@ class ConnectionCore:
                 raise
             raise FlushTimeoutError(f"{self.address}: not confirmed within {timeout:g} s") from None
 
+    async def leave_session(self, reason: str) -> None:
+        """Leave the session and wait until another one is open, or the connection is closed."""
+        self.flush_now()
+        self._supervisor.leave_session(reason)
+        await self._supervisor.wait_state_change()
+
     async def reconnect(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Leave the session and wait for another one; see `Connection.reconnect`."""
         self.check_loop()
-        self.flush_now()
-        self._supervisor.leave_session()
         try:
             async with asyncio.timeout(timeout):
-                await self._supervisor.wait_state_change()
+                await self.leave_session("the program called reconnect")
         except TimeoutError:
             text = f"no server has accepted a new session within {timeout:g} s; the connection keeps trying"
             raise ConnectError(text, timed_out=True) from None

@@ -83,15 +83,15 @@ class Supervisor:
         elif self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
-    def leave_session(self) -> None:
+    def leave_session(self, reason: str) -> None:
         """End the session, or the wait before the next try, and open another session.
 
         Raises ConnectionClosedError if the connection is closed or draining.
         """
-        reason = self.client.request_reconnect()
+        error = self.client.request_reconnect(reason)
         if self.session is not None and not self.session.lost.done():
             self.session.flush()
-            self.session.fail(reason)
+            self.session.fail(error)
         else:
             self._retry_now.set()
 

@@ -63,7 +63,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         if self.lost.done() and not self._closing:
             return
         data = self._buffer[:nbytes].tobytes()
-        client.pings.alive = True
+        client.pings.received += 1
         try:
             self._inbound.feed(data)
         except Error as error:

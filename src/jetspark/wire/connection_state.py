@@ -102,6 +102,8 @@ class ConnectionState:
         Objects to call when another session is open after a loss. The set holds weak references.
     reconnect_requested
         Whether `request_reconnect` was called, and no session has opened since.
+    on_minority
+        Called when the server reports that it has lost at least half of its cluster.
     """
 
     def __init__(
@@ -130,6 +132,7 @@ class ConnectionState:
         self.timed_senders: WeakSet[TimedSender] = WeakSet()
         self.session_listeners: WeakSet[SessionListener] = WeakSet()
         self.reconnect_requested = False
+        self.on_minority: Callable[[], None] = _do_nothing
         self._last_server_error: Error | None = None  # the latest -ERR: the reason why the server closes
         self._emit = emit
         self._message_type = message_type
@@ -172,15 +175,15 @@ class ConnectionState:
         for listener in list(self.session_listeners):
             listener.on_session_restored()
 
-    def request_reconnect(self) -> Error:
-        """Prepare to leave the session, or to end the wait for one; return the reason. All servers are tried at once.
+    def request_reconnect(self, reason: str = "the program called reconnect") -> Error:
+        """Prepare to leave the session, or to end the wait for one; return the error. All servers are tried at once.
 
         Raises ConnectionClosedError if the connection is closed or draining.
         """
         self._check_not_draining("does not reconnect on request")
         self.reconnect_requested = True
         self.servers.restart_rounds()
-        return DisconnectedError("the program called reconnect")
+        return DisconnectedError(reason)
 
     def on_session_refused(self, server: Server, error: Error) -> None:
         """Handle a session that could not be opened."""
@@ -235,6 +238,7 @@ class ConnectionState:
         if unsent is not None:
             self._emit(ErrorOccurred(unsent))
         self._emit(Closed(error))
+        self.on_minority = _do_nothing
         self._emit = _ignore_event  # the receiver of events may own this object: leave no reference cycle
 
     def _fail_replies(self, error: Error, subject: str | None = None) -> None:
@@ -373,6 +377,8 @@ class ConnectionState:
         fresh = self.servers.update_discovered(info.connect_urls, self.server) if info.connect_urls else []
         if fresh:
             self._emit(ServersDiscovered(tuple(fresh)))
+        if info.connect_urls and self.servers.in_minority:
+            self.on_minority()
         if leaving:
             self._emit(LameDuck(self.server.address))
 
@@ -421,6 +427,10 @@ class ConnectionState:
 
     def _on_last_message(self, sub: SubscriptionState) -> None:
         self.subscriptions.remove(sub)
+
+
+def _do_nothing() -> None:
+    """Do nothing; the default callback."""
 
 
 def _ignore_event(event: Event) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "EventQueue",
     "LameDuck",
     "Reconnected",
+    "ServerLeft",
     "ServersDiscovered",
     "SlowConsumer",
     "StreamRecreated",
@@ -118,6 +119,16 @@ class ServersDiscovered:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerLeft:
+    """The client leaves a server whose JetStream does not serve. Then come `Disconnected` and `Reconnected`."""
+
+    address: ServerAddress
+    """The server that is left."""
+    reason: str
+    """Reason: JetStream is silent or unavailable on that server, or the server has lost its cluster."""
+
+
+@dataclass(frozen=True, slots=True)
 class LameDuck:
     """The server will shut down soon (lame duck mode); the client then connects to another one."""
 
@@ -135,6 +146,7 @@ Event = (
     | StreamRecreated
     | ServersDiscovered
     | LameDuck
+    | ServerLeft
 )
 """Any event of a connection."""
 

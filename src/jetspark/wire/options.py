@@ -251,6 +251,9 @@ class ConnectOptions:
         Whether the first connect retries like a reconnect; False fails after one try at each server.
     reconnect
         Whether to reconnect after a loss; False closes the connection instead.
+    leave_unavailable_server
+        Whether to leave a server whose JetStream is silent or unavailable for some seconds, if other servers are known.
+        Has no effect with `reconnect=False`, or without JetStream.
     max_reconnects
         Consecutive failures after which a server is not tried any more; None has no limit. If no server is left, the
         connection closes.
@@ -287,6 +290,7 @@ class ConnectOptions:
     discover_servers: bool = True
     retry_connect: bool = False
     reconnect: bool = True
+    leave_unavailable_server: bool = True
     max_reconnects: int | None = None
     max_auth_failures: int | None = None
     reconnect_wait: float = 0.05

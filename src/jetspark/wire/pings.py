@@ -24,18 +24,19 @@ class PingTracker:
     ----------
     limit
         Number of unanswered keep-alive PINGs at which the connection counts as dead.
-    alive
-        Whether bytes arrived since the last `tick`; the reader sets it.
+    received
+        Number of reads of the socket that brought bytes; the reader counts it.
     confirmed_publishes
         Mark of the latest answered PING. A mark is the number of publishes sent before the PING.
     """
 
-    __slots__ = ("_unanswered", "_waiting", "alive", "confirmed_publishes", "limit")
+    __slots__ = ("_received_at_tick", "_unanswered", "_waiting", "confirmed_publishes", "limit", "received")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.alive = False
+        self.received = 0
         self.confirmed_publishes = 0
+        self._received_at_tick = 0
         self._unanswered = 0
         self._waiting: deque[tuple[int, PingCallback | None]] = deque()
 
@@ -44,8 +45,8 @@ class PingTracker:
 
     def tick(self, mark: int) -> bool:
         """Handle the end of an interval. Return True to send a PING, False if the connection is dead."""
-        if self.alive:
-            self.alive = False
+        if self.received != self._received_at_tick:
+            self._received_at_tick = self.received
             self._unanswered = 0
         if self._unanswered >= self.limit:
             return False
@@ -69,7 +70,7 @@ class PingTracker:
         """Handle the end of the session: pass the error to all callbacks."""
         waiting, self._waiting = self._waiting, deque()
         self._unanswered = 0
-        self.alive = False
+        self._received_at_tick = self.received
         _fail_callbacks(waiting, error)
 
     def close(self, error: Error) -> None:

@@ -54,9 +54,14 @@ class ServerPool:
             rng.shuffle(self.servers)
         self._round = 0
         self._left_in_round = len(self.servers)
+        self._most_reported = 0
+        self._unreported: list[Server] = []  # servers that a server in the minority does not report any more
+        self.in_minority = False
+        """Whether the present server reports at most half of the servers that it has reported before."""
 
     def restart_rounds(self) -> None:
         """Begin a new series of tries: the first round has no wait."""
+        self._restore_unreported()
         self._round = 0
         self._left_in_round = len(self.servers)
 
@@ -80,8 +85,10 @@ class ServerPool:
         return min(grown, self._options.reconnect_wait_max) * (1 - self._rng.random() / 2)
 
     def reset_failures(self, server: Server) -> None:
-        """Reset the failures of a server that accepted the connection."""
+        """Reset the failures of a server that accepted the connection, and what the last server has reported."""
         server.failures = server.auth_failures = 0
+        self._most_reported = 0
+        self.in_minority = False
 
     def count_failure(self, server: Server, error: Error) -> None:
         """Count a failure of a server; remove the server if it reached a maximum of the options."""
@@ -96,8 +103,11 @@ class ServerPool:
     def update_discovered(self, urls: Sequence[str], current: Server) -> list[ServerAddress]:
         """Update the pool with the servers that the cluster reports; return the new ones.
 
-        New servers get the credentials of the current server, and TLS if the current server uses it.
+        New servers get the credentials of the current server, and TLS if the current server uses it. A server that has
+        lost at least half of its cluster is probably cut off itself; the others are tried again after it is left.
         """
+        self._most_reported = max(self._most_reported, len(urls))
+        self.in_minority = 2 * len(urls) <= self._most_reported
         if not self._options.discover_servers:
             return []
         told: dict[tuple[str, int], ServerAddress] = {}
@@ -111,6 +121,11 @@ class ServerPool:
             place = (server.address.host, server.address.port)
             if server.discovered and server is not current and place not in told:
                 self._remove(server)
+                if self.in_minority:
+                    self._unreported.append(server)
+        self._unreported = [
+            server for server in self._unreported if (server.address.host, server.address.port) not in told
+        ]
         known = {(server.address.host, server.address.port) for server in self.servers}
         fresh = [self._with_current_options(current.address, told[place]) for place in told if place not in known]
         if self._options.randomize:
@@ -119,6 +134,18 @@ class ServerPool:
             self.servers.insert(max(len(self.servers) - 1, 0), Server(address, discovered=True))
             self._left_in_round += 1
         return fresh
+
+    @property
+    def others_known(self) -> bool:
+        """Whether there is another server than the present one."""
+        return len(self.servers) + len(self._unreported) > 1
+
+    def _restore_unreported(self) -> None:
+        unreported, self._unreported = self._unreported, []
+        known = {server.address for server in self.servers}
+        for server in unreported:
+            if server.address not in known:
+                self.servers.insert(max(len(self.servers) - 1, 0), server)
 
     def _with_current_options(self, current: ServerAddress, reported: ServerAddress) -> ServerAddress:
         name = (current.tls_name or current.host) if _is_ip(reported.host) else None

@@ -18,6 +18,7 @@ from weakref import WeakMethod, finalize
 from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation
 from jetspark.aio.core import ConnectionCore
 from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishStats, PublishWindow
+from jetspark.engine.server_health import SUSPECT_AFTER
 from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyStalledError
 from jetspark.jetstream.info import PubAck
 from jetspark.wire.argument_types import checks_arguments
@@ -98,6 +99,7 @@ class AsyncPublisher:
         self._now = self._loop.time  # the clock of the deadlines; asyncio's is `time.monotonic`
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0  # time of the timer
+        self._oldest: tuple[bytes, float] = (b"", 0.0)  # token of the oldest pending publish, and since when it is that
         self._below_limit_waiter: asyncio.Future[None] | None = None
         self._handlers: set[asyncio.Task[None]] = set()
         inbox = client.new_inbox()
@@ -146,8 +148,8 @@ class AsyncPublisher:
         frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
         self._connection.send_frame(frame)
         future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
-        if self._timer is None and (when := window.next_wakeup()) is not None:
-            self._set_timer(when)
+        if self._timer is None:
+            self._set_next_timer()
         if self._sub.ended:  # the subscription ended while the caller waited
             self._on_subscription_ended()
         return future
@@ -212,8 +214,12 @@ class AsyncPublisher:
     def _on_unusual_reply(self, future: PendingPublish, message: Message) -> None:
         now = self._now()
         if not self._window.handle_reply(future, message, now):
+            if message.status is not None:  # no stream has answered
+                self._connection.server_check.suspect()
             self._call_on_error(future)
-        elif not future.done():
+        elif future.done():
+            self._connection.server_check.answered = True
+        else:
             self._set_timer(now + self._options.retry.wait)
 
     def _set_timer(self, when: float) -> None:
@@ -235,12 +241,27 @@ class AsyncPublisher:
         now = self._now()
         for frame in self._window.due_retries(now):
             self._connection.send_frame(frame)
+        self._check_silence(now)
         self._report_failed(self._window.expire(now))
         if self._window.ping_due(now) and self._connection.connected:
             self._connection.client.ping(partial(_weakly(self._on_ping_answer), now))
             self._connection.flush_soon()
-        if (when := self._window.next_wakeup()) is not None:
-            self._set_timer(when)
+        if self._window.pending:
+            self._set_next_timer()
+
+    def _set_next_timer(self) -> None:
+        when = self._window.next_wakeup()
+        soon = self._now() + SUSPECT_AFTER
+        self._set_timer(soon if when is None else min(when, soon))
+
+    def _check_silence(self, now: float) -> None:
+        """Check the server if the oldest publish waits for long: JetStream may be away on this server."""
+        token, since = self._oldest
+        oldest = next(iter(list(self._window.pending)), b"")  # a copy, as another thread may add some
+        if oldest != token:
+            self._oldest = oldest, now
+        elif oldest and now >= since + SUSPECT_AFTER:
+            self._connection.server_check.suspect(since)
 
     def _on_ping_answer(self, sent: float, error: Error | None) -> None:
         if error is None:

@@ -53,6 +53,7 @@ class JetStreamCore:
         self.timeout = timeout
         self.publish_options = publish_options or AsyncPublishOptions()
         self.publisher: AsyncPublisher | None = None
+        connection.server_check.prefix = prefix
 
     async def request(self, request: Request[R], timeout: float | None = None) -> R:  # noqa: ASYNC109
         """Send a request and read the reply; see `JetStream.request`."""
@@ -81,16 +82,17 @@ class JetStreamCore:
 
     async def _request_once(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109
         subject, payload = request.subject(self.prefix), request.payload()
-        try:
-            if request.idempotent:
-                reply = await request_with_retry(self.connection, subject, payload, timeout)
-            else:
-                reply = await self.connection.api_request(subject, payload, timeout=timeout)
-        except NoRespondersError:
-            raise request.status_error(503) from None
-        if (status := reply.status) is not None:
-            raise request.status_error(status.code, status.description)
-        return request.read(reply.payload)
+        with self.connection.server_check.watch():
+            try:
+                if request.idempotent:
+                    reply = await request_with_retry(self.connection, subject, payload, timeout)
+                else:
+                    reply = await self.connection.api_request(subject, payload, timeout=timeout)
+            except NoRespondersError:
+                raise request.status_error(503) from None
+            if (status := reply.status) is not None:
+                raise request.status_error(status.code, status.description)
+            return request.read(reply.payload)
 
     async def direct_get(
         self,
@@ -101,7 +103,9 @@ class JetStreamCore:
         seconds = self.timeout if timeout is None else timeout
         where = f"direct get from stream {request.stream!r}"
         try:
-            reply = await request_with_retry(self.connection, request.subject(self.prefix), request.payload(), seconds)
+            with self.connection.server_check.watch():
+                subject = request.subject(self.prefix)
+                reply = await request_with_retry(self.connection, subject, request.payload(), seconds)
         except NoRespondersError:
             raise NoDirectGetError(503, "No Responders", where=where) from None
         return read_direct_message(reply.status, reply.headers, reply.payload, where)

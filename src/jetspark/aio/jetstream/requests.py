@@ -115,6 +115,7 @@ class ReplyStream:
                 async with asyncio.timeout(timeout):
                     await self._waiter
             except TimeoutError:
+                self._connection.server_check.suspect()
                 raise RequestTimeoutError(f"no answer on {self._subject!r} within {timeout:g} s") from None
             finally:
                 self._waiter = None

@@ -96,16 +96,12 @@ class ThreadSafePublisher(aio.AsyncPublisher):
             # Not the loop's clock: some loops read it once in each turn, and this is another thread.
             future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
         if self._timer is None:
-            self._sync_connection.call_soon(self._start_timer)
+            self._sync_connection.call_soon(self._set_next_timer)
         if self._sub.ended:  # it ended meanwhile, perhaps before the loop could see this publish
             self._sync_connection.call_soon(self._on_subscription_ended)
         if self._sync_connection.stage.full:
             self._sync_connection.wait_writable()
         return future
-
-    def _start_timer(self) -> None:
-        if (when := self._window.next_wakeup()) is not None:
-            self._set_timer(when)
 
     def fail(self, error: Error, subject: str | None = None) -> None:
         with self._sync_connection.stage.lock:

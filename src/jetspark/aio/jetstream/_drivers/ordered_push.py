@@ -110,6 +110,7 @@ class OrderedPushDriver(PushDriver):
             self._on_below_limit()
 
     def _alarm(self, seconds: float) -> None:  # noqa: ARG002 (no report: the reset repairs it)
+        self._connection.server_check.suspect()
         self._ordered.reset(self._loop.time())
         self._runner.perform_actions()
 

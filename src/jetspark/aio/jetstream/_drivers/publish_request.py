@@ -37,7 +37,8 @@ async def publish_request(
     while True:
         probe = PingProbe(connection, deadline - clock())
         try:
-            return await connection.request(subject, payload, timeout=deadline - clock(), headers=headers)
+            with connection.server_check.watch():
+                return await connection.request(subject, payload, timeout=deadline - clock(), headers=headers)
         except NoRespondersError:
             delay = retry.delay(tries, deadline - clock())
             if delay is None:

@@ -304,10 +304,12 @@ class PullDriver:
                 case SendPull(token, request):
                     self._send(request.subject(self._js.prefix), request.payload(), token)
                 case Warn(error):
+                    self._connection.server_check.note(error)
                     self._on_warning(error)
                 case CheckConsumer():
                     self._lookup_task = self._loop.create_task(self._check_consumer_exists(), name="jetspark look-up")
                 case End(error):
+                    self._connection.server_check.note(error)
                     self._finish(error)
         if not self.ended:
             self._set_timer(self.engine.deadline)
@@ -332,6 +334,8 @@ class PullDriver:
         self._timer = None
         self._report_consumed()
         self.engine.tick(self._now())
+        if self.engine.pull_left_open:  # the server has not even ended the pull of a fetch
+            self._connection.server_check.suspect()
         self._perform_actions()
 
     async def _check_consumer_exists(self) -> None:

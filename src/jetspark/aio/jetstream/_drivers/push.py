@@ -379,6 +379,7 @@ class PushDriver:
     def _alarm(self, seconds: float) -> None:
         """Report that the server was silent for that long."""
         error = MissedHeartbeatError(f"{self._name}: neither a message nor a heartbeat came within {seconds:g} s")
+        self._connection.server_check.note(error)
         self._connection.emit(ErrorOccurred(error))
         if not self._existence_checked:
             self._existence_checked = True

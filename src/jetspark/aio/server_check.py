@@ -1,0 +1,159 @@
+"""Checks whether JetStream serves on the present server, and leaves the server if not (`engine.server_health`).
+
+JetStream's calls report signs of trouble. Nothing here runs while there are none, or without JetStream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from jetspark.engine.server_health import (
+    PROBE_TIMEOUT,
+    SUSPECT_AFTER,
+    EndCheck,
+    LeaveServer,
+    ProbeResult,
+    ServerHealth,
+    is_sign_of_trouble,
+    result_of_error,
+)
+from jetspark.jetstream.api import AccountInfoRequest
+from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
+from jetspark.wire.errors import ConnectionClosedError, DisconnectedError, Error
+from jetspark.wire.events import Event, ServerLeft
+from jetspark.wire.messages import Message
+from jetspark.wire.options import ConnectOptions, ServerAddress
+
+__all__ = ["CheckedConnection", "ServerCheck"]
+
+_PROBE: Final = AccountInfoRequest()
+
+
+class CheckedConnection(Protocol):
+    """The core of a connection, as the check uses it."""
+
+    options: ConnectOptions
+    loop: asyncio.AbstractEventLoop
+    client: ConnectionState
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a session now."""
+
+    @property
+    def address(self) -> ServerAddress | None:
+        """The present server, or the last one."""
+
+    @property
+    def write_buffer_full(self) -> bool:
+        """Whether much data waits to be sent."""
+
+    def api_request(self, subject: str, payload: bytes, *, timeout: float) -> Coroutine[Any, Any, Message]:
+        """Send a request and wait for its answer."""
+
+    def emit(self, event: Event) -> None:
+        """Report an event."""
+
+    def leave_session(self, reason: str) -> Coroutine[Any, Any, None]:
+        """Leave the session and wait for the next one."""
+
+    def track_task(self, task: asyncio.Task[None]) -> None:
+        """Register a task that must end with the connection."""
+
+
+class ServerCheck:
+    """The checks of one connection.
+
+    Attributes
+    ----------
+    prefix
+        Prefix of the JetStream API that the program uses, with its final dot; None without JetStream.
+    answered
+        Whether JetStream has answered on this connection.
+    """
+
+    def __init__(self, connection: CheckedConnection) -> None:
+        self.prefix: str | None = None
+        self.answered = False
+        self._connection: CheckedConnection = weakref.proxy(connection)  # the connection owns this object
+        self._client = connection.client
+        self._health = ServerHealth()
+        self._enabled = connection.options.leave_unavailable_server and connection.options.reconnect
+        self._client.on_minority = self.suspect
+
+    def suspect(self, since: float | None = None) -> None:
+        """Handle a sign of trouble that began at `since`, or now: check the server, unless a check is in progress."""
+        connection = self._connection
+        if not (self._enabled and self.prefix and connection.connected and self._client.servers.others_known):
+            return
+        if self._health.suspect(connection.loop.time(), since):
+            connection.track_task(connection.loop.create_task(self._check(self.prefix), name="jetspark server check"))
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Run a call of JetStream; check the server if it takes long, or fails as if JetStream was away."""
+        loop = self._connection.loop
+        began = loop.time()
+        timer = loop.call_later(SUSPECT_AFTER, self.suspect, began)
+        try:
+            yield
+            self.answered = True
+        except Error as error:
+            if is_sign_of_trouble(error):
+                self.suspect(began)
+            raise
+        finally:
+            timer.cancel()
+
+    def note(self, error: Error | None) -> None:
+        """Check the server if this error of a reader is a sign of trouble."""
+        if is_sign_of_trouble(error):
+            self.suspect()
+
+    async def _check(self, prefix: str) -> None:
+        connection, health, now = self._connection, self._health, self._connection.loop.time
+        try:
+            while self._client.status is ConnectionStatus.CONNECTED:
+                result = await self._probe(prefix)
+                step = health.probed(now(), result, others_known=self._client.servers.others_known)
+                if isinstance(step, EndCheck):
+                    return
+                if not isinstance(step, LeaveServer):
+                    await asyncio.sleep(step.delay)
+                elif connection.connected and connection.address is not None:
+                    connection.emit(ServerLeft(connection.address, step.reason))
+                    await self._leave(step.reason)
+        except ConnectionClosedError:
+            return
+        finally:
+            health.stop(now())
+
+    async def _leave(self, reason: str) -> None:
+        """Open a session with another server. One server may be known by several addresses."""
+        client = self._client
+        left = client.info.server_id
+        for _ in range(len(client.servers.servers)):
+            await self._connection.leave_session(reason)
+            if client.info.server_id != left or client.closed:
+                return
+
+    async def _probe(self, prefix: str) -> ProbeResult:
+        connection, pings = self._connection, self._client.pings
+        pongs: list[Error | None] = []
+        received = pings.received
+        self._client.ping(pongs.append)  # its PONG shows that the server has read the probe
+        try:
+            reply = await connection.api_request(_PROBE.subject(prefix), b"", timeout=PROBE_TIMEOUT)
+            _PROBE.read(reply.payload)
+        except DisconnectedError:
+            return ProbeResult.UNKNOWN
+        except Error as error:
+            paused = bool(self._client.paused_subscriptions) or connection.write_buffer_full
+            read = bool(pongs) or (pings.received == received and not paused)
+            return result_of_error(error, read_by_server=read, answered_before=self.answered)
+        self.answered = True
+        return ProbeResult.CUT_OFF if self._client.servers.in_minority else ProbeResult.ANSWERED
