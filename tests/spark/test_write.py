@@ -85,6 +85,7 @@ def test_rows_of_a_read_can_be_written_unchanged(spark: SparkSession, nats: Nats
     bulk.publish(
         nats.connection,
         pa.record_batch({"subject": [f"{source}.a"] * 2, "data": [b"1", b"2"], "headers": pa.array(ids, kind)}),
+        control_headers="keep",
     )
     reader = spark.read.format("jetstream").options(servers=nats.url, stream=source, includeHeaders="true")
     rows = reader.load()
