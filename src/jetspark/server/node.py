@@ -7,21 +7,20 @@ process is watched: if the server dies, an error is raised at once, with its exi
 
 import os
 import signal
-import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
 from jetspark.server.binary import find_binary
 from jetspark.server.config_format import dumps, merge
-from jetspark.server.errors import PortInUseError, ServerError, ServerStartError, ServerTimeoutError
+from jetspark.server.errors import PortInUseError, ServerError
 from jetspark.server.log import ServerLog
 from jetspark.server.monitor import MonitorEndpoint
 from jetspark.server.ports import join_host_port
 from jetspark.server.process import ServerProcess
-from jetspark.server.resources import ServerResources
+from jetspark.server.running import RunningServer, require_started
 from jetspark.server.user_settings import check_user_settings, redact
 
 __all__ = ["START_ATTEMPTS", "NatsServer"]
@@ -36,7 +35,7 @@ _PROBE_TIMEOUT = 2.0
 _CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - a client's address for a wildcard
 
 
-class NatsServer:
+class NatsServer(RunningServer):
     """A nats-server. `start` (or ``with``) starts it, `close` ends it and removes its files.
 
     Args:
@@ -66,23 +65,17 @@ class NatsServer:
         startup_timeout: float = 30.0,
         binary: str | os.PathLike[str] | None = None,
     ) -> None:
+        super().__init__(check_user_settings(config or {}, jetstream))
         self.host = host
         """The address to listen on."""
         self._jetstream = jetstream
         self._given_store = None if store_dir is None else Path(store_dir).absolute()
         self._given_port = port
         self._given_name = name
-        self._config = check_user_settings(config or {}, jetstream)
         self._startup_timeout = startup_timeout
         self._binary = binary
         self._port: int | None = None
         self._monitor_port: int | None = None
-        self._lock = threading.RLock()
-        self._closed_log = ""
-        self._log_start = 0
-        self._paused = False
-        self._in_lame_duck = False
-        self._resources = ServerResources()
         weakref.finalize(self, self._resources.release)
 
     def __repr__(self) -> str:
@@ -99,7 +92,7 @@ class NatsServer:
     @property
     def port(self) -> int:
         """The client port. Like all properties that need a started server, it raises ServerError before the start."""
-        return _require_started(self._port)
+        return require_started(self._port)
 
     @property
     def name(self) -> str:
@@ -119,43 +112,7 @@ class NatsServer:
     @property
     def store_dir(self) -> Path:
         """The directory of JetStream's files: the given one, or a temporary one."""
-        return self._given_store or _require_started(self._resources.work_dir) / "store"
-
-    @property
-    def log_path(self) -> Path:
-        """The log file; `close` removes it."""
-        return _require_started(self._resources.work_dir) / "server.log"
-
-    @property
-    def config_path(self) -> Path:
-        """The configuration file; `close` removes it."""
-        return _require_started(self._resources.work_dir) / "server.conf"
-
-    @property
-    def pid(self) -> int:
-        """The process id. Raises ServerError if no process runs."""
-        return self._require_process().pid
-
-    @property
-    def running(self) -> bool:
-        """Whether the process is alive (also while it is paused)."""
-        process = self._resources.process
-        return process is not None and process.exit_code is None
-
-    @property
-    def paused(self) -> bool:
-        """Whether the process is stopped by `pause`."""
-        return self._paused and self.running
-
-    @property
-    def crashed(self) -> bool:
-        """Whether the process ended unexpectedly."""
-        process = self._resources.process
-        return process is not None and process.exit_code is not None and not self._in_lame_duck
-
-    def log_text(self) -> str:
-        """Return the whole log since the first start; after `close`, the log at that time."""
-        return self._closed_log if self._resources.work_dir is None else ServerLog(self.log_path).text()
+        return self._given_store or require_started(self._resources.work_dir) / "store"
 
     def monitor(self, path: str, timeout: float = 5.0, **query: str) -> dict[str, object]:
         """Return the answer to a monitoring path such as ``/jsz``.
@@ -235,11 +192,6 @@ class NatsServer:
         with self._lock:
             self._end_process(timeout)
 
-    def kill(self) -> None:
-        """Kill the server (SIGKILL) and wait until it has ended, as in a crash of the machine."""
-        with self._lock:
-            self._end_process()
-
     def restart(self) -> Self:
         """Start again on the same port and store; if the server runs, stop it first."""
         with self._lock:
@@ -253,18 +205,6 @@ class NatsServer:
             self._closed_log = self.log_text()
             self._resources.release()
             self._port = self._monitor_port = None
-
-    def pause(self) -> None:
-        """Stop the process temporarily (SIGSTOP): its connections stay open, but it does not answer."""
-        with self._lock:
-            self._require_process().pause()
-            self._paused = True
-
-    def resume(self) -> None:
-        """Continue a paused process (SIGCONT)."""
-        with self._lock:
-            self._require_process().send_signal(signal.SIGCONT)
-            self._paused = False
 
     def reload(self, config: Mapping[str, object] | None = None, timeout: float = 10.0) -> None:
         """Let the server read its configuration again (SIGHUP), and wait until its monitoring reports the reload.
@@ -300,58 +240,11 @@ class NatsServer:
             # The log reports the reload before the monitoring has the new settings.
             self._wait_config_loaded(loaded, deadline)
 
-    def lame_duck(self, timeout: float = 10.0) -> None:
-        """Put the server into lame duck mode (SIGUSR2), and wait until it has begun.
-
-        The server informs its clients, closes their connections during `lame_duck_duration`, and then ends by itself
-        (`wait_exit`).
-        """
-        with self._lock:
-            process = self._require_process()
-            start = ServerLog(self.log_path).size()
-            self._in_lame_duck = True
-            process.send_signal(signal.SIGUSR2)
-            self.wait_log("Entering lame duck mode", timeout, start)
-
-    def wait_exit(self, timeout: float) -> int:
-        """Wait until the process ends by itself and return its exit code.
-
-        Raises:
-            ServerTimeoutError: it still runs after `timeout` seconds.
-        """
-        exit_code = self._require_process(or_ended=True).wait(timeout)
-        if exit_code is None:
-            raise ServerTimeoutError(f"{self!r}: the process still runs after {timeout:g} s")
-        return exit_code
-
-    def wait_log(self, pattern: str, timeout: float = 10.0, start: int = 0) -> str:
-        """Wait until the log, from byte `start` on, matches a regular expression, and return the match.
-
-        Raises:
-            ServerStartError: the server ended without a match.
-            ServerTimeoutError: there is no match after `timeout` seconds.
-        """
-        log = ServerLog(self.log_path)
-        return self._wait_until(
-            lambda: log.find(pattern, start), timeout, f"nothing in the log matches {pattern!r} after {timeout:g} s"
-        )
-
-    def process_error(self, what: str = "failed") -> ServerStartError:
-        """Return an error with `what`, the exit code, the config path and the end of the last run's log."""
-        process = self._resources.process
-        exit_code = None if process is None else process.exit_code
-        if exit_code is not None:
-            what = f"ended with exit code {exit_code}"
-        tail = ServerLog(self.log_path).tail(self._log_start)
-        kind = PortInUseError if "address already in use" in tail else ServerStartError
-        tail = redact(tail, self._config) or "(nothing)"
-        return kind(f"nats-server {what}. Its configuration: {self.config_path}. Its log ends with:\n{tail}")
-
     def _defaults(self) -> dict[str, object]:
         """Return the default settings, which the user's settings override."""
         settings: dict[str, object] = {
             "listen": join_host_port(self.host, self.port),
-            "http": join_host_port(self.host, _require_started(self._monitor_port)),
+            "http": join_host_port(self.host, require_started(self._monitor_port)),
             "server_name": self.name,
         }
         if self._jetstream:
@@ -368,7 +261,7 @@ class NatsServer:
 
     @property
     def _endpoint(self) -> MonitorEndpoint:
-        host, port = self._client_host, _require_started(self._monitor_port)
+        host, port = self._client_host, require_started(self._monitor_port)
         return MonitorEndpoint(host, port, f"http://{join_host_port(host, port)}")
 
     def _wait_config_loaded(self, before: str, deadline: float) -> str:
@@ -379,16 +272,6 @@ class NatsServer:
             return loaded if loaded != before else None
 
         return self._wait_until(later, _remaining(deadline), f"{self.monitor_url}/varz did not report a new load time")
-
-    def _wait_until(self, found: Callable[[], T | None], timeout: float, complaint: str) -> T:
-        """Call `found` until it returns a result, and return that; raise if the process ends or the time is over."""
-        process = self._require_process(or_ended=True)
-        result = process.wait_until(found, timeout)
-        if result is not None:
-            return result
-        if process.exit_code is not None:
-            raise self.process_error()
-        raise ServerTimeoutError(f"{self!r}: {complaint}")
 
     def _create_dirs_and_ports(self) -> Path:
         """Create the directories and choose the ports, if not done before; return the temporary directory."""
@@ -403,26 +286,6 @@ class NatsServer:
         # Only this user can read the directory (mode 0700), so passwords in the file are safe.
         self.config_path.write_text(dumps(merge(self._defaults(), config)), encoding="utf-8")
 
-    def _end_process(self, grace: float = 0.0) -> None:
-        process = self._resources.process
-        if process is not None:
-            # A lame duck ignores SIGTERM.
-            process.terminate(grace, signal.SIGINT if self._in_lame_duck else signal.SIGTERM)
-            self._resources.process = None
-        self._paused = self._in_lame_duck = False
-
-    def _require_process(self, or_ended: bool = False) -> ServerProcess:
-        process = self._resources.process
-        if process is None or (process.exit_code is not None and not or_ended):
-            raise ServerError(f"{self!r}: there is no process; call start() or restart()")
-        return process
-
 
 def _remaining(deadline: float) -> float:
     return max(0.0, deadline - time.monotonic())
-
-
-def _require_started(value: T | None) -> T:
-    if value is None:
-        raise ServerError("the server was not started, or is closed: use it within `with`, or call start() first")
-    return value
