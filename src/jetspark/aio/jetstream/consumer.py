@@ -7,14 +7,14 @@ next call. The same happens to messages that come after a fetch has timed out wi
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Unpack
 
-from jetspark.aio.jetstream._drivers.carry_over import CarryOver, move_within_limits
+from jetspark.aio.jetstream._drivers.carry_over import CarryOver
 from jetspark.aio.jetstream._drivers.consume import start_consume
+from jetspark.aio.jetstream._drivers.fetch import fetch_messages
 from jetspark.aio.jetstream._drivers.pull import PullDriver
 from jetspark.aio.jetstream.arrow import FetchReader, fetch_consumer
 from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
@@ -354,52 +354,14 @@ class Consumer:
 
     async def _fetch(self, options: PullOptions) -> MessageBatch[Msg]:
         check_group(self._info.config, options.priority)
-        self._core.connection.check_loop()
-        loop = asyncio.get_running_loop()
-        began = None  # None: now, unless it must wait before it can pull
         if self._carry_over:
-            began = loop.time()
             options.template(self._info.stream_name, self._info.name)  # raises before any message is taken
-            await self._carry_over.wait_quiet(options.wait_limit)
-        ready: deque[Msg] = deque()  # the messages of the fetch, from other calls and from its own pull
-        wanted = move_within_limits(self._carry_over.messages, ready, options)
-        if wanted is None:
-            return MessageBatch(ready)
-        ended = loop.create_future()
-        full = False  # it has all that it wants, or the next message of other calls does not fit
-
-        def on_ready() -> None:
-            nonlocal full
-            if ended.done():
-                return
-            if self._carry_over.messages or len(ready) > driver.received:  # else its own pull decides when it ends
-                rest = move_within_limits(self._carry_over.messages, ready, options)
-                full = rest is None or rest.no_timeout != options.no_timeout  # endless until the first message
-            if full or driver.ended:
-                ended.set_result(None)
-
-        driver = self._make_driver(wanted, on_ready, self._warn, ready)
-        try:
-            with self._carry_over.listening(on_ready):
-                driver.start(began)
-                await ended
-        except BaseException:
-            driver.detach()
-            raise
-        if not full:
-            return self._finish_batch(MessageBatch(ready), driver.error)
-        batch = MessageBatch[Msg]()
-        move_within_limits(ready, batch, options)
-        driver.detach()
-        return self._finish_batch(batch, None)
-
-    def _finish_batch(self, batch: MessageBatch[Msg], error: Error | None) -> MessageBatch[Msg]:
-        if not batch:
-            if error is not None:
-                raise error
-            self._core.connection.check_open()
-        batch.error = error
-        return batch
+        return await fetch_messages(
+            self._core.connection,
+            self._carry_over,
+            options,
+            lambda wanted, on_ready, ready: self._make_driver(wanted, on_ready, self._warn, ready),
+        )
 
     def _warn(self, error: Error) -> None:
         self._core.connection.emit(ErrorOccurred(error))

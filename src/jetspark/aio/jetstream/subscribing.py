@@ -6,7 +6,8 @@ from datetime import timedelta
 from functools import partial
 
 from jetspark.aio.jetstream._drivers.ordered_push import OrderedPushDriver
-from jetspark.aio.jetstream._drivers.push import PushDriver, PushDriverOptions
+from jetspark.aio.jetstream._drivers.push import PushDriver
+from jetspark.aio.jetstream._drivers.push_options import PushDriverOptions
 from jetspark.aio.jetstream._drivers.workflow import run_in_background, run_workflow
 from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.pull_subscription import PullSubscription, PullSubscriptionCore

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from jetspark.aio.jetstream._drivers.heartbeat_timer import HeartbeatTimer
+from jetspark.aio.jetstream._drivers.push_options import PushDriverOptions
 from jetspark.aio.jetstream._drivers.workflow import run_in_background, run_workflow
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.engine.push import (
-    ALARM_FACTOR,
     Action,
     Deliver,
     FlowControl,
@@ -27,7 +26,6 @@ from jetspark.engine.push import (
     PushEngine,
     ReportError,
 )
-from jetspark.engine.retry import create_backoff
 from jetspark.engine.subscribe import Binding, Step, Subscribe, Unsubscribe
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import ConsumerNotFoundError, Error, MissedHeartbeatError
@@ -35,36 +33,13 @@ from jetspark.jetstream.message import JetStreamMessage, settle
 from jetspark.jetstream.times import duration_ns
 from jetspark.wire.events import ErrorOccurred
 from jetspark.wire.messages import Message
-from jetspark.wire.subscriptions import NO_LIMIT, Overflow, SubscriptionState
+from jetspark.wire.subscriptions import NO_LIMIT, SubscriptionState
 
-__all__ = ["PushDriver", "PushDriverOptions"]
+__all__ = ["PushDriver"]
 
 T = TypeVar("T")
 
 _PENDING_BYTES: Final = 256 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushDriverOptions:
-    """Options of a push subscription's feed."""
-
-    pending_msgs_limit: int | None = None
-    """Most messages that wait; None: the connection's option, or the consumer's `max_ack_pending` if that is more."""
-    pending_bytes_limit: int | None = None
-    """Most bytes of them; None for 256 MiB."""
-    overflow: Overflow = "drop"
-    """Action when a limit is reached."""
-    manage_status: bool = True
-    """Whether statuses are handled here; otherwise the user gets them."""
-    alarm_factor: float = ALARM_FACTOR
-    """Heartbeat intervals without a message or heartbeat before an alarm."""
-    max_reset_attempts: int | None = None
-    """Most tries in a row to give an ordered subscription its next consumer; None for no limit."""
-
-    def __post_init__(self) -> None:
-        """Check the numbers before anything is sent. Raises ConfigError."""
-        HeartbeatMonitor(0.0, self.alarm_factor)
-        create_backoff(self.max_reset_attempts)
 
 
 class PushDriver:
