@@ -12,7 +12,7 @@ import pyarrow as pa
 from jetspark.bulk.publish_acks import StreamAcks
 from jetspark.jetstream import header_names as names
 from jetspark.jetstream.control_headers import CONTROL_HEADER_PATTERN
-from jetspark.jetstream.errors import ConfigError, Error, WrongStreamError
+from jetspark.jetstream.errors import Error, WrongStreamError
 from jetspark.jetstream.names import check_publish_subject, check_stream_name
 from jetspark.wire.vector.headers import remove_headers
 
@@ -51,14 +51,9 @@ def record_batches(batches: RecordBatchInput) -> Iterator[pa.RecordBatch]:
 
 
 class ControlHeaderFilter:
-    """Leaves out headers that command the server, because rows of a scan may have them. `warn` names them once.
-
-    Raises ConfigError if `action` is neither `drop` nor `keep`.
-    """
+    """Leaves out headers that command the server, because rows of a scan may have them. `warn` names them once."""
 
     def __init__(self, action: ControlHeaders) -> None:
-        if action not in {"drop", "keep"}:
-            raise ConfigError(f"control_headers must be 'drop' or 'keep', not {action!r}")
         self._keep = action == "keep"
         self._left_out: set[str] = set()
 
