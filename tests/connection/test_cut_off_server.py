@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 
+import pyarrow as pa
 import pytest
 from tests.carried import FrontName
 from tests.connection.support import Front, Recorder
 from tests.cut_off import CutOffCluster
 
-from jetspark import aio
+from jetspark import aio, bulk, sync
 from jetspark.aio.jetstream import ConsumeContext
-from jetspark.errors import Error
+from jetspark.errors import Error, NoMessageError
 from jetspark.wire.events import ServerLeft
 
 ALLOWED = 15.0
@@ -63,6 +66,65 @@ async def test_a_consume_and_a_publish_go_on_after_the_node_was_cut_off(cluster:
     finally:
         for front in fronts.values():
             await front.close()
+
+
+@pytest.mark.slow
+async def test_bulk_publish_scan_and_fetch_go_on_after_the_node_was_cut_off(cluster: CutOffCluster) -> None:
+    node = cluster.meta_leader()
+    assert node is not None
+    healthy = next(each for each in cluster.nodes if each is not node)
+    with sync.connect(healthy.url) as others, ExitStack() as stack:
+        js = others.jetstream()
+        js.create_stream(name="ORDERS", subjects=["orders.>"], num_replicas=3)
+        await asyncio.to_thread(cluster.wait_stream_leader, "ORDERS")
+        js.create_consumer("ORDERS", durable_name="bulk")
+        jobs = [_BulkJob(stack.enter_context(bulk.connect(node.url)), call) for call in (_publish, _scan, _fetch)]
+        for job in jobs:
+            job.call(job.connection)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + ALLOWED
+        await asyncio.to_thread(cluster.cut_off, node)
+        waiting = [asyncio.create_task(asyncio.to_thread(job.go_on)) for job in jobs]
+        async with asyncio.timeout(ELECTION_TIMEOUT):
+            await _repeat(lambda: asyncio.to_thread(js.publish, "orders.new"))
+        async with asyncio.timeout_at(max(deadline, loop.time() + ALLOWED_AFTER_ELECTION)):
+            await asyncio.gather(*waiting)
+
+
+def _publish(connection: bulk.Connection) -> None:
+    rows = pa.record_batch({"data": pa.array([b"row"] * 100, pa.binary())})
+    bulk.publish(connection, [rows], subject="orders.bulk")
+
+
+def _scan(connection: bulk.Connection) -> None:
+    list(bulk.scan(connection, "ORDERS", timeout=5))
+
+
+def _fetch(connection: bulk.Connection) -> None:
+    if not list(bulk.fetch(connection, "ORDERS", "bulk", max_messages=1, timeout=5)):
+        raise NoMessageError("no message came")
+
+
+class _BulkJob:
+    """A bulk operation that is repeated on a connection to the node."""
+
+    def __init__(self, connection: bulk.Connection, call: Callable[[bulk.Connection], None]) -> None:
+        self.connection = connection
+        self.call = call
+        self._node = connection.address
+
+    def go_on(self) -> None:
+        """Repeat the operation until it has no error on another server."""
+        until = time.monotonic() + ELECTION_TIMEOUT
+        while time.monotonic() < until:
+            try:
+                self.call(self.connection)
+                if self.connection.address != self._node:
+                    return
+            except Error:
+                pass
+            time.sleep(0.2)
+        raise TimeoutError(f"{self.call} does not go on")
 
 
 class _User:

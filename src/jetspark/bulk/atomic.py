@@ -184,7 +184,9 @@ class _AtomicPublisher:
                 break
             except Error as error:
                 again = self._is_retryable(error, retry.retries)
-                doubtful = self._connection.close if isinstance(error, TimeoutError) else None
+                doubtful = self._connection.note_error(error, self._settings.ack_timeout)
+                if not self._settings.retry_timeout:
+                    doubtful = None  # the connection stays open
                 if not (again and retry.wait(doubtful, min_delay=RETRY_WAIT if _is_refused_for_now(error) else 0.0)):
                     raise self._with_context(error, batch, first) from error
         self.report.resent += retry.retries * len(once)

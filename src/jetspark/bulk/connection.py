@@ -13,7 +13,7 @@ import selectors
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, NoReturn, Self, TypeVar, Unpack
 
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from jetspark.bulk.open_session import open_any, set_timeout
+from jetspark.bulk.server_choice import ServerChoice
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.errors import APIError
 from jetspark.jetstream.names import API_PREFIX
@@ -89,11 +90,12 @@ class Connection:
         self._deferred_error: DisconnectedError | None = (
             None  # raised after the data that came before the loss was returned
         )
-        self._next_sid = _MUX_SID
+        self._next_sid = _MUX_SID + 1
         self._active_sids: set[int] = set()  # ids of the subscriptions that were not ended
         self._request_count = 0
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
         self._socket: socket.socket | None = None
+        self._servers = ServerChoice(options)
         self.address = options.addresses()[0]
         """The present server; before the first session one of those to try."""
         self.pongs = 0
@@ -138,21 +140,46 @@ class Connection:
                 opened.shutdown(socket.SHUT_RDWR)
 
     def reconnect(self) -> None:
-        """Open the connection again, to any of the servers. Subscriptions are lost."""
+        """Open the connection again, to any of the servers, also those that the cluster reports; lose subscriptions."""
         self.close()
         self._pid = os.getpid()
         self._open()
 
+    def leave(self) -> None:
+        """Close the connection; `reconnect` then tries the other servers first."""
+        self._servers.leave()
+        self.close()
+
+    def note_answer(self) -> None:
+        """Note that JetStream has stored or delivered something."""
+        self._servers.on_answer()
+
+    def note_error(self, error: BaseException, waited: float = 0.0) -> Callable[[], None] | None:
+        """Note the error of an operation that has waited for so many seconds; return what to do before a retry, if any.
+
+        After silence, the connection may be dead without a sign of it. If JetStream is unavailable for some seconds,
+        another server may serve.
+        """
+        self._servers.on_error(error, waited)
+        return self.leave if isinstance(error, TimeoutError) or self._servers.should_leave() else None
+
+    def _leave_if_unavailable(self) -> None:
+        """Go to another server before an operation, if JetStream has not served for some seconds."""
+        if not self._active_sids and not self.closed and self._servers.should_leave():
+            self.leave()
+            self.reconnect()
+
     def _open(self) -> None:
-        opened = open_any(self.options, self._set_socket)
-        self.address, self.server_info = opened.address, opened.server_info
+        opened = open_any(self.options, self._servers.to_try(), self._set_socket)
+        self.address, self.server_info = opened.server.address, opened.server_info
+        self._servers.on_session_opened(opened.server, opened.server_info)
         rest = np.frombuffer(opened.unread, np.uint8)
         self._buffer[: len(rest)] = rest
         self._filled, self._decoded = len(rest), 0
-        self._next_sid = _MUX_SID
         self._low_watermark = 1
-        self._active_sids.clear()
-        self.subscribe(f"{self._inbox}.*")
+        self._active_sids.clear()  # their ids are not used again: operations may end subscriptions of the last session
+        mux = frames.sub(f"{self._inbox}.*".encode(), _MUX_SID)
+        self.send(mux, time.monotonic() + self.options.connect_timeout)
 
     def _set_socket(self, opened: socket.socket | None) -> None:
         self._socket = opened
@@ -190,6 +217,7 @@ class Connection:
 
     def subscribe(self, subject: str) -> int:
         """Send a SUB; return its id."""
+        self._leave_if_unavailable()
         sid = self._next_sid
         self._next_sid += 1
         self._active_sids.add(sid)
@@ -332,6 +360,7 @@ class Connection:
                 self.pongs += 1
             elif isinstance(frame, frames.Info):
                 self.server_info = parse_info(frame)
+                self._servers.on_info(self.server_info)
             elif isinstance(frame, frames.Err):
                 raise parse_err(frame.text, str(self.address))
 
@@ -360,6 +389,7 @@ class Connection:
         subject = request.subject(prefix)
         payload = request.payload()
         self.check_size(len(payload))
+        self._leave_if_unavailable()
         deadline = time.monotonic() + timeout
         left, tries = timeout, 0
         refused: APIError | None = None
@@ -372,18 +402,27 @@ class Connection:
                         raise refused  # the server has answered once, but not again in the remaining time
                     finally:
                         del refused  # it holds this frame again
-                raise RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
+                unanswered = RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
+                self.note_error(unanswered, timeout)
+                raise unanswered
             status = parse_status(message.header) if message.header and not message.payload else None
             if status is not None:
-                raise request.status_error(status.code, status.description)
+                failure = request.status_error(status.code, status.description)
+                self.note_error(failure)
+                raise failure
             self.jetstream_answered = True
             try:
-                return request.read(message.payload)
+                answer = request.read(message.payload)
             except APIError as error:
+                self.note_error(error)
                 pause = request.retry_delay(error, tries)
                 if pause is None or (left := deadline - time.monotonic() - pause) <= 0:
                     raise
                 refused = error.with_traceback(None)  # the traceback would hold this frame
+            else:
+                if not request.idempotent:  # a server that is cut off still answers some requests that only read
+                    self.note_answer()
+                return answer
             time.sleep(pause)  # nothing reports that the cause has passed
 
     def request_message(self, subject: str, payload: bytes, timeout: float) -> frames.MsgFrame | None:

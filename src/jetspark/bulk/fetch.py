@@ -167,6 +167,7 @@ class ConsumerFetch(RecordBatchIterator):
         answer = self._connection.request_message(subject, ACK, self._request_timeout)
         where = f"consumer {self._consumer!r} of stream {self._stream!r}"
         if answer is None:
+            self._connection.note_error(RequestTimeoutError("no answer"), self._request_timeout)
             raise RequestTimeoutError(
                 f"{where}: no answer to the acknowledgement of {count} messages within {self._request_timeout:g} s"
             )
@@ -213,7 +214,10 @@ class ConsumerFetch(RecordBatchIterator):
                 )
             elif isinstance(action, End):
                 if action.error is not None:
+                    self._connection.note_error(action.error)
                     raise action.error
+                if self._engine.pull_left_open:  # the server has not even ended the pull
+                    self._connection.note_error(RequestTimeoutError("no status"), self._engine.options.timeout or 0.0)
                 return True
         return False
 
@@ -243,6 +247,7 @@ class ConsumerFetch(RecordBatchIterator):
             pin_id = parse_header_block(table.message(0).header).get(PIN_ID)
             if pin_id is not None:
                 self._engine.pinned(pin_id)
+        self._connection.note_answer()
         self._engine.delivered(now, len(table), size)
         self._engine.consumed(now, len(table), size)
         self._unacked_subjects.append(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))

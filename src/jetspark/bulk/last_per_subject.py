@@ -177,7 +177,7 @@ def last_per_subject(
                 info = _stream_info(target)
             table, sequence = _read(target, info, method, whole)
         except Error as error:
-            if connection.interrupted or not (can_resume(error) and retry.wait()):
+            if connection.interrupted or not (can_resume(error) and retry.wait(connection.note_error(error))):
                 raise
         else:
             return Snapshot(_last_of_each(table).select(schema.names), sequence, info.created)

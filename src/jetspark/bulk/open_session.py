@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
@@ -19,7 +18,8 @@ from jetspark.wire.errors import (
     NoServersError,
     ProtocolError,
 )
-from jetspark.wire.options import ConnectOptions, ServerAddress, TLSOptions
+from jetspark.wire.options import ConnectOptions, TLSOptions
+from jetspark.wire.server_pool import Server
 from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session
 
 __all__ = ["OpenedSession", "open_any", "set_timeout"]
@@ -38,16 +38,20 @@ class OpenedSession:
     """
 
     socket: socket.socket
-    address: ServerAddress
+    server: Server
     server_info: ServerInfo
     unread: bytes
 
 
-def open_any(options: ConnectOptions, on_socket: Callable[[socket.socket | None], None]) -> OpenedSession:
-    """Open a session with one of the servers, in random order.
+def open_any(
+    options: ConnectOptions, servers: Sequence[Server], on_socket: Callable[[socket.socket | None], None]
+) -> OpenedSession:
+    """Open a session with the first of the servers that accepts it.
 
     Parameters
     ----------
+    servers
+        The servers, in the order in which they are tried.
     on_socket
         Gets each socket as soon as there is one, so that another thread can shut it down, and None when it is closed.
 
@@ -56,16 +60,14 @@ def open_any(options: ConnectOptions, on_socket: Callable[[socket.socket | None]
     ConnectError, AuthenticationError, TLSError
         A server cannot be reached or rejects the client; with several servers `NoServersError` lists them.
     """
-    addresses = options.addresses()
-    random.shuffle(addresses)
     failures: list[Error] = []
-    for address in addresses:
-        opening = _Opening(options, address, on_socket)
+    for server in servers:
+        opening = _Opening(options, server, on_socket)
         try:
             return opening.open()
         except (OSError, ValueError, Error) as error:  # ValueError: the host is not valid
             opening.close()
-            failures.append(to_connect_error(address, error, options.tls))
+            failures.append(to_connect_error(server.address, error, options.tls))
         except BaseException:
             opening.close()
             raise
@@ -83,10 +85,11 @@ def set_timeout(opened: socket.socket, deadline: float) -> None:
 
 class _Opening:
     def __init__(
-        self, options: ConnectOptions, address: ServerAddress, on_socket: Callable[[socket.socket | None], None]
+        self, options: ConnectOptions, server: Server, on_socket: Callable[[socket.socket | None], None]
     ) -> None:
         self._options = options
-        self._address = address
+        self._server = server
+        self._address = server.address
         self._on_socket = on_socket
         self._deadline = time.monotonic() + options.connect_timeout
         self._socket: socket.socket | None = None
@@ -99,7 +102,7 @@ class _Opening:
         self._opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _enlarge_kernel_buffer(self._opened)
         info = self._handshake()
-        return OpenedSession(self._opened, self._address, info, self._parser.unread)
+        return OpenedSession(self._opened, self._server, info, self._parser.unread)
 
     def close(self) -> None:
         if self._socket is not None:
@@ -150,7 +153,7 @@ class _Opening:
 
     def _start_tls(self) -> None:
         tls = self._options.tls or TLSOptions()
-        host = tls.server_hostname or self._address.host
+        host = tls.server_hostname or self._address.tls_name or self._address.host
         self._set_socket(tls.context().wrap_socket(self._opened, server_hostname=host))
 
 

@@ -204,6 +204,8 @@ class PublishPipeline:
             if table is not None:
                 ours = table.lines.sid == self._sid
                 self._acks.read(table if ours.all() else table.select(ours))
+            if window.answered > answered and not self._acks.refusals:
+                self._connection.note_answer()
             if window.answered == answered and time.monotonic() >= probe.deadline:
                 raise PublishTimeoutError(
                     f"no acknowledgement within {self._settings.ack_timeout:g} s for {window.sent - answered} messages"

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from jetspark.bulk.connection import Connection
 from jetspark.engine.retry import can_resume, request_backoff
-from jetspark.jetstream.errors import Error, JetStreamNotEnabledError, RequestTimeoutError, StreamOfflineError
+from jetspark.jetstream.errors import Error, JetStreamNotEnabledError, StreamOfflineError
 
 __all__ = ["RetryTimer", "call_with_retry", "is_retryable", "request_with_retry"]
 
@@ -79,19 +79,18 @@ def call_with_retry(
     call: Callable[[], T],
     should_retry: Callable[[Error], bool],
     retry_timeout: float,
-    on_timeout: Callable[[], object] | None = None,
+    on_error: Callable[[Error], Callable[[], object] | None] = lambda _: None,
 ) -> T:
     """Return the result of `call`; repeat it for `retry_timeout` seconds while `should_retry` accepts its errors.
 
-    `on_timeout` is called before the wait after a request that was not answered.
+    `on_error` is called with each error; what it returns is called before the wait, see `RetryTimer.wait`.
     """
     retry = RetryTimer(retry_timeout)
     while True:
         try:
             return call()
         except Error as error:
-            doubtful = on_timeout if isinstance(error, RequestTimeoutError) else None
-            if not (should_retry(error) and retry.wait(doubtful)):
+            if not (should_retry(error) and retry.wait(on_error(error))):
                 raise
 
 
@@ -111,5 +110,6 @@ def request_with_retry(connection: Connection, request: Callable[[], T], retry_t
             connection.reconnect()
         return request()
 
-    # After a timeout, the connection may be dead without a sign of it.
-    return call_with_retry(connected, lambda error: is_retryable(connection, error), retry_timeout, connection.close)
+    return call_with_retry(
+        connected, lambda error: is_retryable(connection, error), retry_timeout, connection.note_error
+    )

@@ -159,6 +159,7 @@ class RetryingPublisher:
         """
         if isinstance(error, RowsRefusedError):
             assert pipeline is not None
+            leave = self._connection.note_error(error.error)
             self._refusals += 1
             if not self._is_retryable(error, left, recent):
                 row = error.row if numbers is None else numbers[error.row]
@@ -167,9 +168,11 @@ class RetryingPublisher:
             self._shared_replies = self._shared_replies and error.rows_known
             if error.too_many_requests:
                 self._settings = replace(self._settings, max_pending=pipeline.reduced_limit)
+            if leave is not None and self._settings.retry_timeout > 0:
+                leave()
             time.sleep(RETRY_WAIT)  # nothing reports that the cause has passed
             return
-        doubtful = self._connection.close if isinstance(error, TimeoutError) else None
+        doubtful = self._connection.note_error(error, self._settings.ack_timeout)
         if not (can_resume(error) and self._retry.wait(doubtful)):
             raise _with_context(error, left) from error
         self._had_outage = True

@@ -33,7 +33,6 @@ from jetspark.jetstream.errors import (
     ConnectionClosedError,
     DataLossError,
     Error,
-    RequestTimeoutError,
 )
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
 from jetspark.wire.argument_types import checks_arguments
@@ -235,7 +234,7 @@ class Scan(RecordBatchIterator):
                     known = progress is not None
                     passing = can_resume(error) if known else is_retryable(self._connection, error)
                     passing = passing and not self._connection.interrupted
-                    doubtful = self._connection.close if isinstance(error, RequestTimeoutError) else None
+                    doubtful = self._connection.note_error(error)
                     if not (passing and retry.wait(doubtful)):
                         raise
                     self.report.restarts += 1
