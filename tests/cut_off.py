@@ -14,21 +14,24 @@ __all__ = ["CutOffCluster"]
 
 
 class CutOffCluster(NatsCluster):
-    """A cluster whose routes go through proxies."""
+    """A cluster of three nodes whose routes go through proxies."""
 
     def _reserve_route_ports(self) -> None:
         super()._reserve_route_ports()
         targets = [cast("NatsServer", SimpleNamespace(host=self._host, port=each.port)) for each in self._route_ports]
         self._proxies: dict[tuple[str, str], Proxy] = {}
-        for node in self.nodes:
-            others = {
-                each.name: Proxy(target) for each, target in zip(self.nodes, targets, strict=True) if each is not node
-            }
-            self._proxies |= {(node.name, other): proxy for other, proxy in others.items()}
-            routes = [f"nats-route://{self._host}:{proxy.port}" for proxy in others.values()]
+        # Each node connects to one other. Between two nodes that connect to each other, one route is closed again, and
+        # what is under way on it is lost.
+        for node, after, target in zip(
+            self.nodes, self.nodes[1:] + self.nodes[:1], targets[1:] + targets[:1], strict=True
+        ):
+            proxy = self._proxies[node.name, after.name] = Proxy(target)
             # The nodes tell each other where they listen, and would go around the proxies.
-            hidden = f"{self._host}:1"
-            node.cluster_section = {**node.cluster_section, "routes": routes, "advertise": hidden}
+            node.cluster_section = {
+                **node.cluster_section,
+                "routes": [f"nats-route://{self._host}:{proxy.port}"],
+                "advertise": f"{self._host}:1",
+            }
 
     def cut_off(self, node: NatsServer) -> None:
         """Close all routes of a node for good."""

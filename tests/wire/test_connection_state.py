@@ -108,6 +108,49 @@ def test_discovered_servers_come_and_go_but_configured_ones_stay() -> None:
     assert not any("word" in str(server) for server in pool.servers)
 
 
+def test_servers_that_a_cut_off_server_loses_one_by_one_are_tried_again() -> None:
+    pool, current = _discovered("start:1", "b:2", "c:3")
+    pool.update_discovered(["start:1", "b:2"], current)
+    pool.update_discovered(["start:1"], current)
+    assert pool.others_known
+    pool.restart_rounds()
+    assert _hosts(pool) == ["b", "c", "start"]
+    pool.reset_failures(current)  # the next session is with the same server
+    pool.update_discovered(["start:1"], current)
+    pool.restart_rounds()
+    assert _hosts(pool) == ["b", "c", "start"]
+
+
+def test_servers_that_left_the_cluster_are_forgotten_after_the_next_session() -> None:
+    pool, current = _discovered("start:1", "b:2", "c:3")
+    pool.update_discovered(["start:1", "b:2"], current)
+    pool.restart_rounds()
+    assert _hosts(pool) == ["b", "c", "start"]
+    pool.reset_failures(current)
+    pool.update_discovered(["start:1", "b:2"], current)
+    pool.restart_rounds()
+    assert _hosts(pool) == ["b", "start"]
+
+
+def test_a_cluster_whose_addresses_change_all_the_time_does_not_fill_the_memory() -> None:
+    pool, current = _discovered("start:1", *(f"host{number}:1" for number in range(9)))
+    for number in range(1000):
+        pool.update_discovered(["start:1", f"other{number}:1"], current)
+    pool.restart_rounds()
+    assert len(pool.servers) < 200
+
+
+def _discovered(*urls: str) -> tuple[ServerPool, Server]:
+    pool = ServerPool(ConnectOptions(servers=(urls[0],)), Random(1))
+    current, _ = _next(pool)
+    pool.update_discovered(urls, current)
+    return pool, current
+
+
+def _hosts(pool: ServerPool) -> list[str]:
+    return sorted(server.address.host for server in pool.servers)
+
+
 # -- pings -------------------------------------------------------------------------------------------------------
 
 

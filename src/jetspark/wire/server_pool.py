@@ -41,6 +41,8 @@ class Server:
 
 _BACKOFF_FACTOR: Final = 1.5
 """Factor of the wait for each round; small, so that a server that is available again is found soon."""
+_MAX_UNREPORTED: Final = 100
+"""Most servers that are remembered although they are not reported any more."""
 
 
 class ServerPool:
@@ -55,7 +57,7 @@ class ServerPool:
         self._round = 0
         self._left_in_round = len(self.servers)
         self._most_reported = 0
-        self._unreported: list[Server] = []  # servers that a server in the minority does not report any more
+        self._unreported: list[Server] = []  # servers that are not reported any more
         self.in_minority = False
         """Whether the present server reports at most half of the servers that it has reported before."""
 
@@ -104,7 +106,8 @@ class ServerPool:
         """Update the pool with the servers that the cluster reports; return the new ones.
 
         New servers get the credentials of the current server, and TLS if the current server uses it. A server that has
-        lost at least half of its cluster is probably cut off itself; the others are tried again after it is left.
+        lost at least half of its cluster is probably cut off itself. So servers that are not reported any more are
+        tried once more after this session, and are forgotten when a later session reports more servers than those.
         """
         self._most_reported = max(self._most_reported, len(urls))
         self.in_minority = 2 * len(urls) <= self._most_reported
@@ -121,11 +124,12 @@ class ServerPool:
             place = (server.address.host, server.address.port)
             if server.discovered and server is not current and place not in told:
                 self._remove(server)
-                if self.in_minority:
-                    self._unreported.append(server)
+                self._unreported.append(server)
         self._unreported = [
             server for server in self._unreported if (server.address.host, server.address.port) not in told
-        ]
+        ][-_MAX_UNREPORTED:]
+        if len(urls) == self._most_reported and len(told) > len(self._unreported):
+            self._unreported.clear()
         known = {(server.address.host, server.address.port) for server in self.servers}
         fresh = [self._with_current_options(current.address, told[place]) for place in told if place not in known]
         if self._options.randomize:
@@ -143,9 +147,8 @@ class ServerPool:
     def _restore_unreported(self) -> None:
         unreported, self._unreported = self._unreported, []
         known = {server.address for server in self.servers}
-        for server in unreported:
-            if server.address not in known:
-                self.servers.insert(max(len(self.servers) - 1, 0), server)
+        at = 0 if self.in_minority else max(len(self.servers) - 1, 0)
+        self.servers[at:at] = [server for server in unreported if server.address not in known]
 
     def _with_current_options(self, current: ServerAddress, reported: ServerAddress) -> ServerAddress:
         name = (current.tls_name or current.host) if _is_ip(reported.host) else None
