@@ -11,9 +11,10 @@ import weakref
 from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from jetspark.aio._interfaces import Drainable, PendingPublishes
+from jetspark.aio.connection_tasks import ConnectionTasks
 from jetspark.aio.futures import expire_request, settle_ping, settle_request
 from jetspark.aio.message import Msg
 from jetspark.aio.requests import request_with_own_inbox
@@ -57,6 +58,8 @@ class ConnectionCore:
         The state machine of the connection.
     outbound
         The queue of outgoing frames.
+    tasks
+        The tasks that end with the connection, and those that report errors to the program.
     server_check
         Leaves a server whose JetStream does not serve.
     """
@@ -72,9 +75,7 @@ class ConnectionCore:
         self.outbound = self.client.outbound
         self._flush_scheduled = False
         self._next_tick_frames: list[bytes] = []
-        self._tracked_tasks: set[asyncio.Task[None]] = set()
-        self._handler_tasks: set[asyncio.Task[None]] = set()
-        self._closing_tasks: set[asyncio.Task[Any] | None] = set()  # those that call `close` now
+        self.tasks = ConnectionTasks()
         self._drainables: weakref.WeakSet[Drainable] = weakref.WeakSet()
         self._publishes: weakref.WeakSet[PendingPublishes] = weakref.WeakSet()
         self.server_check = ServerCheck(self)
@@ -307,16 +308,6 @@ class ConnectionCore:
         """Wait for these publishes when the connection drains. The reference to them is weak."""
         self._publishes.add(publishes)
 
-    def track_task(self, task: asyncio.Task[None]) -> None:
-        """Register a task that must end with the connection."""
-        self._tracked_tasks.add(task)
-        task.add_done_callback(self._tracked_tasks.discard)
-
-    def track_handler(self, task: asyncio.Task[None]) -> None:
-        """Register a task that reports an error to the program. A close waits for it."""
-        self._handler_tasks.add(task)
-        task.add_done_callback(self._handler_tasks.discard)
-
     def emit(self, event: Event) -> None:
         """Report an event to the handler."""
         self._supervisor.emit(event)
@@ -390,33 +381,19 @@ class ConnectionCore:
             self._supervisor.session.force_flush()
         self.client.close()
         self._supervisor.shutdown()
-        caller = asyncio.current_task()
-        self._closing_tasks.add(caller)
+        self.tasks.begin_close()
+        closed = False
         try:
             try:
                 await asyncio.sleep(0)  # tasks of callbacks that wait for a message end by themselves now
             finally:
-                others = [task for task in self._tracked_tasks if task is not caller]
-                for task in others:
-                    task.cancel()
+                others = self.tasks.cancel()
             await self._supervisor.wait_closed(others, _CLOSE_TIMEOUT, server_timeout=_CLOSE_TIMEOUT if wait else 0)
-            await self.wait_handlers(_CLOSE_TIMEOUT)
-        except BaseException:
-            if (
-                len(self._closing_tasks) == 1
-            ):  # cancelled: nobody else would close the socket if the server does not answer
-                self._supervisor.abort()
-            raise
+            await self.tasks.wait_handlers(_CLOSE_TIMEOUT)
+            closed = True
         finally:
-            self._closing_tasks.discard(caller)
-
-    async def wait_handlers(self, timeout: float) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Wait until all errors were reported to the program; then cancel handlers that still run."""
-        # A handler that closes the connection does not wait for itself, nor for another one that does so.
-        if tasks := self._handler_tasks - self._closing_tasks:
-            _, stuck = await asyncio.wait(tasks, timeout=timeout)
-            for task in stuck:
-                task.cancel()
+            if self.tasks.end_close() and not closed:  # cancelled, and nobody else would close a silent server's socket
+                self._supervisor.abort()
 
     # -- checks --------------------------------------------------------------------------------------------------
 

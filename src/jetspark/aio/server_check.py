@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
+from jetspark.aio.connection_tasks import ConnectionTasks
 from jetspark.engine.server_health import (
     PROBE_TIMEOUT,
     SUSPECT_AFTER,
@@ -61,8 +62,9 @@ class CheckedConnection(Protocol):
     def leave_session(self, reason: str) -> Coroutine[Any, Any, None]:
         """Leave the session and wait for the next one."""
 
-    def track_task(self, task: asyncio.Task[None]) -> None:
-        """Register a task that must end with the connection."""
+    @property
+    def tasks(self) -> ConnectionTasks:
+        """The tasks that end with the connection."""
 
 
 class ServerCheck:
@@ -91,7 +93,7 @@ class ServerCheck:
         if not (self._enabled and self.prefix and connection.connected and self._client.servers.others_known):
             return
         if self._health.suspect(connection.loop.time(), since):
-            connection.track_task(connection.loop.create_task(self._check(self.prefix), name="jetspark server check"))
+            connection.tasks.track(connection.loop.create_task(self._check(self.prefix), name="jetspark server check"))
 
     @contextmanager
     def watch(self) -> Iterator[None]:

@@ -266,7 +266,7 @@ class SubscriptionCore:
         self._task = asyncio.get_running_loop().create_task(
             self._run(callback), name=f"jetspark subscription {self.sub.sid} to {self.subject}"
         )
-        self.connection.track_task(self._task)
+        self.connection.tasks.track(self._task)
         self._task.add_done_callback(self._on_task_done)
 
     async def _run(self, callback: Callback) -> None:

@@ -240,7 +240,7 @@ class ConnectionCore:
             deadline = monotonic() + timeout
             for reader in _snapshot(self._readers):
                 reader.join(_seconds_until(deadline))
-            self.call(self.inner.wait_handlers(_seconds_until(deadline)))
+            self.call(self.inner.tasks.wait_handlers(_seconds_until(deadline)))
             self._stop_threads(deadline)
 
     def _stop_threads(self, deadline: float) -> None:

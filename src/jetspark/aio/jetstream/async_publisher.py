@@ -285,7 +285,7 @@ class AsyncPublisher:
             task = self._loop.create_task(self._run_handler(self._options.on_error, future))
             self._handlers.add(task)
             task.add_done_callback(self._handlers.discard)
-            self._connection.track_handler(task)
+            self._connection.tasks.track_handler(task)
 
     async def _run_handler(self, handler: Callable[[Any], Awaitable[None] | None], future: PendingPublish) -> None:
         _own_handlers.set(self._handlers)

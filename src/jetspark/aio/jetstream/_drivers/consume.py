@@ -133,7 +133,7 @@ class ConsumeCore:
                     partial(self._on_handler_end, number),
                     f"jetspark consume of {self._where}",
                 )
-                self.connection.track_task(task)
+                self.connection.tasks.track(task)
                 task.add_done_callback(partial(_on_task_done, myself))
 
     def _handler_numbers(self, count: int) -> Sequence[int]:

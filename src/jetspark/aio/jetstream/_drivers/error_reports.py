@@ -55,7 +55,7 @@ class ErrorReports:
             self._handler_failed(fault)
             return
         if result is not None:
-            self._connection.track_handler(asyncio.ensure_future(self._await_handler(result)))
+            self._connection.tasks.track_handler(asyncio.ensure_future(self._await_handler(result)))
 
     # -- the end -------------------------------------------------------------------------------------------------
 

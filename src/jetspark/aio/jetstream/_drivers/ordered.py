@@ -179,7 +179,7 @@ class OrderedRunner:
             return 0
 
     def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        self._js.connection.track_task(
+        self._js.connection.tasks.track(
             self._loop.create_task(work, name=f"jetspark ordered consumer of {self._stream}")
         )
 

@@ -48,7 +48,7 @@ class ProgressReports:
         if self._connection.closed or (closed and self._tracker.idle):
             return
         task = asyncio.create_task(self._send(), name=f"jetspark progress of {self._where}")
-        self._connection.track_task(task)
+        self._connection.tasks.track(task)
 
     async def _send(self) -> None:
         """Report each message once, as fast as the transport accepts the reports.
