@@ -33,6 +33,7 @@ class ConnectFields(TypedDict, total=False):
     discover_servers: bool
     retry_connect: bool
     reconnect: bool
+    leave_unavailable_server: bool
     max_reconnects: int | None
     max_auth_failures: int | None
     reconnect_wait: float
