@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ ASYNCIO, BLOCKING = examples("workers.md")
 PROGRAMS = pytest.mark.parametrize("program", [ASYNCIO, BLOCKING], ids=["asyncio", "blocking"])
 WORK = "    ...  # your work; raise ValueError for an order that can never be handled\n"
 DONE = """
-    print("begin", order, flush=True)
+    say("begin " + order)
     if order == "bad":
         raise ValueError("no such article")
     if order == "busy" and not tries:
@@ -32,8 +33,15 @@ DONE = """
         tries.append(order)
         while tries.count("together") < 10:
             {turn}
-    print("end", order, flush=True)
+    say("end " + order)
 """
+SAY = """
+import os, time
+tries = []
+def say(text):
+    os.write(1, (text + chr(10)).encode())  # one write for each line: print makes two, and threads mix them
+"""
+TIMEOUT = 60.0
 
 
 class Worker:
@@ -65,16 +73,19 @@ def started(program: str, server: NatsServer) -> Iterator[Worker]:
     waits = {"wait": "await asyncio.sleep(1)", "turn": "await asyncio.sleep(0.01)"}
     if "async def" not in program:
         waits = {"wait": "time.sleep(1)", "turn": "time.sleep(0.01)"}
-    script = "import time\ntries = []\n" + program.replace(WORK, DONE.format(**waits))
+    script = SAY + program.replace(WORK, DONE.format(**waits))
     script = script.replace("nats://localhost:4222", server.url)
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
+    watchdog = threading.Timer(TIMEOUT, process.kill)  # ends the wait for a line that does not come
+    watchdog.start()
     try:
         worker = Worker(process)
         worker.wait_for("ready")
         yield worker
     finally:
+        watchdog.cancel()
         process.kill()
         process.communicate()
 
