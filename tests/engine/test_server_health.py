@@ -81,6 +81,15 @@ def test_waits_between_two_leavings_double_until_an_answer_comes() -> None:
     assert _run_until_left(health, now + 10, SILENT) <= now + 10 + LEAVE_AFTER + 2
 
 
+def test_the_loss_of_the_cluster_starts_a_check_even_soon_after_a_good_answer() -> None:
+    health = ServerHealth()
+    health.suspect(0.0)
+    assert health.probed(0.1, ANSWERED, others_known=True) == EndCheck()
+    assert not health.suspect(0.2)
+    health.lost_cluster()
+    assert health.suspect(0.2)
+
+
 def test_a_server_is_not_left_without_another_one() -> None:
     health = ServerHealth()
     health.suspect(0.0)

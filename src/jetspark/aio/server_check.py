@@ -85,7 +85,7 @@ class ServerCheck:
         self._client = connection.client
         self._health = ServerHealth()
         self._enabled = connection.options.leave_unavailable_server and connection.options.reconnect
-        self._client.on_minority = self.suspect
+        self._client.on_minority = self._on_minority
 
     def suspect(self, since: float | None = None) -> None:
         """Handle a sign of trouble that began at `since`, or now: check the server, unless a check is in progress."""
@@ -94,6 +94,10 @@ class ServerCheck:
             return
         if self._health.suspect(connection.loop.time(), since):
             connection.tasks.track(connection.loop.create_task(self._check(self.prefix), name="jetspark server check"))
+
+    def _on_minority(self) -> None:
+        self._health.lost_cluster()
+        self.suspect()
 
     @contextmanager
     def watch(self) -> Iterator[None]:

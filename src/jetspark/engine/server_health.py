@@ -122,6 +122,10 @@ class ServerHealth:
         self._since = now if since is None else since
         return True
 
+    def lost_cluster(self) -> None:
+        """Note that the server reports the loss of its cluster: an earlier good answer says nothing any more."""
+        self._quiet_until = 0.0
+
     def probed(self, now: float, result: ProbeResult, *, others_known: bool) -> ProbeAgain | LeaveServer | EndCheck:
         """Handle the result of a probe. `others_known` says whether there is another server to go to."""
         if result is ProbeResult.ANSWERED:
