@@ -21,7 +21,7 @@ from jetspark.jetstream.publish import PublishFields, publish_headers
 from jetspark.sync._interfaces import core_of
 from jetspark.sync.core import ConnectionCore
 from jetspark.sync.loop_proxy import LoopProxy
-from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.argument_types import check_timeout
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
 
@@ -35,7 +35,6 @@ T = TypeVar("T")
 _waiter_lock: Final = threading.Lock()  # so that several waiters use one event
 
 
-@checks_arguments()
 class PubAckFuture(PendingPublish, gc=False, eq=False):
     """The result of `publish_async`: call `result` any number of times, in any thread."""
 
@@ -54,11 +53,15 @@ class PubAckFuture(PendingPublish, gc=False, eq=False):
         APIError, NoStreamResponseError, DisconnectedError
             The publish has failed for that reason.
         """
+        if timeout is not None:
+            check_timeout("result", timeout)
         self._wait(timeout)
         return self._outcome()
 
     def exception(self, timeout: float | None = None) -> Error | None:
         """Wait until the publish is settled; return why it failed, None if it did not."""
+        if timeout is not None:
+            check_timeout("exception", timeout)
         self._wait(timeout)
         return self._failure()
 
