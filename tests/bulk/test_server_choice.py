@@ -27,10 +27,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     return clock
 
 
-def _choice(*urls: str, told: tuple[str, ...] = (), **options: bool) -> ServerChoice:
+def _choice(*urls: str, reported: tuple[str, ...] = (), **options: bool) -> ServerChoice:
     """Return the choice of a connection to the first server."""
     choice = ServerChoice(ConnectOptions.of(list(urls), **{"randomize": False, **options}))
-    choice.on_session_opened(choice.to_try()[0], ServerInfo(connect_urls=list(told)))
+    choice.on_session_opened(choice.to_try()[0], ServerInfo(connect_urls=list(reported)))
     return choice
 
 
@@ -48,7 +48,7 @@ def test_servers_are_tried_in_the_given_order_unless_they_are_shuffled() -> None
 
 
 def test_a_connection_that_leaves_its_server_tries_this_one_last() -> None:
-    choice = _choice("nats://a:1", "nats://a:2", told=("a:1", "a:2", "a:3"))
+    choice = _choice("nats://a:1", "nats://a:2", reported=("a:1", "a:2", "a:3"))
     choice.leave()
     assert _ports(choice) == [2, 3, 1]
 
@@ -56,15 +56,15 @@ def test_a_connection_that_leaves_its_server_tries_this_one_last() -> None:
 def test_a_lost_connection_tries_the_servers_of_the_options_before_discovered_ones() -> None:
     choice = _choice(
         "nats://a:1",
-        told=("a:1", "a:2", "a:3"),
+        reported=("a:1", "a:2", "a:3"),
     )
     assert _ports(choice)[0] == 1
     assert sorted(_ports(choice)) == [1, 2, 3]
-    assert _ports(_choice("nats://a:1", told=("a:1", "a:2"), discover_servers=False)) == [1]
+    assert _ports(_choice("nats://a:1", reported=("a:1", "a:2"), discover_servers=False)) == [1]
 
 
 def test_servers_that_a_cut_off_server_does_not_report_any_more_are_still_tried() -> None:
-    choice = _choice("nats://a:1", told=("a:1", "a:2", "a:3"))
+    choice = _choice("nats://a:1", reported=("a:1", "a:2", "a:3"))
     choice.on_info(ServerInfo(connect_urls=["a:1"]))
     choice.leave()
     assert sorted(_ports(choice)[:2]) == [2, 3]
@@ -96,7 +96,7 @@ def test_an_answer_ends_the_trouble(clock: _Clock) -> None:
 
 
 def test_an_answer_of_a_server_that_has_lost_its_cluster_does_not_end_the_trouble(clock: _Clock) -> None:
-    choice = _choice("nats://a:1", told=("a:1", "a:2", "a:3"))
+    choice = _choice("nats://a:1", reported=("a:1", "a:2", "a:3"))
     choice.on_info(ServerInfo(connect_urls=["a:1", "a:2"]))
     choice.on_info(ServerInfo(connect_urls=["a:1"]))
     assert not choice.should_leave()

@@ -55,7 +55,7 @@ class RetryTimer:
             return False
         if before_wait is not None:
             before_wait()
-        time.sleep(max(delay, min_delay))
+        time.sleep(max(delay, min_delay))  # nothing reports that the next try would succeed
         return True
 
 

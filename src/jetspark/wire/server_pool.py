@@ -113,25 +113,27 @@ class ServerPool:
         self.in_minority = 2 * len(urls) <= self._most_reported
         if not self._options.discover_servers:
             return []
-        told: dict[tuple[str, int], ServerAddress] = {}
+        reported: dict[tuple[str, int], ServerAddress] = {}
         for url in urls:
             try:
                 address = parse_address(url)
             except ConfigError:  # skip a URL that cannot be read, use the others
                 continue
-            told[address.host, address.port] = address
+            reported[address.host, address.port] = address
         for server in list(self.servers):
             place = (server.address.host, server.address.port)
-            if server.discovered and server is not current and place not in told:
+            if server.discovered and server is not current and place not in reported:
                 self._remove(server)
                 self._unreported.append(server)
         self._unreported = [
-            server for server in self._unreported if (server.address.host, server.address.port) not in told
+            server for server in self._unreported if (server.address.host, server.address.port) not in reported
         ][-_MAX_UNREPORTED:]
-        if len(urls) == self._most_reported and len(told) > len(self._unreported):
+        if len(urls) == self._most_reported and len(reported) > len(self._unreported):
             self._unreported.clear()
         known = {(server.address.host, server.address.port) for server in self.servers}
-        fresh = [self._with_current_options(current.address, told[place]) for place in told if place not in known]
+        fresh = [
+            self._with_current_options(current.address, reported[place]) for place in reported if place not in known
+        ]
         if self._options.randomize:
             self._rng.shuffle(fresh)
         for address in fresh:

@@ -104,7 +104,7 @@ def publish_while_blocked(ground: Ground, stream: str, *payloads: bytes) -> None
             deadline = time.monotonic() + TEST_TIMEOUT
             while js.consumer_info(stream, name).delivered.consumer_sequence < before + len(payloads):
                 assert time.monotonic() < deadline, "it was not delivered"
-                time.sleep(0.005)
+                time.sleep(0.005)  # the consumer has no event for a delivery
             assert connection.request(f"{stream}.a", headers=UNWELCOME).payload
 
     with ThreadPoolExecutor(1) as pool:
