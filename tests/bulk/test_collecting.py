@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 import pytest
@@ -46,15 +47,17 @@ def test_a_trickle_of_messages_is_returned_while_it_continues(
         sid = connection.subscribe("trickle")
         connection.publish("trickle", b"known")
         assert payloads(connection, sid, 1) == [b"known"]
-        receive = connection._receive
+        received = connection._received
+        receive = received._receive
 
-        def something(deadline: float) -> int:
+        def something(opened: socket.socket, deadline: float) -> int:
             other.publish("trickle", b"drop")
-            return receive(time.monotonic() + LONG)
+            return receive(opened, time.monotonic() + LONG)
 
-        connection._set_low_watermark(1)
-        monkeypatch.setattr(connection, "_set_low_watermark", lambda size: None)  # for every message
-        monkeypatch.setattr(connection, "_receive", something)
+        assert connection._socket is not None
+        received._set_low_watermark(connection._socket, 1)
+        monkeypatch.setattr(received, "_set_low_watermark", lambda opened, size: None)  # for every message
+        monkeypatch.setattr(received, "_receive", something)
         table = connection.read(time.monotonic() + LONG, target_bytes=MUCH)
         assert table is not None
         assert len(table) < MUCH // 100  # the messages of 20 ms; without a time limit it would be `enough` of them

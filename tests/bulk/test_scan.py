@@ -245,7 +245,7 @@ def test_the_receive_buffer_does_not_grow_with_the_stream(
     with bulk.connect(server.url) as own:
         table, report = read(own, name, columns=["sequence"], read_method=read_method)
         assert (table.num_rows, report.restarts) == (40_000, 0)
-        assert len(own._buffer) <= 2 << 20
+        assert len(own._received) <= 2 << 20
 
 
 def test_messages_may_suddenly_become_a_thousand_times_larger(server: NatsServer, streams: Streams) -> None:
@@ -258,7 +258,7 @@ def test_messages_may_suddenly_become_a_thousand_times_larger(server: NatsServer
             ) as batches:
                 got = sequences(pa.Table.from_batches(list(batches)))
             assert got == list(range(1, 24_001))
-            assert len(own._buffer) <= 4 << 20
+            assert len(own._received) <= 4 << 20
 
 
 def test_a_scan_can_be_read_by_a_record_batch_reader(connection: Connection, streams: Streams) -> None:
