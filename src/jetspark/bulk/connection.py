@@ -11,17 +11,17 @@ import os
 import secrets
 import selectors
 import socket
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Final, NoReturn, Self, TypeVar, Unpack
+from typing import Final, Self, TypeVar, Unpack
 
 import numpy as np
-import pyarrow as pa
 
 from jetspark.bulk.open_session import open_any, set_timeout
+from jetspark.bulk.receive_buffer import ReceiveBuffer
 from jetspark.bulk.server_choice import ServerChoice
+from jetspark.engine.request_retry import RequestRetry
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.errors import APIError
 from jetspark.jetstream.names import API_PREFIX
@@ -37,17 +37,13 @@ from jetspark.wire.errors import (
 from jetspark.wire.headers import parse_status
 from jetspark.wire.options import ConnectOptions
 from jetspark.wire.session import ServerInfo, parse_err, parse_info
-from jetspark.wire.vector import FrameTable, decode
+from jetspark.wire.vector import FrameTable
 
 __all__ = ["Connection", "connect"]
 
 R = TypeVar("R")
 
-_INITIAL_BUFFER_SIZE: Final = 1 << 20
 _MUX_SID: Final = 1
-_MORE_BYTES_TIMEOUT: Final = 0.002  # seconds to wait for more bytes before decoding
-_MAX_COLLECT_TIME: Final = 0.02  # most seconds from the first bytes to decoding
-_MAX_LOW_WATERMARK: Final = 1 << 18  # bytes; if a fast reader wakes for less, its system calls slow down the server
 
 
 def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes: Unpack[ConnectFields]) -> Connection:
@@ -82,14 +78,7 @@ class Connection:
         self.interrupted = False
         """Whether `interrupt` was called."""
         self._pid = os.getpid()
-        self._buffer = np.empty(_INITIAL_BUFFER_SIZE, np.uint8)
-        self._filled = 0  # bytes in the buffer
-        self._low_watermark = 1  # bytes that must have come before the kernel wakes us
-        self._decoded = 0  # bytes at the front of the buffer that were returned already
         self._unread_tables: list[FrameTable] = []
-        self._deferred_error: DisconnectedError | None = (
-            None  # raised after the data that came before the loss was returned
-        )
         self._next_sid = _MUX_SID + 1
         self._active_sids: set[int] = set()  # ids of the subscriptions that were not ended
         self._request_count = 0
@@ -98,6 +87,7 @@ class Connection:
         self._servers = ServerChoice(options)
         self.address = options.addresses()[0]
         """The present server; before the first session one of those to try."""
+        self._received = ReceiveBuffer(self.address)
         self.pongs = 0
         """Number of PONGs received so far."""
         self.jetstream_answered = False
@@ -126,8 +116,7 @@ class Connection:
         """Close the socket. May be repeated."""
         opened, self._socket = self._socket, None
         self._unread_tables.clear()
-        self._filled = self._decoded = 0
-        self._deferred_error = None
+        self._received.clear()
         if opened is not None:
             opened.close()
 
@@ -173,10 +162,7 @@ class Connection:
         opened = open_any(self.options, self._servers.to_try(), self._set_socket)
         self.address, self.server_info = opened.server.address, opened.server_info
         self._servers.on_session_opened(opened.server, opened.server_info)
-        rest = np.frombuffer(opened.unread, np.uint8)
-        self._buffer[: len(rest)] = rest
-        self._filled, self._decoded = len(rest), 0
-        self._low_watermark = 1
+        self._received.begin_session(self.address, opened.unread)
         self._active_sids.clear()  # their ids are not used again: operations may end subscriptions of the last session
         mux = frames.sub(f"{self._inbox}.*".encode(), _MUX_SID)
         self.send(mux, time.monotonic() + self.options.connect_timeout)
@@ -273,84 +259,22 @@ class Connection:
             return self._unread_tables.pop(0)
         while self._fill(deadline, target_bytes):
             try:
-                table = decode(pa.py_buffer(self._buffer[: self._filled].data))
+                table = self._received.decode()
             except ProtocolError as error:  # the start of the next frame is unknown
                 self.close()
                 raise ProtocolError(f"{self.address}: {error}") from error
-            self._decoded = table.consumed
             self._handle_controls(table)
             if len(table):
                 return table
         return None
 
     def _fill(self, deadline: float, target_bytes: int) -> bool:
-        """Receive until the buffer holds enough, or nothing more comes."""
-        left = self._filled - self._decoded
-        self._buffer[:left] = self._buffer[self._decoded : self._filled]
-        self._filled, self._decoded = left, 0
-        if self._deferred_error is not None:
-            self._close_and_raise(self._deferred_error)
-        got, latest = 0, deadline
-        while got < target_bytes and not (got and time.monotonic() >= latest):
-            if self._filled == len(self._buffer):
-                if got:
-                    break
-                self._enlarge_buffer()
-            try:
-                count = self._receive_up_to(latest, target_bytes - got, waited=got > 0)
-            except DisconnectedError as error:
-                if not got:
-                    self._close_and_raise(error)
-                self._deferred_error = error
-                break
-            if not count:
-                break
-            if not got:
-                latest = min(deadline, time.monotonic() + _MAX_COLLECT_TIME)
-            got += count
-        return got > 0
-
-    def _receive_up_to(self, deadline: float, wanted: int, *, waited: bool) -> int:
-        """Receive `wanted` bytes, or fewer after a moment; wait until the deadline only for the first bytes."""
-        now = time.monotonic()
-        if wanted > 1 and now < deadline:
-            self._set_low_watermark(min(wanted, _MAX_LOW_WATERMARK))
-            if count := self._receive(min(deadline, now + _MORE_BYTES_TIMEOUT)):
-                return count
-        self._set_low_watermark(1)
-        return self._receive(now if waited else deadline)
-
-    def _set_low_watermark(self, size: int) -> None:
-        """Set the number of bytes at which the kernel wakes us. Under TLS the kernel does not know the records."""
-        opened = self._socket
-        if opened is None or size == self._low_watermark or isinstance(opened, ssl.SSLSocket):
-            return
-        self._low_watermark = size
-        with contextlib.suppress(OSError):  # if it cannot be set, it stays 1
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
-
-    def _close_and_raise(self, error: DisconnectedError) -> NoReturn:
-        self.close()
-        raise error
-
-    def _enlarge_buffer(self) -> None:
-        """Enlarge the buffer for a larger message; the decoder refuses impossible sizes."""
-        larger = np.empty(2 * len(self._buffer), np.uint8)
-        larger[: self._filled] = self._buffer[: self._filled]
-        self._buffer = larger
-
-    def _receive(self, deadline: float) -> int:
         opened = self._socket_until(deadline)
         try:
-            count = opened.recv_into(self._buffer[self._filled :].data)
-        except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
-            return 0
-        except OSError as error:
-            raise DisconnectedError(f"{self.address}: the connection was lost while reading: {error}") from error
-        if not count:
-            raise DisconnectedError(f"{self.address}: the server closed the connection")
-        self._filled += count
-        return count
+            return self._received.fill(opened, deadline, target_bytes)
+        except DisconnectedError:
+            self.close()
+            raise
 
     def _handle_controls(self, table: FrameTable) -> None:
         for _, frame in table.controls:
@@ -390,18 +314,11 @@ class Connection:
         payload = request.payload()
         self.check_size(len(payload))
         self._leave_if_unavailable()
-        deadline = time.monotonic() + timeout
-        left, tries = timeout, 0
-        refused: APIError | None = None
+        retry = RequestRetry(request, timeout, time.monotonic())
         while True:
-            tries += 1
-            message = self.request_message(subject, payload, left)
+            message = self.request_message(subject, payload, retry.left)
             if message is None:
-                if refused is not None and request.idempotent:
-                    try:
-                        raise refused  # the server has answered once, but not again in the remaining time
-                    finally:
-                        del refused  # it holds this frame again
+                retry.on_silence()
                 unanswered = RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
                 self.note_error(unanswered, timeout)
                 raise unanswered
@@ -415,10 +332,8 @@ class Connection:
                 answer = request.read(message.payload)
             except APIError as error:
                 self.note_error(error)
-                pause = request.retry_delay(error, tries)
-                if pause is None or (left := deadline - time.monotonic() - pause) <= 0:
+                if (pause := retry.delay(error, time.monotonic())) is None:
                     raise
-                refused = error.with_traceback(None)  # the traceback would hold this frame
             else:
                 if not request.idempotent:  # a server that is cut off still answers some requests that only read
                     self.note_answer()

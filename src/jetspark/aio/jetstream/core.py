@@ -14,6 +14,7 @@ from jetspark.aio.core import ConnectionCore
 from jetspark.aio.jetstream.async_publisher import AsyncPublisher
 from jetspark.aio.jetstream.requests import request_with_retry
 from jetspark.engine.publish_window import AsyncPublishOptions
+from jetspark.engine.request_retry import RequestRetry
 from jetspark.jetstream.api import Request
 from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest, read_direct_message
 from jetspark.jetstream.errors import APIError, NoDirectGetError, NoRespondersError, RequestTimeoutError
@@ -57,27 +58,17 @@ class JetStreamCore:
 
     async def request(self, request: Request[R], timeout: float | None = None) -> R:  # noqa: ASYNC109
         """Send a request and read the reply; see `JetStream.request`."""
-        loop = asyncio.get_running_loop()
-        left = self.timeout if timeout is None else timeout
-        deadline = loop.time() + left
-        tries = 0
-        refused: APIError | None = None
+        now = asyncio.get_running_loop().time
+        retry = RequestRetry(request, self.timeout if timeout is None else timeout, now())
         while True:
-            tries += 1
             try:
-                return await self._request_once(request, left)
+                return await self._request_once(request, retry.left)
             except APIError as error:
-                pause = request.retry_delay(error, tries)
-                if pause is None or (left := deadline - loop.time() - pause) <= 0:
+                if (pause := retry.delay(error, now())) is None:
                     raise
-                refused = error.with_traceback(None)  # the traceback would hold this frame
             except RequestTimeoutError:
-                if refused is None or not request.idempotent:
-                    raise
-                try:
-                    raise refused from None  # the server has answered once, but not again in the remaining time
-                finally:
-                    del refused  # it holds this frame again
+                retry.on_silence()
+                raise
             await asyncio.sleep(pause)
 
     async def _request_once(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109
