@@ -11,6 +11,7 @@ from jetspark.errors import (
     BadHeadersError,
     BadSubjectError,
     ConnectionClosedError,
+    InvalidAckError,
     MaxPayloadError,
     NoMessageError,
     SubscriptionClosedError,
@@ -48,6 +49,21 @@ async def test_a_payload_can_be_any_bytes_like_object(front: Front, url: str, pa
     subscription = await connection.subscribe("buffer")
     await connection.publish("buffer", payload)
     assert (await subscription.next_msg(5)).payload == b"abc"
+
+
+async def test_no_answer_goes_to_a_reply_subject_of_an_api(front: Front, url: str) -> None:
+    connection = await front.connect(url)
+    connection.jetstream(prefix="acme.API")
+    subscription = await connection.subscribe("question")
+    api = await connection.subscribe("acme.API.>")
+    await connection.publish("question", b"?", reply="acme.API.STREAM.DELETE.S")
+    message = await subscription.next_msg(5)
+    for answer in (message.respond, message.ack, message.nak, message.term, message.in_progress, message.ack_sync):
+        with pytest.raises((BadSubjectError, InvalidAckError)):
+            await answer()
+    await connection.flush(timeout=5)
+    with pytest.raises(NoMessageError):
+        await api.next_msg(0.01)
 
 
 async def test_text_is_refused_as_a_payload(front: Front, url: str) -> None:

@@ -36,8 +36,8 @@ class AckSender(Protocol):
     def send_reply(self, reply: bytes, payload: bytes) -> bool:
         """Queue a message to a reply subject in its received form; return whether to wait for `wait_writable`."""
 
-    def queue_publish(self, subject: str, payload: Payload, reply: str, headers: HeadersLike | None) -> bool:
-        """Queue a message; return whether to wait for `wait_writable`."""
+    def queue_response(self, reply: bytes, payload: Payload, headers: HeadersLike | None) -> bool:
+        """Do the same as `send_reply`, with headers and for any kind of payload."""
 
     async def wait_writable(self) -> None:
         """Wait until the transport accepts more data."""

@@ -128,6 +128,10 @@ class ConnectionCore:
         outbound = self.outbound
         return outbound.queue_publish(outbound.encode(subject, payload, reply, headers)) >= FLUSH_THRESHOLD
 
+    def queue_response(self, reply: bytes, payload: Payload, headers: HeadersLike | None) -> bool:
+        """Queue a publish to a received subject; see `send_reply`."""
+        return self.queue_publish(self.outbound.check_reply(reply).decode(), payload, "", headers)
+
     def send_frame(self, frame: bytes) -> None:
         """Queue the frame of a publish, encoded by `Outbound.encode`. Check `write_buffer_full` before.
 
@@ -154,7 +158,7 @@ class ConnectionCore:
 
         Raises
         ------
-        ConnectionClosedError, MaxPayloadError, OutboundBufferLimitError
+        ConnectionClosedError, BadSubjectError, MaxPayloadError, OutboundBufferLimitError
         WrongEventLoopError
             As for `send_frame`.
         """

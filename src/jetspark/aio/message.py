@@ -30,12 +30,12 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         Raises
         ------
         BadSubjectError
-            The message has no reply subject.
+            The message has no reply subject, or one that belongs to an API or to the system.
         """
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
         sender = cast("AckSender | None", self._connection)
-        if sender is not None and sender.queue_publish(self.reply, payload, "", headers):
+        if sender is not None and sender.queue_response(self.raw_reply, payload, headers):
             await sender.wait_writable()
 
     async def ack(self) -> None:
@@ -45,6 +45,8 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         ------
         InvalidAckError
             No JetStream consumer delivered it.
+        BadSubjectError
+            Its reply subject only begins like an ack subject.
         ConnectionClosedError, OutboundBufferLimitError
             The ack cannot be sent.
         """

@@ -30,6 +30,7 @@ from jetspark.wire.headers import parse_header_block, parse_status
 from jetspark.wire.vector import FrameTable
 from jetspark.wire.vector.byte_spans import buffer_bytes, gather_spans
 from jetspark.wire.vector.encoder import encode_publishes
+from jetspark.wire.vector.reply_subjects import check_reply_subjects
 
 __all__ = ["ConsumerFetch", "fetch"]
 
@@ -86,7 +87,7 @@ def fetch(
     ------
     ConfigError
         The options are not valid or contradict each other.
-    StatusError, MissedHeartbeatError, DisconnectedError
+    StatusError, MissedHeartbeatError, DisconnectedError, InvalidAckError, BadSubjectError
         While reading: the pull ended with an error; the batches before it were returned.
     """
     options = fetch_options(
@@ -241,6 +242,8 @@ class ConsumerFetch(RecordBatchIterator):
 
     def _deliver(self, table: FrameTable, now: float) -> None:
         lines = table.lines
+        ack_subjects = gather_spans(lines.buffer, lines.reply_start, lines.reply_end)
+        check_reply_subjects(ack_subjects)
         texts = (lines.subject_end - lines.subject_start) + (lines.reply_end - lines.reply_start)
         size = int((texts + table.end - table.body).sum())  # SIZ-01
         if table.header_size.any():
@@ -250,4 +253,4 @@ class ConsumerFetch(RecordBatchIterator):
         self._connection.note_answer()
         self._engine.delivered(now, len(table), size)
         self._engine.consumed(now, len(table), size)
-        self._unacked_subjects.append(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))
+        self._unacked_subjects.append(ack_subjects)

@@ -14,6 +14,7 @@ import msgspec
 from jetspark.jetstream.errors import InvalidAckError
 from jetspark.jetstream.times import datetime_from_ns
 from jetspark.wire.argument_types import wrong_type
+from jetspark.wire.subjects import check_reply_subject
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -116,12 +117,13 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
 
 
 def check_ack_subject(subject: bytes) -> None:
-    """Raise InvalidAckError if a reply subject is not an ack subject."""
+    """Raise InvalidAckError if a reply subject is not an ack subject, BadSubjectError if nothing may be sent to it."""
     if not subject.startswith(ACK_PREFIX):
         raise InvalidAckError(
             f"a message with reply subject {subject.decode(errors='replace')!r} was not delivered by a JetStream "
             "consumer and cannot be acknowledged"
         )
+    check_reply_subject(subject)
 
 
 def nak_payload(delay_ns: int = 0) -> bytes:

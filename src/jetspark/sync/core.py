@@ -137,6 +137,10 @@ class ConnectionCore:
         """Queue a message to a reply subject in its received form; return whether to wait for `wait_writable`."""
         return self.stage.send(self.inner.outbound.encode_ack(reply, payload))
 
+    def queue_response(self, reply: bytes, payload: Payload, headers: HeadersLike | None) -> bool:
+        """Queue a publish to a received subject; see `send_reply`."""
+        return self.queue_publish(self.inner.outbound.check_reply(reply).decode(), payload, "", headers)
+
     def wait_writable(self) -> None:
         """Wait until the transport accepts more data."""
         self.call(self._wait_writable())

@@ -33,12 +33,12 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         Raises
         ------
         BadSubjectError
-            The message has no reply subject.
+            The message has no reply subject, or one that belongs to an API or to the system.
         """
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
         sender = cast("AckSender | None", self._connection)
-        if sender is not None and sender.queue_publish(self.reply, payload, "", headers):
+        if sender is not None and sender.queue_response(self.raw_reply, payload, headers):
             sender.wait_writable()
 
     def ack(self) -> None:
@@ -48,6 +48,8 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         ------
         InvalidAckError
             No JetStream consumer delivered it.
+        BadSubjectError
+            Its reply subject only begins like an ack subject.
         ConnectionClosedError, OutboundBufferLimitError
             The ack cannot be sent.
         """

@@ -21,7 +21,7 @@ from jetspark.wire.errors import (
     OutboundBufferLimitError,
 )
 from jetspark.wire.headers import HeadersLike
-from jetspark.wire.subjects import check_filter_subject, check_publish_subject
+from jetspark.wire.subjects import check_filter_subject, check_publish_subject, check_reply_subject
 
 __all__ = ["Outbound", "Payload"]
 
@@ -51,12 +51,15 @@ class Outbound:
         Largest `size` while there is no session.
     taken_publishes
         Publishes handed over to sessions so far.
+    api_prefixes
+        Prefixes of the APIs that the program uses. Nothing is published to a received subject that begins so.
     """
 
     __slots__ = (
         "_ack_suffixes",
         "_commands",
         "_subjects",
+        "api_prefixes",
         "chunks",
         "close_reason",
         "limit",
@@ -74,6 +77,7 @@ class Outbound:
         self.max_payload = 1 << 20
         self.limit = limit
         self.taken_publishes = 0
+        self.api_prefixes: tuple[bytes, ...] = ()
         self._commands = 0  # number of chunks that are not publishes
         self._subjects: dict[str, bytes] = {}
         self._ack_suffixes: dict[bytes, bytes] = {}
@@ -130,13 +134,23 @@ class Outbound:
             check_arguments(publish, (subject, payload, reply, headers), {})
             raise
 
+    def add_api_prefix(self, prefix: str) -> None:
+        """Add the prefix of an API, with its final dot."""
+        if prefix.encode() not in self.api_prefixes:
+            self.api_prefixes += (prefix.encode(),)
+
+    def check_reply(self, reply: bytes) -> bytes:
+        """Return a received subject. Raises BadSubjectError if nothing may be published to it."""
+        return check_reply_subject(reply, self.api_prefixes)
+
     def encode_ack(self, reply: bytes, payload: bytes) -> bytes:
-        """Return the frame of a publish without headers to a received reply subject.
+        """Return the frame of a publish without headers to a received subject.
 
         Raises
         ------
-        ConnectionClosedError, MaxPayloadError
+        ConnectionClosedError, MaxPayloadError, BadSubjectError
         """
+        check_reply_subject(reply, self.api_prefixes)
         if self.close_reason is not None:
             raise ConnectionClosedError(str(self.close_reason))
         if len(payload) > self.max_payload:
@@ -145,6 +159,7 @@ class Outbound:
 
     def queue_ack(self, reply: bytes, payload: bytes) -> int:
         """Do `encode_ack` and `publish` in one call, because acknowledgements are frequent."""
+        check_reply_subject(reply, self.api_prefixes)
         if self.close_reason is not None:
             raise ConnectionClosedError(str(self.close_reason))
         if len(payload) > self.max_payload:

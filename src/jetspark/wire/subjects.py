@@ -1,8 +1,9 @@
 """Checks of subjects: a subject that the server would refuse or misread is refused before anything is sent.
 
 A blank in a subject ends the word on the control line, so the server would read the rest as the reply subject or the
-size. A subject with an empty token matches no subscription. All functions return their argument, so that they can be
-used inline, and raise `BadSubjectError` (a ValueError).
+size. A subject with an empty token matches no subscription. A subject that came from the network, such as the reply
+subject of a message, must not make this client call an API with its permissions. The checks return their argument, so
+that they can be used inline, and raise `BadSubjectError` (a ValueError).
 """
 
 from __future__ import annotations
@@ -12,9 +13,17 @@ from typing import Final
 
 from jetspark.wire.errors import ArgumentError, BadSubjectError
 
-__all__ = ["check_filter_subject", "check_publish_subject", "check_queue", "subject_matches"]
+__all__ = ["check_filter_subject", "check_publish_subject", "check_queue", "check_reply_subject", "subject_matches"]
 
 _BAD_IN_SUBJECT: Final = re.compile(r"[ \t\r\n\f\v\x00]")
+_CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
+_UNUSUAL_BYTES: Final = bytes(range(33)) + b"*>\x7f"
+_RESERVED: Final = re.compile(
+    # Of the system's subjects, clients publish to these three: acknowledgements, flow control, snapshots. A domain may
+    # have one of these names, too.
+    rb"\$(?:SYS|JSC|NRG)(?:\.|\Z)|\$JS(?:\Z|\.(?!(?:ACK|FC|SNAPSHOT)\.))"
+    rb"|\$JS\.[^.]+\.API\.(?:ACCOUNT|CONSUMER|DIRECT|INFO|META|SERVER|STREAM)(?:\.|\Z)"
+)
 
 
 def check_publish_subject(subject: str) -> str:
@@ -31,6 +40,37 @@ def check_filter_subject(subject: str) -> str:
     if ">" in tokens[:-1]:
         raise BadSubjectError(f"subject {subject!r} has '>' before its end; '>' can only be the last token")
     return subject
+
+
+def check_reply_subject(subject: bytes, api_prefixes: tuple[bytes, ...] = ()) -> bytes:
+    """Check a subject that came from the network, before something is published to it.
+
+    It must be a literal subject without control characters, and must belong neither to the system nor to one of the
+    APIs, whose prefixes end with a dot.
+    """
+    if (  # nearly all are like this, and acknowledgements are frequent
+        len(subject.translate(None, _UNUSUAL_BYTES)) != len(subject)
+        or b".." in subject
+        or subject[-1:] in (b"", b".")
+        or subject[:1] == b"."
+        or not subject.isascii()
+    ):
+        try:
+            text = subject.decode()
+        except UnicodeDecodeError:
+            raise BadSubjectError(f"the received subject {_quote(subject)} is not UTF-8") from None
+        if _CONTROL_CHARACTER.search(text):
+            raise BadSubjectError(f"the received subject {_quote(subject)} has a control character")
+        check_publish_subject(text)
+    if _RESERVED.match(subject) or subject.startswith(api_prefixes):
+        raise BadSubjectError(
+            f"the received subject {_quote(subject)} belongs to an API or to the system; nothing was published to it"
+        )
+    return subject
+
+
+def _quote(subject: bytes) -> str:
+    return repr(subject[:200].decode("utf-8", "backslashreplace"))
 
 
 def check_queue(queue: str) -> str:

@@ -55,6 +55,7 @@ class JetStreamCore:
         self.publish_options = publish_options or AsyncPublishOptions()
         self.publisher: AsyncPublisher | None = None
         connection.server_check.prefix = prefix
+        connection.outbound.add_api_prefix(prefix)
 
     async def request(self, request: Request[R], timeout: float | None = None) -> R:  # noqa: ASYNC109
         """Send a request and read the reply; see `JetStream.request`."""

@@ -139,5 +139,5 @@ class PushEngine:
                 actions.append(ReportError(gap))
             self._gaps.last = int(last)
         if stalled := message.headers.get(header_names.CONSUMER_STALLED):
-            actions.append(FlowControlRequest(stalled.encode()))
+            actions.append(FlowControlRequest(stalled.encode("utf-8", "surrogateescape")))
         return actions

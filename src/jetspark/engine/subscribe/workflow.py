@@ -38,6 +38,7 @@ from jetspark.jetstream.errors import (
     RequestTimeoutError,
 )
 from jetspark.jetstream.info import ConsumerInfo
+from jetspark.jetstream.names import check_publish_subject
 
 __all__ = [
     "CREATOR",
@@ -149,7 +150,7 @@ def subscribe(
         if info is not None:
             check_existing_consumer(wanted, info)
             if not wanted.pull:
-                yield Subscribe(info.config.deliver_subject or "", wanted.queue)
+                yield Subscribe(_deliver_subject(info), wanted.queue)
             return _bound(info)
     if wanted.bind:
         return (yield from _bind_without_lookup(wanted, stream))
@@ -202,6 +203,11 @@ def _find_stream(subject: str) -> Generator[Step, Any, str]:
                 subject=subject,
                 streams=tuple(names),
             )
+
+
+def _deliver_subject(info: ConsumerInfo) -> str:
+    """Return the subject to subscribe to; an answer of the API must not make it one with wildcards."""
+    return check_publish_subject(info.config.deliver_subject or "")
 
 
 def _look_up(wanted: ResolvedSubscribeOptions, stream: str, name: str) -> Generator[Step, Any, ConsumerInfo | None]:
@@ -275,7 +281,7 @@ def _bind_to_existing(
         if not wanted.queue:
             raise lost
         yield Unsubscribe()
-        yield Subscribe(info.config.deliver_subject or "", wanted.queue)
+        yield Subscribe(_deliver_subject(info), wanted.queue)
     return _bound(info)
 
 

@@ -13,6 +13,8 @@ from jetspark.aio.message import Msg
 from jetspark.engine.pull import InProgressTracker
 from jetspark.jetstream.ack import IN_PROGRESS
 from jetspark.jetstream.message import JetStreamMessage
+from jetspark.wire.errors import BadSubjectError
+from jetspark.wire.events import ErrorOccurred
 
 __all__ = ["ProgressReports"]
 
@@ -67,7 +69,12 @@ class ProgressReports:
             complete = True
             for message in self._tracker.messages_to_report(list(self._source.ready), reported):
                 reported.add(message)
-                if connection.send_reply(message.raw_reply, IN_PROGRESS) and not self._flush_completely():
+                try:
+                    full = connection.send_reply(message.raw_reply, IN_PROGRESS)
+                except BadSubjectError as error:
+                    connection.emit(ErrorOccurred(error, subject=message.subject, subscription=self._where))
+                    continue
+                if full and not self._flush_completely():
                     complete = False
                     break
         loop.call_at(following, _call_if_alive, weakref.WeakMethod(self._start_task))

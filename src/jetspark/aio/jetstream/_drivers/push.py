@@ -28,7 +28,7 @@ from jetspark.engine.push import (
 )
 from jetspark.engine.subscribe import Binding, Step, Subscribe, Unsubscribe
 from jetspark.jetstream.api import ConsumerInfoRequest
-from jetspark.jetstream.errors import ConsumerNotFoundError, Error, MissedHeartbeatError
+from jetspark.jetstream.errors import BadSubjectError, ConsumerNotFoundError, Error, MissedHeartbeatError
 from jetspark.jetstream.message import JetStreamMessage, settle
 from jetspark.jetstream.times import duration_ns
 from jetspark.wire.events import ErrorOccurred
@@ -259,6 +259,11 @@ class PushDriver:
 
     def _perform(self, action: Action) -> None:
         if isinstance(action, FlowControlRequest):
+            try:
+                self._connection.outbound.check_reply(action.subject)
+            except BadSubjectError as error:
+                self._connection.emit(ErrorOccurred(BadSubjectError(f"{self._name}: flow control: {error}")))
+                return
             self._flow_control.request(action.subject, self.sub.received - self.sub.dropped)
             self._send_flow_replies()
         elif isinstance(action, ReportError):
