@@ -9,9 +9,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from tools.conformance import REPORT_OPTION, read_requirements
-
-MARK = "conformance"
+from tools.conformance import MARK, REPORT_OPTION, read_requirements
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

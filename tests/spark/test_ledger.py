@@ -118,7 +118,7 @@ def test_the_documented_permissions_for_the_ledger_are_needed(caplog: pytest.Log
 
 def test_records_of_a_finished_query_expire_and_those_of_a_running_one_are_renewed(nats: Nats) -> None:
     target = nats.stream()
-    options = {"ledgerStream": "AGEING", "ledgerRetention": "5s", "maxReplayDelay": "1s"}
+    options = {"ledgerStream": "AGEING", "ledgerRetention": "3s", "maxReplayDelay": "1s"}
     over, runs = TaskName("over", 0, 0), [TaskName("runs", number, 0) for number in range(1000)]
     writer(nats, **options).publish(over, iter(batches(target, range(10))))
     deadline = time.monotonic() + 60.0

@@ -238,7 +238,7 @@ def test_a_repeated_micro_batch_is_not_compared_with_an_earlier_state_of_the_str
 
 def test_an_unanswered_check_for_a_restored_stream_is_repeated(own: Nats, caplog: pytest.LogCaptureFixture) -> None:
     stream, end = restored(own, 8)
-    short = {"requestTimeout": "2s", "connectTimeout": "2s", "retryTimeout": "1ms"}  # enough for a running server
+    short = {"requestTimeout": "1s", "connectTimeout": "500ms", "retryTimeout": "1ms"}  # enough for a running server
     options = stream_read_options({"servers": own.url, "stream": stream, **short})
     states, reached = StreamStates(options), decode_offsets(end, [stream])[stream]
     extent = states.refresh()[stream]

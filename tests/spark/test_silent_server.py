@@ -22,7 +22,7 @@ from jetspark.spark.write.batch_writer import plan_write
 from jetspark.spark.write.stream_writer import plan_stream_write
 from jetspark.spark.write.unstored import UnstoredRows
 
-FAST = {"requestTimeout": "200ms", "connectTimeout": "200ms", "retryTimeout": "30s"}
+FAST = {"requestTimeout": "100ms", "connectTimeout": "100ms", "retryTimeout": "30s"}
 SCHEMA = read_schema(include_headers=False)
 WORK_QUEUE: dict[str, object] = {"retention": RetentionPolicy.WORK_QUEUE, "allow_direct": True}
 
@@ -33,7 +33,7 @@ def silent_for_a_moment(nats: Nats, *, keep: bool) -> Iterator[None]:
     if not keep:
         close_idle()
     nats.server.pause()
-    back = threading.Timer(1.0, nats.server.resume)
+    back = threading.Timer(0.35, nats.server.resume)
     back.start()
     try:
         yield
@@ -66,7 +66,11 @@ def test_a_write_is_planned_after_the_silence(keep: bool) -> None:
             plan_stream_write(SCHEMA, stream_write_options({**given, "ledgerStream": "L"}), overwrite=False)
 
 
-@pytest.mark.parametrize("options", [{}, {"commitMode": "purge"}], ids=["without commits", "with commits"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param({}, marks=pytest.mark.matrix), {"commitMode": "purge"}],
+    ids=["without commits", "with commits"],
+)
 def test_micro_batches_are_planned_after_the_silence(options: dict[str, str]) -> None:
     with running() as nats:
         stream = nats.filled(5, ("a",), **(WORK_QUEUE if options else {}))
@@ -92,7 +96,7 @@ def test_a_repeated_task_looks_up_its_rows_after_the_silence() -> None:
 
 
 def test_a_query_outlasts_a_lame_duck_and_its_restart() -> None:
-    with running(config={"lame_duck_grace_period": "1s", "lame_duck_duration": "30s"}) as nats:
+    with running(config={"lame_duck_grace_period": "500ms", "lame_duck_duration": "30s"}) as nats:
         stream = nats.filled(5)
         made = micro_batches.reader(nats, stream, **{**FAST, "retryTimeout": "90s"})
         start = made.initialOffset()

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import pickle
-import statistics
 import subprocess
 import sys
 import time
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
-from tests.spark.micro_batches import latest, nexts, reader, rows
+from tests.spark.micro_batches import Offset, latest, nexts, reader, rows
 from tests.spark.support import Nats, running
 
 from jetspark.errors import AuthenticationError, ConnectError
 from jetspark.jetstream import (
     RetentionPolicy,
 )
+from jetspark.spark.read import stream_reader
 from jetspark.spark.read.partitions import StreamPartition
+from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.source import JetStreamDataSource
 
 
@@ -103,49 +104,58 @@ def test_bytes_are_limited_by_the_average_message_size(nats: Nats) -> None:
     assert 8 <= end - 1 <= 10
 
 
-def test_an_idle_stream_is_polled_as_seldom_as_the_option_says(nats: Nats) -> None:
+class Clock:
+    """The clock of the reader: it goes on only while the reader sleeps, or by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def time_of_poll(self, made: JetStreamStreamReader, end: Offset) -> float:
+        """Return how long a poll without new messages takes. Spark pauses before each one."""
+        begin = self.now
+        self.now += 0.011
+        assert latest(made, end) == end
+        return self.now - begin
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(stream_reader, "time", clock)
+    return clock
+
+
+def test_an_idle_stream_is_polled_as_seldom_as_the_option_says(nats: Nats, clock: Clock) -> None:
     stream = nats.filled(3)
     made = reader(nats, stream, pollInterval="250ms")
     end = latest(made, made.initialOffset())
-
-    def time_of_poll() -> float:
-        """Return how long a poll takes; Spark polls repeatedly."""
-        begin = time.monotonic()
-        assert latest(made, end) == end
-        return time.monotonic() - begin
-
-    until = time.monotonic() + 3.0  # of which a fifth is more than twice what the option says
-    while time.monotonic() < until:
-        time_of_poll()
+    while clock.now < 3.0:  # of which a fifth is more than twice what the option says
+        clock.time_of_poll(made, end)
     with nats.watched(f"*.*.{stream}") as streams, nats.watched(f"*.*.*.{stream}") as messages:
-        begin = time.monotonic()
-        times = [time_of_poll() for _ in range(16)]
-        assert time.monotonic() - begin >= 1.5  # 4: a tenth for each if this process is slow all the time
-        assert statistics.median(times) < 0.5  # 0.25, and 0.6 or more without the option
+        assert [clock.time_of_poll(made, end) for _ in range(16)] == pytest.approx([0.25] * 16)
         assert streams.count() == 16
         assert messages.count() == 0
     nats.publish([f"{stream}.a"])
-    begin = time.monotonic()
-    while latest(made, end) == end:
-        assert time.monotonic() - begin < 5.0
+    begin = clock.now
     assert len(rows(made, end, latest(made, end))) == 1
+    assert clock.now - begin <= 0.25
 
 
-def test_an_idle_stream_does_not_delay_other_sources_of_its_query(nats: Nats) -> None:
+def test_an_idle_stream_does_not_delay_other_sources_of_its_query(nats: Nats, clock: Clock) -> None:
     stream = nats.filled(3)
     made = reader(nats, stream, pollInterval="30s")
     end = latest(made, made.initialOffset())
-    until = time.monotonic() + 10.0
-    while time.monotonic() < until:
-        assert latest(made, end) == end
-    times = []
-    for _ in range(3):
-        made.commit(end)  # Spark reports each micro-batch of a query to all its sources
-        begin = time.monotonic()
-        assert latest(made, end) == end
-        times.append(time.monotonic() - begin)
-    # A fifth of the silence is 1.7 s at least, at the last poll. One of the three may fall into a pause.
-    assert statistics.median(times) < 1.5
+    while clock.now < 10.0:
+        waited = clock.time_of_poll(made, end)
+    assert waited > 1.0
+    made.commit(end)  # Spark reports each micro-batch of a query to all its sources
+    assert clock.time_of_poll(made, end) == pytest.approx(0.011)
 
 
 def test_a_micro_batch_waits_until_there_are_enough_messages(nats: Nats) -> None:

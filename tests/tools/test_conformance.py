@@ -10,6 +10,8 @@ from tools.conformance import ROOT, State, read_requirements, state_of
 
 from tools import conformance
 
+pytest_plugins = ("pytester",)
+
 MARKED = """
 import pytest
 
@@ -42,14 +44,12 @@ def test_without_a_mark(): assert False
 """
 
 
-def run_pytest(path: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a file of tests with our plugin."""
-    (path / "conftest.py").write_text('pytest_plugins = ("tests.conformance_plugin",)\n')
-    (path / "test_marked.py").write_text(text)
-    configuration = f"[pytest]\npythonpath = {ROOT}\nmarkers = conformance(*ids): ids\n"
-    (path / "pytest.ini").write_text(configuration)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_marked.py"]
-    return subprocess.run(command, cwd=path, capture_output=True, text=True, timeout=120, check=False)
+def run_pytest(pytester: pytest.Pytester, text: str, *arguments: str) -> pytest.RunResult:
+    """Run a file of tests with our plugin, in this process."""
+    pytester.makeconftest('pytest_plugins = ("tests.conformance_plugin",)')
+    pytester.makepyfile(test_marked=text)
+    pytester.makeini("[pytest]\nmarkers = conformance(*ids): ids\n")
+    return pytester.runpytest_inprocess("-q", "-p", "no:asyncio", *arguments, "test_marked.py")
 
 
 def test_the_list_has_220_requirements_in_sections() -> None:
@@ -74,9 +74,9 @@ def test_a_duplicate_id_is_refused(tmp_path: Path) -> None:
         read_requirements(path)
 
 
-def test_outcomes_are_recorded_by_requirement(tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    run_pytest(tmp_path, MARKED, "-m", "conformance", f"--conformance-report={report}")
+def test_outcomes_are_recorded_by_requirement(pytester: pytest.Pytester) -> None:
+    report = pytester.path / "report.json"
+    run_pytest(pytester, MARKED, "-m", "conformance", f"--conformance-report={report}")
     outcomes = json.loads(report.read_text())
     states = {name: state_of(tests) for name, tests in outcomes.items()}
     assert states == {
@@ -90,10 +90,17 @@ def test_outcomes_are_recorded_by_requirement(tmp_path: Path) -> None:
     assert len(outcomes["ACK-01"]) == 2
 
 
-def test_collection_alone_records_the_marks(tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    run_pytest(tmp_path, MARKED, "--collect-only", f"--conformance-report={report}")
-    assert {state_of(tests) for tests in json.loads(report.read_text()).values()} == {State.TESTED}
+def test_the_list_is_read_from_the_marks_in_the_source(tmp_path: Path) -> None:
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "test_marked.py").write_text(MARKED)
+    (tmp_path / "room" / "test_cases.py").write_text(
+        'CASES = [pytest.param(1, marks=pytest.mark.conformance("ACK-06", "ACK-07"))]\n'
+        'TEXT = \'@pytest.mark.conformance("ACK-08")\'\n'
+    )
+    found = conformance.collect(tmp_path)
+    assert sorted(found) == [f"ACK-0{number}" for number in range(1, 8)]
+    assert {state_of(tests) for tests in found.values()} == {State.TESTED}
+    assert sorted(found["ACK-06"]) == ["test_cases.py", "test_marked.py"]
 
 
 @pytest.mark.parametrize(
@@ -105,11 +112,10 @@ def test_collection_alone_records_the_marks(tmp_path: Path) -> None:
         ('conformance(id="ACK-01")', "takes ids, and at least one"),
     ],
 )
-def test_an_unknown_id_ends_every_run_at_collection(tmp_path: Path, mark: str, problem: str) -> None:
-    done = run_pytest(tmp_path, f"import pytest\n@pytest.mark.{mark}\ndef test_it(): pass\n", "-k", "nothing")
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert problem in done.stderr
-    assert "test_marked.py::test_it" in done.stderr
+def test_an_unknown_id_ends_every_run_at_collection(pytester: pytest.Pytester, mark: str, problem: str) -> None:
+    done = run_pytest(pytester, f"import pytest\n@pytest.mark.{mark}\ndef test_it(): pass\n", "-k", "nothing")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines([f"*test_marked.py::test_it: *{problem}*"])
 
 
 def test_the_command_prints_each_requirement_and_writes_the_documentation_page(tmp_path: Path) -> None:

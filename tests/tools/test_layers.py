@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from tools.conformance import ROOT
+
+pytest_plugins = ("pytester",)
 
 CASES = """
 import pytest
@@ -54,27 +52,25 @@ def test_that_fails_once(number):
 """
 
 
-def run_pytest(root: Path, room: str, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a file of tests in a folder of `tests`, with our plugin."""
-    folder = root / "tests" / room
-    folder.mkdir(parents=True)
+def run_pytest(pytester: pytest.Pytester, room: str, text: str, *arguments: str) -> str:
+    """Run a file of tests in a folder of `tests`, with our plugin, in this process. Return the output."""
+    folder = pytester.mkdir("tests") / room
+    folder.mkdir()
     (folder / "test_cases.py").write_text(text)
-    (root / "conftest.py").write_text('pytest_plugins = ("tests.layers",)\n')
+    pytester.makeconftest('pytest_plugins = ("tests.layers",)')
     marks = "".join(f"    {mark}: a mark\n" for mark in ("matrix", "blocking", "profiles", "flaky"))
-    (root / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT}\nmarkers =\n{marks}")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
-    return subprocess.run(
-        [*command, *arguments, str(folder)], cwd=root, capture_output=True, text=True, timeout=120, check=False
-    )
+    pytester.makeini(f"[pytest]\npythonpath = {ROOT}\nmarkers =\n{marks}")
+    done = pytester.runpytest_inprocess("-q", "-p", "no:asyncio", "--import-mode=importlib", *arguments, folder)
+    return f"{done.stdout}\nexit code {done.ret:d}"
 
 
-def collected(root: Path, *arguments: str) -> list[str]:
-    done = run_pytest(root, "api", CASES, "--collect-only", *arguments)
-    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+def collected(pytester: pytest.Pytester, *arguments: str) -> list[str]:
+    output = run_pytest(pytester, "api", CASES, "--collect-only", *arguments)
+    return [line.partition("::")[2] for line in output.splitlines() if "::" in line]
 
 
-def test_each_behaviour_runs_once_and_front_specific_tests_run_more_often(tmp_path: Path) -> None:
-    assert collected(tmp_path) == [
+def test_each_behaviour_runs_once_and_front_specific_tests_run_more_often(pytester: pytest.Pytester) -> None:
+    assert collected(pytester) == [
         "test_plain[aio-default]",
         "test_of_a_blocking_method[aio-default]",
         "test_of_a_blocking_method[sync-default]",
@@ -91,37 +87,37 @@ def test_each_behaviour_runs_once_and_front_specific_tests_run_more_often(tmp_pa
     ]
 
 
-def test_the_matrix_has_every_front_on_every_profile_and_the_long_tests(tmp_path: Path) -> None:
-    found = collected(tmp_path, "--matrix")
+def test_the_matrix_has_every_front_on_every_profile_and_the_long_tests(pytester: pytest.Pytester) -> None:
+    found = collected(pytester, "--matrix")
     assert len(found) == 4 * 6 + 3 + 2 + 2 + 1
     assert {"test_plain[sync-private_inbox]", "test_of_fronts_only[sync]", "test_long"} <= set(found)
 
 
-def test_a_server_case_that_fails_once_is_named_and_does_not_fail_the_run(tmp_path: Path) -> None:
-    done = run_pytest(tmp_path, "api", FAILING.format(count=2))
-    assert done.returncode == 0, done.stdout
-    assert "cases that ran twice" in done.stdout
-    assert "api/test_cases.py::test_that_fails_once[0]\n" in done.stdout
-    assert "2 passed, 2 rerun" in done.stdout
+def test_a_server_case_that_fails_once_is_named_and_does_not_fail_the_run(pytester: pytest.Pytester) -> None:
+    output = run_pytest(pytester, "api", FAILING.format(count=2))
+    assert "exit code 0" in output
+    assert "cases that ran twice" in output
+    assert "api/test_cases.py::test_that_fails_once[0]\n" in output
+    assert "2 passed, 2 rerun" in output
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")])
-def test_a_run_with_more_than_two_such_cases_fails(tmp_path: Path, workers: tuple[str, ...]) -> None:
-    done = run_pytest(tmp_path, "api", FAILING.format(count=3), *workers)
-    assert done.returncode == 1, done.stdout
-    assert "3 cases ran twice; 2 may. The run has failed." in done.stdout
+def test_a_run_with_more_than_two_such_cases_fails(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    output = run_pytest(pytester, "api", FAILING.format(count=3), *workers)
+    assert "exit code 1" in output
+    assert "3 cases ran twice; 2 may. The run has failed." in output
 
 
 @pytest.mark.parametrize("room", ["driver", "jetstream"])
-def test_a_case_without_io_never_runs_twice(tmp_path: Path, room: str) -> None:
-    done = run_pytest(tmp_path, room, FAILING.format(count=1))
-    assert done.returncode == 1, done.stdout
-    assert "1 failed" in done.stdout
-    assert "rerun" not in done.stdout
+def test_a_case_without_io_never_runs_twice(pytester: pytest.Pytester, room: str) -> None:
+    output = run_pytest(pytester, room, FAILING.format(count=1))
+    assert "exit code 1" in output
+    assert "1 failed" in output
+    assert "rerun" not in output
 
 
-def test_a_case_that_starts_a_server_in_a_folder_without_io_may_run_twice(tmp_path: Path) -> None:
+def test_a_case_that_starts_a_server_in_a_folder_without_io_may_run_twice(pytester: pytest.Pytester) -> None:
     server = "\n@pytest.fixture(autouse=True)\ndef jetstream_server(): pass\n"
-    done = run_pytest(tmp_path, "jetstream", FAILING.format(count=1) + server)
-    assert done.returncode == 0, done.stdout
-    assert "1 rerun" in done.stdout
+    output = run_pytest(pytester, "jetstream", FAILING.format(count=1) + server)
+    assert "exit code 0" in output
+    assert "1 rerun" in output

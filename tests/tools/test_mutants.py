@@ -93,7 +93,7 @@ def test_survivors_are_reported_and_all_files_are_restored(
 
 def test_a_mutant_that_hangs_is_noticed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, "number += 1")
-    outcome = run(project, {"tiny": Room("tiny", 9, ("tests",), 0)}, seed=1, patience=3.0)["tiny"]
+    outcome = run(project, {"tiny": Room("tiny", 9, ("tests",), 0)}, seed=1, patience=1.0)["tiny"]
     assert (outcome.tried, outcome.survivors) == (1, [])
 
 
