@@ -61,15 +61,11 @@ CALLS: dict[str, Callable[[Consumer], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS)
-async def test_a_pull_from_a_removed_consumer_says_why_it_is_gone(js: JetStream, call: str) -> None:
+async def test_every_call_to_a_removed_consumer_says_why_it_is_gone(js: JetStream) -> None:
     consumer = await gone_consumer(await new_stream(js))
-    with pytest.raises(NoConsumerResponseError, match=GONE):
-        await CALLS[call](consumer)
-
-
-async def test_the_info_of_a_removed_consumer_says_why_it_is_gone(js: JetStream) -> None:
-    consumer = await gone_consumer(await new_stream(js))
+    for call in CALLS.values():
+        with pytest.raises(NoConsumerResponseError, match=GONE):
+            await call(consumer)
     with pytest.raises(ConsumerNotFoundError, match=r"without durable_name, inactive_threshold \(5 s by default\)"):
         await consumer.info()
 
@@ -99,6 +95,7 @@ async def test_an_ack_for_a_removed_consumer_says_why_it_is_gone(js: JetStream) 
         await message.ack_sync()
 
 
+@pytest.mark.parametrize("front", ["aio"], indirect=True)
 async def test_a_bulk_fetch_from_a_removed_consumer_says_why_it_is_gone(js: JetStream, server: NatsServer) -> None:
     stream = await new_stream(js)
     consumer = await gone_consumer(stream)
@@ -120,8 +117,8 @@ async def test_a_publish_that_is_not_acknowledged_says_that_the_stream_cannot_st
     stream = await ground.stream(no_ack=True)
     text = "the server answers PING, so the stream cannot store: its disk may be full"
     with pytest.raises(PublishTimeoutError, match=text):
-        await ground.js.publish(f"{stream.name}.a", timeout=1)
-    js = ground.nc.jetstream(publishing=AsyncPublishOptions(ack_timeout=1))
+        await ground.js.publish(f"{stream.name}.a", timeout=0.4)
+    js = ground.nc.jetstream(publishing=AsyncPublishOptions(ack_timeout=0.4))
     with pytest.raises(PublishTimeoutError, match=text):
         await (await js.publish_async(f"{stream.name}.a"))
 
@@ -140,6 +137,7 @@ async def test_a_wrong_domain_names_the_two_usual_causes(ground: Ground) -> None
         await js.create_stream(name="ANY", subjects=["any"])
 
 
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
 async def test_a_bulk_request_to_a_wrong_domain_names_the_two_usual_causes(server: NatsServer) -> None:
     def ask() -> None:
         with bulk.connect(server.url) as connection:

@@ -95,7 +95,7 @@ def test_the_list_is_read_from_the_marks_in_the_source(tmp_path: Path) -> None:
     (tmp_path / "room" / "test_marked.py").write_text(MARKED)
     (tmp_path / "room" / "test_cases.py").write_text(
         'CASES = [pytest.param(1, marks=pytest.mark.conformance("ACK-06", "ACK-07"))]\n'
-        'TEXT = \'@pytest.mark.conformance("ACK-08")\'\n'
+        "TEXT = '@pytest.mark.conformance(\"ACK-08\")'\n"
     )
     found = conformance.collect(tmp_path)
     assert sorted(found) == [f"ACK-0{number}" for number in range(1, 8)]

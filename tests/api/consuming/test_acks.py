@@ -90,11 +90,11 @@ async def test_later_acknowledgements_do_nothing_after_a_terminal_one(ground: Gr
 
 @pytest.mark.conformance("ACK-05")
 async def test_in_progress_may_be_sent_repeatedly_and_is_not_terminal(ground: Ground) -> None:
-    consumer = await consumer_of(ground, messages=1, ack_wait=timedelta(seconds=4))
+    consumer = await consumer_of(ground, messages=1, ack_wait=timedelta(seconds=1.2))
     message = await consumer.next()
     for _ in range(3):  # longer than `ack_wait`
         with pytest.raises(NoMessageError):
-            await consumer.next(1.6)
+            await consumer.next(0.5)
         await message.in_progress()
     assert not message.settled
     await message.ack_sync()

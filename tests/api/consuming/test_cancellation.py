@@ -71,7 +71,7 @@ async def test_r24_every_call_takes_messages_of_cancelled_calls(ground: Ground, 
         async with consumer.consume(max_messages=2) as messages:
             got = payloads(await take(messages, 4))
     elif call == "fetch_bytes":
-        got = payloads(await consumer.fetch_bytes(10_000, timeout=1))
+        got = payloads(await consumer.fetch_bytes(10_000, timeout=0.3))
     else:
         got = payloads(await consumer.fetch_no_wait(10))
     assert got == numbered(0, 4)
@@ -123,7 +123,7 @@ async def test_r24_messages_of_a_cancelled_call_keep_to_the_byte_limit_of_the_ne
     assert [len(message) for message in await consumer.fetch_bytes(1300, timeout=5)] == [500, 500]
     assert await consumer.fetch_bytes(400, timeout=5) == []  # as if the server had a larger one
     spy = await spy_on_pulls(ground)
-    batch = await consumer.fetch(4, max_bytes=10_000, timeout=1)
+    batch = await consumer.fetch(4, max_bytes=10_000, timeout=0.3)
     assert [len(message) for message in batch] == [500] * 3
     await spy.settled()
     [body] = pull_bodies(spy)
@@ -159,6 +159,7 @@ async def test_r24_late_messages_are_kept_if_the_consume_after_the_fetch_was_sto
 
 @pytest.mark.conformance("FET-04")
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
+@pytest.mark.matrix
 async def test_the_timeout_of_a_fetch_includes_its_wait_for_a_cancelled_fetch(
     front: FrontName, profile: Profile
 ) -> None:

@@ -129,6 +129,7 @@ async def test_carried_over_messages_of_a_cancelled_call_go_to_the_next_call_tha
     assert payloads(await returned_early(fourth)) == numbered(2, 3)
 
 
+@pytest.mark.matrix
 async def test_r18_messages_that_come_too_late_for_one_fetch_go_to_another_that_waits(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     async with Sieve(ground.server.port) as proxy:
@@ -151,6 +152,7 @@ async def test_r18_messages_that_come_too_late_for_one_fetch_go_to_another_that_
 
 
 @asyncio_only
+@pytest.mark.matrix
 async def test_r18_a_consume_that_starts_at_the_end_of_a_fetch_gets_the_late_messages(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:

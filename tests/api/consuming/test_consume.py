@@ -94,7 +94,7 @@ async def test_consume_with_a_small_limit_never_gets_stuck(ground: Ground, most:
 @pytest.mark.conformance("CNS-05")
 @pytest.mark.blocking
 async def test_stop_drops_the_buffer_and_pulls_no_more(ground: Ground) -> None:
-    consumer = await consumer_of(ground, messages=10, ack_wait=timedelta(seconds=1))
+    consumer = await consumer_of(ground, messages=10, ack_wait=timedelta(seconds=0.6))
     spy = await spy_on_pulls(ground)
     async with consumer.consume(max_messages=10) as messages:
         [first] = await take(messages, 1)
@@ -222,7 +222,7 @@ async def test_a_pull_of_full_size_follows_a_pull_without_messages(ground: Groun
     consumer = await consumer_of(ground)
     spy = await spy_on_pulls(ground)
     async with consumer.consume(max_messages=10, timeout=1):
-        await spy.wait(3)
+        await spy.wait(2)
     assert {body["batch"] for body in pull_bodies(spy)} == {10}
 
 
@@ -276,10 +276,10 @@ async def test_a_slow_handler_causes_no_missed_heartbeat(ground: Ground) -> None
 
     async def slow(message: Msg) -> None:
         if not seen:
-            await asyncio.sleep(4.5)  # longer than two heartbeats
+            await asyncio.sleep(1.5)  # longer than two heartbeats
         seen.append(message.payload)
 
-    context = consumer.consume(slow, max_messages=2, timeout=4, idle_heartbeat=2, on_error=reported.add)
+    context = consumer.consume(slow, max_messages=2, timeout=1.2, idle_heartbeat=0.6, on_error=reported.add)
     await eventually(lambda: len(seen) == 3)
     await context.stop()
     assert (seen, reported.errors) == (numbered(0, 3), [])
@@ -376,11 +376,11 @@ async def test_consume_stops_when_its_handle_is_garbage_collected(ground: Ground
 
 async def test_r26_a_small_limit_keeps_the_buffer_small(ground: Ground) -> None:
     """A buffered message counts as delivered. In a buffer of one, none waits longer than its handler (R26)."""
-    consumer = await consumer_of(ground, messages=4, ack_wait=timedelta(seconds=4))
+    consumer = await consumer_of(ground, messages=4, ack_wait=timedelta(seconds=1.5))
     delivered: list[int] = []
 
     async def slow(message: Msg) -> None:
-        await asyncio.sleep(1.2)  # four of them take longer than `ack_wait`
+        await asyncio.sleep(0.4)  # four of them take longer than `ack_wait`
         delivered.append(message.metadata.num_delivered)
         await message.ack_sync()
 

@@ -82,7 +82,7 @@ async def test_a_fetch_by_bytes_ends_when_the_server_ends_the_pull(ground: Groun
     assert ([len(each) for each in batch], batch.error) == ([400, 400], None)
     await spy.settled()
     assert pull_bodies(spy) == [{"batch": 1_000_000, "expires": 5_000_000_000, "max_bytes": 1000}]
-    assert len(await consumer.fetch(max_bytes=600, timeout=1)) == 1
+    assert len(await consumer.fetch(max_bytes=600, timeout=0.3)) == 1
 
 
 async def test_a_fetch_may_be_limited_by_messages_and_bytes(ground: Ground) -> None:
@@ -113,7 +113,7 @@ async def test_a_fetch_from_a_silent_server_returns_its_messages_soon_after_its_
         async with open_ground(front, profile, server) as ground:
             consumer = await consumer_of(ground, messages=3)
             begin = time.monotonic()
-            fetching = asyncio.create_task(consumer.fetch(10, timeout=5))
+            fetching = asyncio.create_task(consumer.fetch(10, timeout=2))
             await wait_for_deliveries(ground, consumer, 3)
             server.pause()
             try:
@@ -121,7 +121,7 @@ async def test_a_fetch_from_a_silent_server_returns_its_messages_soon_after_its_
             finally:
                 server.resume()
             assert payloads(batch) == numbered(0, 3)
-            assert 5.9 < time.monotonic() - begin < 10.0
+            assert 2.9 < time.monotonic() - begin < 10.0
 
 
 @pytest.mark.conformance("FET-06")
@@ -145,7 +145,7 @@ async def test_a_finished_fetch_leaves_no_pull_open_and_takes_no_more_messages(g
     assert await ground.listening() == before
     info = await consumer.info()
     assert (info.num_waiting, info.num_ack_pending, info.num_pending) == (0, 4, 6)
-    assert len(await consumer.fetch(10, timeout=1)) == 6
+    assert len(await consumer.fetch(10, timeout=0.3)) == 6
     assert await ground.listening() == before
     info = await consumer.info()
     assert (info.num_waiting, info.num_ack_pending) == (0, 10)
@@ -197,8 +197,6 @@ async def test_r18_a_pull_that_timed_out_does_not_take_the_next_message(ground: 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
 @pytest.mark.parametrize("silent", [False, True])
-@pytest.mark.profiles
-@pytest.mark.blocking
 async def test_r18_a_late_message_of_a_finished_fetch_goes_to_the_next_fetch(ground: Ground, silent: bool) -> None:
     consumer = await consumer_of(ground, messages=3)
     proxy = await ground.stack.enter_async_context(Sieve(ground.server.port))
@@ -220,7 +218,7 @@ async def test_r18_a_late_message_of_a_finished_fetch_goes_to_the_next_fetch(gro
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
-@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("closed", [False, pytest.param(True, marks=pytest.mark.matrix)])
 async def test_a_fetch_after_a_lost_session_does_not_wait_for_late_messages(ground: Ground, closed: bool) -> None:
     consumer = await consumer_of(ground)
     proxy = await ground.stack.enter_async_context(Sieve(ground.server.port))
@@ -274,7 +272,6 @@ async def test_r21_a_fetch_ends_at_once_when_the_consumer_is_deleted(ground: Gro
         assert time.monotonic() - begin < 10.0
 
 
-@pytest.mark.blocking
 async def test_r27_each_call_has_its_own_timeout(ground: Ground) -> None:
     consumer = await consumer_of(ground)
     for _ in range(3):

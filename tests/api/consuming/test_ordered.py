@@ -229,7 +229,7 @@ async def test_missed_heartbeats_lead_to_a_new_consumer(ground: Ground) -> None:
     async with dropping_context(ground, lambda number: False) as js:
         ordered = js.ordered_consumer(stream.name)
         spy = await ground.spy("$JS.API.CONSUMER.MSG.NEXT.>")  # so that the server sends no 503
-        async with ordered.consume(timeout=2, idle_heartbeat=1, max_messages=2, on_error=reported.add) as messages:
+        async with ordered.consume(timeout=1, idle_heartbeat=0.5, max_messages=2, on_error=reported.add) as messages:
             assert payloads(await take(messages, 1)) == [b"0"]
             await spy.wait(2)
             assert ordered.cached_info is not None
@@ -301,10 +301,10 @@ async def test_a_creation_that_fails_temporarily_is_retried_and_stop_ends_the_wa
     async with js.ordered_consumer(stream.name).consume(on_error=reported.add) as messages:
         await eventually(lambda: len(reported.errors) >= 2)
         assert 0.7 < time.monotonic() - begin < 5.0  # a second, or a little less because of jitter
-        await eventually(lambda: len(reported.errors) >= 4)  # the next attempt is at least 6 s away
+        # The next attempt is 1.5 s away, or more.
         begin = time.monotonic()
         await messages.stop()
-    assert time.monotonic() - begin < 5.0
+    assert time.monotonic() - begin < 1.0
     limited = js.ordered_consumer(stream.name, max_reset_attempts=1)
     async with limited.consume() as messages:
         with pytest.raises(ConnectionError):
@@ -318,9 +318,9 @@ async def test_fetches_continue_after_the_last_message_each_with_its_own_consume
     ordered = stream.ordered_consumer(name_prefix="o")
     assert payloads(await ordered.fetch(4)) == numbered(0, 4)
     assert (await ordered.next()).payload == b"4"
-    assert payloads(await ordered.fetch(10, timeout=1)) == numbered(5, 10)
+    assert payloads(await ordered.fetch(10, timeout=0.5)) == numbered(5, 10)
     with pytest.raises(NoMessageError):
-        await ordered.next(0.5)
+        await ordered.next(0.2)
     await creations.settled()
     assert [subject.rpartition(".")[2] for subject in creations.subjects] == ["o_1", "o_2", "o_3", "o_4"]
     await ground.fill(f"{stream.name}.a", b"10")

@@ -59,7 +59,7 @@ async def consume_without_answer(
 async def test_r14_a_consumer_whose_creation_was_not_answered_is_deleted(
     ground: Ground, read: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordered, "CREATE_TIMEOUT", 1.0)
+    monkeypatch.setattr(ordered, "CREATE_TIMEOUT", 0.5)
     stream = await ground.stream()
     await ground.fill(f"{stream.name}.a", *numbered(0, 3))
     reported = Warnings()
@@ -73,7 +73,7 @@ async def test_r14_a_consumer_whose_creation_was_not_answered_is_deleted(
 async def test_r14_a_consumer_whose_creation_is_not_answered_before_the_end_is_deleted(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordered, "CREATE_TIMEOUT", 1.0)
+    monkeypatch.setattr(ordered, "CREATE_TIMEOUT", 0.5)
     stream = await ground.stream()
     async with consume_without_answer(ground, stream.name, Warnings(), b"consumer_create_response"):
         await wait_for_consumers(ground, stream.name, 1)

@@ -50,6 +50,7 @@ async def test_r24_new_messages_of_a_cancelled_fetch_go_to_the_next_fetch(ground
 
 
 @pytest.mark.parametrize("profile", ["default"], indirect=True)  # a clock does not depend on the profile
+@pytest.mark.matrix
 async def test_a_fetch_keeps_its_timeout_although_no_consumer_can_be_created(
     front: FrontName, profile: Profile
 ) -> None:

@@ -161,7 +161,7 @@ async def test_r12_an_unpinned_client_drops_its_id_and_pulls_again_at_once(groun
 
 @pytest.mark.conformance("PRI-06")
 async def test_a_waiting_client_takes_over_when_the_pinned_one_is_gone(ground: Ground) -> None:
-    first = await consumer_of(ground, messages=1, priority_timeout=timedelta(seconds=4), **PINNED)
+    first = await consumer_of(ground, messages=1, priority_timeout=timedelta(seconds=1.5), **PINNED)
     second = await ground.js.consumer(first.stream_name, first.name)
     reported = Warnings()
     async with first.consume(group="g") as pinned:

@@ -56,7 +56,7 @@ async def reports_ended(spy: Spy, message: Msg, busy: Msg) -> None:
 async def test_r26_a_handler_slower_than_the_ack_wait_keeps_its_message_and_a_full_buffer(
     ground: Ground,
 ) -> None:
-    consumer = await consumer_of(ground, messages=5, ack_wait=timedelta(seconds=3))
+    consumer = await consumer_of(ground, messages=5, ack_wait=timedelta(seconds=1.2))
     spy = await reports(ground)
     deliveries: list[int] = []
     go_on = asyncio.Event()
@@ -109,7 +109,7 @@ async def test_r26_without_progress_a_full_buffer_after_a_slow_handler_is_delive
 async def test_r26_a_message_that_its_handler_left_unacknowledged_is_delivered_again(
     ground: Ground,
 ) -> None:
-    consumer = await consumer_of(ground, messages=2, ack_wait=timedelta(seconds=3))
+    consumer = await consumer_of(ground, messages=2, ack_wait=timedelta(seconds=1))
     spy = await reports(ground)
     deliveries: list[tuple[bytes, int]] = []
 
@@ -238,7 +238,7 @@ async def test_r26_reports_do_not_pile_up_while_the_server_reads_nothing_and_all
             server.pause()
             try:
                 await eventually(lambda: ground.nc.buffered >= FLUSH_THRESHOLD, 30, "a transport that takes no more")
-                await asyncio.sleep(1)  # the time of ten rounds, of more than 300 kB each
+                await asyncio.sleep(0.5)  # the time of five rounds, of more than 300 kB each
                 assert ground.nc.connected
                 assert ground.nc.buffered < 2 * FLUSH_THRESHOLD
             finally:
@@ -273,7 +273,7 @@ async def test_r26_reports_end_when_the_connection_is_closed(ground: Ground, mon
     await eventually(lambda: rounds)
     await connection.close()
     before = rounds
-    await asyncio.sleep(5 * OFTEN.total_seconds())
+    await asyncio.sleep(2 * OFTEN.total_seconds())
     assert rounds == before
     assert messages.pending[0] >= 2  # the handle is kept and not closed
 
@@ -282,11 +282,11 @@ async def test_r26_reports_end_when_the_connection_is_closed(ground: Ground, mon
 async def test_r26_reports_follow_a_changed_ack_wait_once_the_handle_knows_it(
     ground: Ground,
 ) -> None:
-    consumer = await consumer_of(ground, messages=1, durable_name="d", ack_wait=timedelta(seconds=6))
+    consumer = await consumer_of(ground, messages=1, durable_name="d", ack_wait=timedelta(seconds=3))
     spy = await reports(ground)
     async with consumer.consume(auto_in_progress=True) as messages:
         [message] = await take(messages, 1)
         await ground.admin_js.update_consumer(consumer.stream_name, durable_name="d", ack_wait=OFTEN)
         assert (await consumer.info()).config.ack_wait == OFTEN
         await eventually(lambda: reported(spy, message) >= 1)
-        await eventually(lambda: reported(spy, message) >= 20)  # the new interval is 2 s; the old one was 38 s
+        await eventually(lambda: reported(spy, message) >= 12)  # the new interval is 0.1 s; the old one was 1 s

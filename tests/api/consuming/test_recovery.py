@@ -72,12 +72,12 @@ async def test_consume_waits_for_the_session_and_then_pulls_once(ground: Ground)
     reported = Warnings()
     async with through_proxy(ground) as (proxy, js, recorder):
         handle = await handle_of(js, consumer)
-        async with handle.consume(timeout=30, idle_heartbeat=2, max_messages=10, on_error=reported.add) as messages:
+        async with handle.consume(timeout=30, idle_heartbeat=0.6, max_messages=10, on_error=reported.add) as messages:
             await wait_for_open_pulls(ground, consumer, 1)
             before = len(await requests.settled())
             proxy.open = False
             proxy.cut()
-            await asyncio.sleep(4.5)  # longer than two heartbeats
+            await asyncio.sleep(1.5)  # longer than two heartbeats
             assert reported.errors == []
             proxy.open = True
             await recorder.wait(Reconnected)

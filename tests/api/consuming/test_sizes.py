@@ -18,7 +18,7 @@ async def pending_bytes(ground: Ground, stream: str, consumer: str, max_bytes: i
     inbox = ground.admin.new_inbox()
     subscription = await ground.admin.subscribe(inbox)
     subject = f"{ground.admin_js.prefix}CONSUMER.MSG.NEXT.{stream}.{consumer}"
-    body = b'{"batch":1000000,"max_bytes":%d,"expires":1000000000}' % max_bytes
+    body = b'{"batch":1000000,"max_bytes":%d,"expires":300000000}' % max_bytes
     await ground.admin.publish(subject, body, reply=inbox)
     messages = []
     while (message := await subscription.next_msg(5)).status is None:

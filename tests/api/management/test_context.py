@@ -152,7 +152,6 @@ async def test_a_missing_answer_is_a_timeout_that_names_the_request(ground: Grou
 
 
 @_ONE_SERVER
-@pytest.mark.blocking
 async def test_read_requests_are_repeated_while_nobody_answers(ground: Ground) -> None:
     asked: list[str] = []
 
@@ -160,12 +159,12 @@ async def test_read_requests_are_repeated_while_nobody_answers(ground: Ground) -
         asked.append(endpoint)
         return [b"{}"] if len(asked) > 2 and endpoint == "INFO" else []
 
-    js = await fake_api(ground, answers, timeout=5)
+    js = await fake_api(ground, answers, timeout=2)
     await js.request(AccountInfoRequest())
     assert asked == ["INFO"] * 3
     asked.clear()
     with pytest.raises(RequestTimeoutError):
-        await js.delete_stream("S", timeout=0.4)
+        await js.delete_stream("S", timeout=0.2)
     await eventually(lambda: asked)
     assert asked == ["STREAM.DELETE.S"]
 
@@ -179,7 +178,7 @@ async def test_read_requests_are_repeated_while_there_is_no_leader(ground: Groun
         asked.append(endpoint)
         return [b"{}" if len(asked) == 3 else unavailable]
 
-    js = await fake_api(ground, answers, timeout=2)
+    js = await fake_api(ground, answers, timeout=1)
     await js.account_info()
     assert asked == ["INFO"] * 3
     with pytest.raises(JetStreamUnavailableError):
@@ -194,7 +193,7 @@ async def test_read_requests_are_repeated_while_there_is_no_leader(ground: Groun
 @_ONE_SERVER
 async def test_a_refusal_is_raised_although_the_retry_gets_no_answer(ground: Ground) -> None:
     left = iter([b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'])
-    js = await fake_api(ground, lambda endpoint, payload: list(left), timeout=1)
+    js = await fake_api(ground, lambda endpoint, payload: list(left), timeout=0.5)
     with pytest.raises(JetStreamUnavailableError):
         await js.account_info()
 

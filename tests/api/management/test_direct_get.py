@@ -234,7 +234,7 @@ async def test_a_batch_whose_end_is_lost_is_requested_again_and_never_short(grou
         return [(_reply(seq, before, 9), b"x") for seq, before in ((1, 0), (2, 1))] if first else ending
 
     ending: list[tuple[bytes, bytes] | bytes] = [(_reply(3, 0, 0), b"x"), (_end(3, 0), b"")]
-    js = await fake_api(ground, answers, timeout=1)
+    js = await fake_api(ground, answers, timeout=0.5)
     stream = await js.stream("S")
     assert sequences(await stream.get_batch().all()) == [1, 2, 3]
     assert [request["seq"] for request in asked] == [1, 3]

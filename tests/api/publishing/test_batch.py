@@ -487,7 +487,7 @@ async def test_a_batch_with_a_cancelled_request_takes_no_more_messages(ground: G
     await ground.admin.flush()
     batch = ground.js.atomic_batch()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(batch.add(subject), 1)
+        await asyncio.wait_for(batch.add(subject), 0.3)
     with pytest.raises(BatchClosedError, match="cancelled"):
         await batch.add(subject)
     await eventually(lambda: subscription.pending[0] == 1)

@@ -130,7 +130,7 @@ async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-11")
 async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground: Ground) -> None:
-    js = _context(ground, max_pending=10, ack_timeout=5)
+    js = _context(ground, max_pending=10, ack_timeout=1.5)
     stream = await ground.stream(no_ack=True)
     loop = asyncio.get_running_loop()
     futures = [await js.publish_async(f"{stream.name}.a") for _ in range(10)]
@@ -162,12 +162,12 @@ async def test_the_default_window_is_four_thousand(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-12")
 async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_slot(ground: Ground) -> None:
-    js = _context(ground, max_pending=2, ack_timeout=2, stall_wait=10)
+    js = _context(ground, max_pending=2, ack_timeout=0.5, stall_wait=10)
     silent, stream = await ground.stream(no_ack=True), await ground.stream()
     futures = [await js.publish_async(f"{silent.name}.a") for _ in range(2)]
     assert (await (await js.publish_async(f"{stream.name}.a"))).sequence == 1  # it waited until the window had space
     for future in futures:
-        with pytest.raises(PublishTimeoutError, match=rf"{silent.name}\.a: no acknowledgement within 2 s"):
+        with pytest.raises(PublishTimeoutError, match=rf"{silent.name}\.a: no acknowledgement within 0\.5 s"):
             await future
     assert js.publish_async_pending == 0
     assert js.publish_async_stats.failed == 2
@@ -175,7 +175,7 @@ async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_sl
 
 @pytest.mark.conformance("PUB-12")
 async def test_a_late_acknowledgement_reaches_no_future(ground: Ground) -> None:
-    js = _context(ground, ack_timeout=1)  # this one is also sent in time
+    js = _context(ground, ack_timeout=0.5)  # this one is also sent in time
     subject = ground.name("service")
     subscription = await ground.admin.subscribe(subject)
     await ground.admin.flush()
@@ -194,7 +194,7 @@ async def test_a_late_acknowledgement_reaches_no_future(ground: Ground) -> None:
 @pytest.mark.conformance("PUB-12")
 @pytest.mark.blocking
 async def test_retries_do_not_delay_other_publishes(ground: Ground) -> None:
-    js = _context(ground, retry=RetryPolicy(attempts=1, wait=4))
+    js = _context(ground, retry=RetryPolicy(attempts=1, wait=1))
     stream = await ground.stream()
     nobody = await js.publish_async(ground.name("nobody"))
     other = await js.publish_async(f"{stream.name}.a")
@@ -297,7 +297,7 @@ async def test_an_open_future_is_not_done_and_calls_its_callbacks_later(ground: 
 @pytest.mark.parametrize("front", ["sync"], indirect=True)
 @ONE_PROFILE
 async def test_a_blocking_future_waits_for_its_timeout(ground: Ground) -> None:
-    js = _context(ground, ack_timeout=2)
+    js = _context(ground, ack_timeout=0.6)
     stream = await ground.stream(no_ack=True)
     future = cast("Any", await js.publish_async(f"{stream.name}.a")).inner
     with pytest.raises(PublishTimeoutError, match="stays under way"):

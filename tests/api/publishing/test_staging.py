@@ -80,11 +80,11 @@ def test_publishes_staged_when_the_session_is_lost_are_not_sent(server: NatsServ
 
 def test_publishes_that_expire_while_staged_are_not_sent(server: NatsServer) -> None:
     with sync.connect(server.url) as connection:
-        js = _context(connection, "LATE", ack_timeout=2)
+        js = _context(connection, "LATE", ack_timeout=0.5)
         with Busy(connection):
             future = js.publish_async("LATE.a")
             with pytest.raises(PublishTimeoutError, match="stays under way"):
-                future.result(2.5)
+                future.result(0.8)
         assert isinstance(future.exception(20), PublishTimeoutError)
         assert js.publish("LATE.a").sequence == 2
 

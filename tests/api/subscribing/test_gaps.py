@@ -56,7 +56,7 @@ async def test_a_lost_last_message_is_reported_through_the_heartbeat(ground: Gro
 async def test_a_slow_reader_causes_no_gap(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
-        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.5)
+        subscription = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.2)
         spy = await ground.spy(subscription.subject)
         await ground.fill(f"{stream.name}.a", b"1", b"2", b"3")
         await eventually(lambda: sum(message.status is not None for message in spy.messages) > 2, what="heartbeats")

@@ -68,10 +68,11 @@ async def test_a_deleted_consumer_is_noticed_by_missed_heartbeats_and_reported_r
         with pytest.raises(ConsumerNotFoundError):
             await subscription.unsubscribe()
         before = len(errors(own.events, MissedHeartbeatError))
-        await asyncio.sleep(1)  # more than three times the time of a warning; one may have been in flight
+        await asyncio.sleep(0.7)  # more than three times the time of a warning; one may have been in flight
         assert len(errors(own.events, MissedHeartbeatError)) <= before + 1
 
 
+@pytest.mark.matrix
 async def test_r15_a_missing_push_consumer_is_reported_and_looked_up(ground: Ground) -> None:
     stream = await ground.stream()
     async with side(ground) as own:
@@ -85,7 +86,7 @@ async def test_r15_a_missing_push_consumer_is_reported_and_looked_up(ground: Gro
 async def test_three_missed_heartbeats_raise_one_warning_and_the_subscription_continues(
     front: FrontName, profile: Profile, no_leaks: None
 ) -> None:
-    beat = 0.6
+    beat = 0.3
     with NatsServer(config=profile.config) as server:
         async with open_ground(front, profile, server) as ground, side(ground) as own:
             stream = await ground.stream()
@@ -107,6 +108,7 @@ async def test_three_missed_heartbeats_raise_one_warning_and_the_subscription_co
 
 @pytest.mark.conformance("HBM-03")
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
+@pytest.mark.matrix
 async def test_the_number_of_missed_heartbeats_can_be_chosen(
     front: FrontName, profile: Profile, no_leaks: None
 ) -> None:
@@ -129,10 +131,10 @@ async def test_no_heartbeat_is_missed_without_a_session(front: FrontName, profil
             side(ground, reconnect_wait=0.05) as own,
         ):
             stream = await ground.stream(storage=StorageType.FILE)
-            subscription = await own.js.subscribe(f"{stream.name}.a", durable="d", idle_heartbeat=0.7)
+            subscription = await own.js.subscribe(f"{stream.name}.a", durable="d", idle_heartbeat=0.4)
             server.kill()
             await own.events.wait(Disconnected)
-            await asyncio.sleep(2.5)  # longer than the time of a warning
+            await asyncio.sleep(1.3)  # longer than the time of a warning
             server.start()
             await own.events.wait(Reconnected)
             with suppress(DisconnectedError):  # reported once: the last data may be lost
@@ -150,11 +152,11 @@ async def test_a_slow_reader_and_an_endless_callback_cause_no_missed_heartbeat(g
         await gate.wait()
 
     async with side(ground) as own:
-        called = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.8, callback=wait)
-        unread = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.8)
+        called = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.4, callback=wait)
+        unread = await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=0.4)
         await ground.fill(f"{stream.name}.a", b"1", b"2")
         await eventually(lambda: unread.pending_msgs == 2, what="messages that nobody reads")
-        await asyncio.sleep(3)  # longer than the time of a warning
+        await asyncio.sleep(1.3)  # longer than the time of a warning
         assert errors(own.events) == []
         gate.set()
         assert [message.payload for message in await collect(unread, 2)] == [b"1", b"2"]

@@ -128,7 +128,7 @@ async def test_r7_r8_the_next_consumer_has_a_new_name_a_start_sequence_and_the_r
         headers_only=True,
     )
     subscription = await ground.js.subscribe(
-        f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.5, config=config
+        f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.2, config=config
     )
     await collect(subscription, 5)
     first, subject = subscription.consumer, subscription.subject
@@ -206,11 +206,10 @@ async def test_r9_recovery_does_not_need_a_reader(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("ORD-05")
-@pytest.mark.blocking
 async def test_no_consumer_is_created_without_a_session(ground: Ground, sieve: Sieve) -> None:
     stream = await ground.stream()
     async with side(ground, sieve.url, reconnect_wait=0.05) as own:
-        subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.6)
+        subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.3)
         await fill(ground, f"{stream.name}.a", 1, 3)
         assert numbers(await collect(subscription, 3)) == [1, 2, 3]
         made, sid = int(subscription.consumer.rpartition("_")[2]), subscription.sid
@@ -219,7 +218,7 @@ async def test_no_consumer_is_created_without_a_session(ground: Ground, sieve: S
         await own.events.wait(Disconnected)
         said = len(sieve.said)
         await fill(ground, f"{stream.name}.a", 4, 6)
-        await asyncio.sleep(2.3)  # longer than the time of a warning
+        await asyncio.sleep(1.1)  # longer than the time of a warning
         assert subscription.sid == sid  # nothing waits to be sent
         sieve.open = True
         assert numbers(await collect(subscription, 3)) == [4, 5, 6]
@@ -257,6 +256,7 @@ async def test_reading_continues_after_a_restart_of_the_server(
             await consumers_left(ground, stream.name, 0)
 
 
+@pytest.mark.matrix
 async def test_r14_consumers_without_messages_are_not_created_in_a_loop(
     ground: Ground, sieve: Sieve, own: Side
 ) -> None:
@@ -339,7 +339,7 @@ async def test_between_two_consumers_consumer_info_fails_and_unsubscribe_ends_at
 ) -> None:
     stream = await ground.stream()
     spy = await ground.spy("$JS.API.CONSUMER.CREATE.>")
-    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.5)
+    subscription = await own.js.subscribe(f"{stream.name}.a", ordered_consumer=True, idle_heartbeat=0.2)
     sieve.loses = lambda _line, content: b"consumer_create_response" in content
     await ground.js.delete_consumer(stream.name, subscription.consumer)
     await spy.wait(2)

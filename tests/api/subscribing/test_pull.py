@@ -279,7 +279,7 @@ async def test_an_error_after_messages_is_raised_by_the_next_fetch(
 async def test_a_fetch_returns_without_messages_above_the_ack_limit(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 1.5)  # a server may be slow between the two messages
+    monkeypatch.setattr(pull_subscribe, "_IDLE_TIMEOUT", 0.8)  # a server may be slow between the two messages
     subscription = await make(b"1", b"2", b"3", max_ack_pending=2)
     begin = time.monotonic()
     assert payloads(await subscription.fetch(5, 10)) == [b"1", b"2"]
@@ -336,12 +336,12 @@ async def test_an_invalid_fetch_is_refused_before_any_request(
 async def test_heartbeats_keep_a_waiting_fetch_alive(ground: Ground, make: Make) -> None:
     subscription = await make()
     spy = await ground.spy(PULLS)
-    fetching = asyncio.create_task(subscription.fetch(1, 10, 1))
+    fetching = asyncio.create_task(subscription.fetch(1, 10, 0.5))
     await spy.wait(1)
-    await asyncio.sleep(2.5)  # longer than the heartbeat timeout
+    await asyncio.sleep(1.3)  # longer than the heartbeat timeout
     await ground.fill(f"{subscription.stream}.a", b"1")
     assert payloads(await fetching) == [b"1"]
-    assert (await bodies(spy))[0]["idle_heartbeat"] == 1_000_000_000
+    assert (await bodies(spy))[0]["idle_heartbeat"] == 500_000_000
 
 
 async def test_r19_the_first_message_ends_a_fetch_without_a_timeout(ground: Ground, make: Make) -> None:
