@@ -24,6 +24,7 @@ from jetspark.jetstream.api import (
 )
 from jetspark.jetstream.config import StorageType
 from jetspark.jetstream.names import API_PREFIX
+from jetspark.server import NatsServer
 
 HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
 
@@ -51,6 +52,13 @@ def until(condition: Callable[[], T], within: float = 30.0) -> T:
     while not (answer := condition()) and time.monotonic() < deadline:
         time.sleep(0.01)
     return answer
+
+
+def is_wanted(hub: NatsServer, subject: str) -> bool:
+    """Return whether the leaf node of the stream's leader has sent its interest in a subject to the hub."""
+    leaves = hub.monitor("/leafz", subs="1")["leafs"]
+    assert isinstance(leaves, list)
+    return any(subject in each.get("subscriptions_list", ()) for each in leaves)
 
 
 def rows(subject: str, payloads: Sequence[bytes]) -> pa.RecordBatch:

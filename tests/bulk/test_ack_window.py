@@ -1,85 +1,88 @@
-"""The ack window: which rows are in flight, for any groups of rows that share a reply subject and any first row."""
+"""The ack window: to which row an answer belongs, and which rows are in flight, for any first row."""
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from jetspark.bulk.ack_window import AckWindow
+from jetspark.bulk.row_tokens import TOKENS
+from jetspark.wire.vector.byte_spans import PADDING
 
 
-def window(size: int, *, shared: bool, origin: int = 0) -> AckWindow:
-    return AckWindow("i", size, shared_replies=shared, origin=origin)
+def window(size: int, *, origin: int = 0) -> AckWindow:
+    return AckWindow("i", size, in_cluster=False, origin=origin)
 
 
-def unanswered(window: AckWindow) -> list[tuple[list[int], int]]:
-    return [(list(sharing), answers) for sharing, answers in window.unanswered_groups()]
+def settle(window: AckWindow, *rows: int) -> list[bool]:
+    return [bool(first) for first in window.settle(np.array(rows, np.int64))]
 
 
-def answer(window: AckWindow, *slots: int) -> None:
-    window.count_answers(np.array(slots, np.int64))
+def rows_of(window: AckWindow, *subjects: bytes) -> list[int]:
+    data = np.frombuffer(bytes(PADDING) + b"".join(subjects) + bytes(8), np.uint8)
+    words: NDArray[np.uint64] = np.ndarray((len(data) - 7,), "<u8", data.data, strides=(1,))
+    ends = PADDING + np.cumsum([len(subject) for subject in subjects])
+    return [int(row) for row in window.rows_of(words, ends)]
 
 
-@pytest.mark.parametrize("origin", [0, 3, 1001])
-def test_rows_share_reply_subjects_in_runs_counted_from_the_first_row(origin: int) -> None:
-    made = window(2000, shared=True, origin=origin)
-    assert (made.rows_per_reply, made.slots, made.size, made.sent, made.first_unanswered) == (
-        4,
-        500,
-        2000,
-        origin,
-        origin,
-    )
-    assert made.replies(origin, 9).to_pylist() == [b"i.000"] * 4 + [b"i.001"] * 4 + [b"i.002"]
-    made.count_sent(6)
-    assert list(made.rows_in_slot(0)) == list(range(origin, origin + 4))
-    assert list(made.rows_in_slot(1)) == [origin + 4, origin + 5]
-    assert list(made.rows_in_slot(2)) == []
+@pytest.mark.parametrize("origin", [0, 3, TOKENS - 5, 3 * TOKENS + 17])
+def test_each_row_has_a_reply_subject_of_its_own_that_finds_it(origin: int) -> None:
+    made = window(2000, origin=origin)
+    replies = made.replies(origin, 50).to_pylist()
+    assert len(set(replies)) == 50
+    assert {len(reply) for reply in replies} == {made.reply_length}
+    made.count_sent(50)
+    assert rows_of(made, *replies) == list(range(origin, origin + 50))
 
 
-def test_a_window_with_an_offset_frees_rows_as_they_are_answered() -> None:
-    made = window(8, shared=False, origin=10)
+def test_the_reply_subject_of_the_next_row_cannot_be_predicted() -> None:
+    made = window(2000)
+    first, second, third = made.replies(0, 3).to_pylist()
+    made.count_sent(3)
+    guesses = [second[:-11] + first[-11:], second[:-1], second[:-1] + b"=", third[:-11] + second[-11:], b"i.00001"]
+    assert rows_of(made, *guesses) == [-1] * len(guesses)
+    assert rows_of(made, second) == [1]
+
+
+def test_the_random_part_of_reply_subjects_uses_its_whole_alphabet() -> None:
+    secrets = b"".join(reply[-11:] for reply in window(2000).replies(0, 2000).to_pylist())
+    assert len(set(secrets)) == 64
+    counts = np.bincount(np.frombuffer(secrets, np.uint8), minlength=128)
+    assert counts.max() < 2 * counts[counts > 0].min()
+
+
+def test_rows_that_are_not_sent_and_tokens_of_long_ago_are_unknown() -> None:
+    made = window(10_000)
+    replies = made.replies(0, 10).to_pylist()
+    made.count_sent(4)
+    assert rows_of(made, *replies) == [0, 1, 2, 3, -1, -1, -1, -1, -1, -1]
+    for at in range(10, TOKENS, 10_000):
+        made.replies(at, 10_000)
+    assert rows_of(made, *replies[:4]) == [-1] * 4
+
+
+def test_a_second_answer_to_a_row_settles_no_other_row() -> None:
+    made = window(4, origin=10)
+    made.count_sent(4)
+    assert settle(made, 10, 10, 11, 10) == [True, False, True, False]
+    assert settle(made, 11, 10) == [False, False]
+    assert (made.answered, made.first_unanswered, made.free_rows) == (12, 12, 2)
+    made.count_sent(2)  # rows 14 and 15 take the places of rows 10 and 11
+    assert settle(made, 10, 14, 11, 15, 14) == [False, True, False, True, False]
+    assert (made.answered, made.unanswered_rows()) == (14, [12, 13])
+    assert settle(made, 13, 12) == [True, True]
+    assert (made.answered, made.first_unanswered, made.unanswered_rows(), made.free_rows) == (16, 16, [], 4)
+
+
+def test_a_window_frees_rows_in_order_as_they_are_answered() -> None:
+    made = window(8, origin=10)
     made.count_sent(8)
     assert made.free_rows == 0
-    answer(made, 0, 1, 3)
+    settle(made, 10, 11, 13)
     assert (made.first_unanswered, made.free_rows, made.answered) == (12, 2, 13)
-    made.count_sent(2)
-    assert made.replies(18, 2).to_pylist() == [b"i.0", b"i.1"]
-    assert list(made.rows_in_slot(0)) == [18]
-    answer(made, 2, 4, 5, 6, 7, 0, 1)
-    assert (made.first_unanswered, made.answered, unanswered(made)) == (20, 20, [])
+    assert made.unanswered_rows() == [12, 14, 15, 16, 17]
+    assert (made.is_open(12), made.is_open(13), made.is_open(11)) == (True, False, False)
 
 
-@pytest.mark.parametrize("origin", [0, 7])
-def test_rows_that_share_a_reply_subject_stay_unanswered_until_all_are_answered(origin: int) -> None:
-    made = window(2000, shared=True, origin=origin)
-    made.count_sent(10)
-    answer(made, 0, 0, 0, 0, 1)
-    assert unanswered(made) == [([origin + row for row in range(4, 8)], 1), ([origin + 8, origin + 9], 0)]
-    assert list(made.rows_sharing_reply(origin + 4)) == [origin + row for row in range(4, 8)]
-    assert list(made.rows_sharing_reply(origin + 8)) == [origin + 8, origin + 9]
-    answer(made, 1, 1, 1, 2, 2)
-    assert unanswered(made) == []
-
-
-def test_rows_with_their_own_reply_subject_are_unanswered_one_by_one() -> None:
-    made = window(8, shared=False, origin=5)
-    made.count_sent(6)
-    answer(made, 1, 4)
-    assert unanswered(made) == [([row], 0) for row in (5, 7, 8, 10)]
-
-
-def test_rows_get_their_own_reply_subject_after_the_switch_to_one_reply_per_row() -> None:
-    made = window(2000, shared=True, origin=5)
-    made.count_sent(4)
-    answer(made, 0, 0, 0, 0)
-    made.one_reply_per_row()
-    assert (made.rows_per_reply, made.first_unanswered, made.size) == (1, 9, 768)
-    made.count_sent(3)
-    assert made.replies(9, 3).to_pylist() == [b"i.004", b"i.005", b"i.006"]
-    answer(made, 5)
-    assert unanswered(made) == [([9], 0), ([11], 0)]
-    assert list(made.rows_in_slot(4)) == [9]
-
-
-@pytest.mark.parametrize(("size", "narrower"), [(4000, 384), (768, 384), (300, 150), (100, 64), (64, 64), (10, 10)])
-def test_a_reduced_limit_is_half_the_window_and_stays_large_enough_to_send(size: int, narrower: int) -> None:
-    assert window(size, shared=True).reduced_limit == narrower
+@pytest.mark.parametrize(("most", "in_cluster", "size"), [(None, False, 4000), (None, True, 768), (7, True, 7)])
+def test_the_size_of_the_window(most: int | None, in_cluster: bool, size: int) -> None:
+    assert AckWindow("i", most, in_cluster=in_cluster).size == size

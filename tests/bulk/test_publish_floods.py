@@ -1,14 +1,14 @@
 """Publishing more than a server can take: rows that it refuses temporarily are stored later, without other errors.
 
-A flooded server refuses a message before it has answered earlier ones. So if rows share a reply subject, the order of
-the answers does not say which of them were refused.
+A flooded server refuses a message before it has answered earlier ones. So the order of the answers does not say which
+rows were refused; their reply subjects do.
 """
 
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from tests.bulk.streams import Streams, read, rows, until
+from tests.bulk.streams import Streams, is_wanted, read, rows, until
 
 from jetspark import bulk
 from jetspark.bulk import Connection
@@ -40,7 +40,6 @@ def flood(
     ids: bool,
     headed: bool = False,
     most: int | None = None,
-    retry_timeout: float = 0.0,
 ) -> bulk.PublishReport:
     batch = rows(f"{name}.x", PAYLOADS)
     keys = [f"{name}-{number}" for number in range(COUNT)]
@@ -49,7 +48,7 @@ def flood(
     if headed:
         maps = [[("First", "1"), ("Nats-Msg-Id", key)] for key in keys]
         batch = batch.append_column("headers", pa.array(maps, pa.map_(pa.string(), pa.string())))
-    return bulk.publish(connection, batch, max_pending=most, retry_timeout=retry_timeout, control_headers="keep")
+    return bulk.publish(connection, batch, max_pending=most, control_headers="keep")
 
 
 @pytest.mark.parametrize("most", [768, 1500, None])
@@ -70,37 +69,14 @@ def test_ids_in_the_headers_protect_rows_as_well(connection: Connection, streams
     assert sorted(stored(streams, name), key=int) == PAYLOADS
 
 
-def test_rows_without_ids_are_not_sent_again(connection: Connection, streams: Streams) -> None:
+@pytest.mark.parametrize("most", [400, None])
+def test_refused_rows_without_ids_are_known_and_stored_once(
+    connection: Connection, streams: Streams, most: int | None
+) -> None:
     name = streams.make()
-    with pytest.raises(bulk.PublishRefusedError) as caught:
-        flood(connection, name, ids=False)
-    assert isinstance(caught.value.error, TooManyRequestsError)
-    data = stored(streams, name)
-    assert 0 < len(data) == len(set(data)) == caught.value.report.count < COUNT
-    assert caught.value.report.resent == 0
-
-
-def test_refused_rows_are_known_if_each_has_its_own_reply_subject(connection: Connection, streams: Streams) -> None:
-    name = streams.make()
-    report = flood(connection, name, ids=False, most=400)
-    assert (report.count, report.duplicates) == (COUNT, 0)
+    report = flood(connection, name, ids=False, most=most)
+    assert (report.count, report.duplicates, report.further_answers) == (COUNT, 0, 0)
     assert sorted(stored(streams, name), key=int) == PAYLOADS
-
-
-def test_with_a_retry_timeout_rows_without_ids_may_be_stored_twice(connection: Connection, streams: Streams) -> None:
-    name = streams.make()
-    report = flood(connection, name, ids=False, retry_timeout=10)
-    assert report.count == COUNT
-    data = stored(streams, name)
-    assert sorted(set(data), key=int) == PAYLOADS
-    assert len(data) - COUNT <= report.resent
-
-
-def is_wanted(hub: NatsServer, subject: str) -> bool:
-    """Return whether the leaf node of the stream's leader has sent its interest in a subject to the hub."""
-    leaves = hub.monitor("/leafz", subs="1")["leafs"]
-    assert isinstance(leaves, list)
-    return any(subject in each.get("subscriptions_list", ()) for each in leaves)
 
 
 @pytest.mark.matrix

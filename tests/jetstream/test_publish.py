@@ -297,6 +297,9 @@ def test_an_error_takes_precedence_over_stream_and_sequence() -> None:
         b'{"stream":"S","seq":"3"}',
         b'{"stream":"S","seq":null}',
         b'{"error":"no"}',
+        b'{"stream":"S","seq":0}',
+        b'{"stream":"S","seq":-1}',
+        b'{"stream":"S","seq":18446744073709551616}',
         b'{"stream":"\xff","seq":1}',
     ],
 )
@@ -305,7 +308,13 @@ def test_an_invalid_acknowledgement_is_an_error(payload: bytes) -> None:
         read_pub_ack(payload, "orders.new")
 
 
-@given(st.integers(0, 2**64 - 1), st.text(min_size=1), st.booleans())
+def test_an_acknowledgement_of_another_stream_than_expected_is_an_error() -> None:
+    assert read_pub_ack(b'{"stream":"S","seq":1}', "orders.new", "S").sequence == 1
+    with pytest.raises(InvalidAckError, match=r"^orders\.new: stream 'T' has answered, not the expected 'S'"):
+        read_pub_ack(b'{"stream":"T","seq":1}', "orders.new", "S")
+
+
+@given(st.integers(1, 2**64 - 1), st.text(min_size=1), st.booleans())
 def test_acknowledgements_are_decoded_completely(seq: int, stream: str, duplicate: bool) -> None:
     text = json.dumps({"stream": stream, "seq": seq, "duplicate": duplicate, "news": [1]}).encode()
     assert read_pub_ack(text) == PubAck(stream=stream, sequence=seq, duplicate=duplicate, extra={"news": [1]})
@@ -317,7 +326,9 @@ def test_acknowledgements_are_decoded_completely(seq: int, stream: str, duplicat
         (b'{"stream":"S", "seq":17}', b'{"stream":"S", "seq":'),
         (b'{"stream":"S","domain":"hub","seq":9}', b'{"stream":"S","domain":"hub","seq":'),
         (b'{"stream":"S", "seq":17,"duplicate": true}', None),
-        (b'{"error":{"code":429},"stream":"S","seq":0}', b'{"error":{"code":429},"stream":"S","seq":'),
+        (b'{"stream":"S","seq":0}', None),
+        (b'{"stream":"S","seq":07}', None),
+        (b'{"error":{"code":429},"stream":"S","seq":7}', b'{"error":{"code":429},"stream":"S","seq":'),
         (b'{"stream":"S", "seq":1.5}', None),
         (b'{"stream":"S", "seq":}', None),
         (b'{"stream":"S", "seq":17', None),

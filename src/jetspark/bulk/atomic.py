@@ -49,25 +49,26 @@ from jetspark.jetstream.errors import (
     PublishTimeoutError,
     StatusError,
 )
+from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import (
     MAX_ATOMIC_BATCH,
+    OTHER_STREAM_WAIT,
     RETRY_WAIT,
     batch_headers,
     check_commit,
+    is_refusal_of_other_stream,
     not_stored_hint,
     read_pub_ack,
 )
 from jetspark.wire.argument_types import checks_arguments
-from jetspark.wire.frames import MsgFrame
 from jetspark.wire.headers import parse_status
+from jetspark.wire.reply_tokens import new_tokens
 from jetspark.wire.vector.byte_spans import buffer_bytes
 from jetspark.wire.vector.encoder import encode_publishes
 
 __all__ = ["publish_atomic"]
 
 _WHERE: Final = "atomic batch"
-_FIRST: Final = "1"
-_LAST: Final = "2"
 _ANSWERS: Final = (APIError, InvalidAckError, NoStreamResponseError, StatusError)  # of the server to a batch
 _MAX_DROPS: Final = 3  # a batch whose rows belong to several streams is dropped every time
 
@@ -239,6 +240,8 @@ class _AtomicPublisher:
         self.report.count += done.count
         self.report.bytes += done.bytes
         self.report.resent += len(batch)
+        self.report.further_answers += done.further_answers
+        self.report.unmatched_answers += done.unmatched_answers
         return next(iter(done.streams))
 
     def _commit(self, batch: pa.RecordBatch, first: int) -> str:
@@ -250,42 +253,58 @@ class _AtomicPublisher:
             lines = pc.binary_join_element_wise(lines, ours, "")
         rows = Rows.of(batch, settings.subject, first, connection.server_info.max_payload, lines)
         inbox = connection.new_inbox()
+        token = new_tokens()
         replies = np.full(count, b"", object)
-        replies[0], replies[-1] = f"{inbox}.{_FIRST}".encode(), f"{inbox}.{_LAST}".encode()
+        for at in {0, count - 1}:
+            replies[at] = f"{inbox}.".encode() + token()
         frames = encode_publishes(rows.subjects, pa.array(replies, pa.binary()), rows.payloads, rows.headers)
         data = buffer_bytes(frames.buffers()[2])
         sid = connection.subscribe(f"{inbox}.*")
         try:
             connection.send(data, time.monotonic() + settings.ack_timeout)
             self.report.bytes += len(data)
-            answer = self._await_answer(sid)
+            answer = self._await_answer(sid, replies[0], replies[-1])
         finally:
             if not connection.closed:
                 connection.unsubscribe(sid)
-        ack = check_commit(read_pub_ack(answer.payload, _WHERE), batch_id, count, _WHERE)
+        ack = check_commit(answer, batch_id, count, _WHERE)
         self.report.streams.setdefault(ack.stream, StreamAcks()).add(ack.sequence - count + 1, ack.sequence, count)
         self.report.count += count
         return ack.stream
 
-    def _await_answer(self, sid: int) -> MsgFrame:
-        """Return the answer to the last message, or to the first one if it is refused."""
+    def _await_answer(self, sid: int, first: bytes, last: bytes) -> PubAck:
+        """Return the answer to the last message; raise if it, or the first message, is refused."""
+        expected = self._settings.expected_stream
         probe = PingProbe(self._connection, self._settings.ack_timeout)
+        refused_by_other: Error | None = None
+        latest = probe.deadline
         while True:
-            table = self._connection.read(probe.next_wait())
+            table = self._connection.read(min(probe.next_wait(), latest))
             if table is None:
-                if time.monotonic() < probe.deadline:
+                if time.monotonic() < latest:
                     continue
+                if refused_by_other is not None:
+                    raise refused_by_other
                 raise PublishTimeoutError(
                     f"no answer to an atomic batch within {self._settings.ack_timeout:g} s; it is unknown whether the "
                     "batch is stored" + not_stored_hint(ping_answered=probe.answered)
                 )
             for row in np.flatnonzero(table.lines.sid == sid):
                 message = table.message(int(row))
+                if message.subject not in (first, last):
+                    continue  # nobody was asked to answer there
                 status = parse_status(message.header) if message.header and not message.payload else None
                 if status is not None:
                     raise status_error(status.code, status.description, _WHERE)
-                if message.subject.endswith(f".{_LAST}".encode()) or message.payload:
-                    return message
+                if message.subject != last and not message.payload:
+                    continue  # the batch is open
+                try:
+                    return read_pub_ack(message.payload, _WHERE, expected)
+                except Error as error:
+                    if not is_refusal_of_other_stream(error, message.payload, expected):
+                        raise
+                    refused_by_other = error
+                    latest = min(latest, time.monotonic() + OTHER_STREAM_WAIT)
 
 
 def _batch_lines(batch_id: str, count: int) -> pa.StringArray:

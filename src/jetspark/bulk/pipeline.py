@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Final
 
 from jetspark.bulk.ack_window import AckWindow
@@ -18,13 +18,14 @@ from jetspark.bulk.publish_acks import PubAckReader, Refusal, StreamAcks
 from jetspark.bulk.publish_report import BulkPublishOptions
 from jetspark.bulk.rows import Rows
 from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyRequestsError
-from jetspark.jetstream.publish import not_stored_hint
+from jetspark.jetstream.publish import OTHER_STREAM_WAIT, not_stored_hint
 from jetspark.wire.vector.byte_spans import buffer_bytes
 from jetspark.wire.vector.encoder import encode_publishes, row_offsets
 
-__all__ = ["PublishPipeline", "RowsRefusedError", "UnsettledRows"]
+__all__ = ["PublishPipeline", "RowsRefusedError"]
 
 _ACK_BYTES: Final = 64  # approximate size of one acknowledgement
+_FURTHER_ANSWERS_WAIT: Final = 0.5  # seconds without one, after which no more are expected
 _MAX_ROWS_PER_WRITE: Final = 500  # enough for a write; with twice as many the server is idle now and then
 
 
@@ -39,37 +40,23 @@ class RowsRefusedError(Error, RuntimeError):
         Error of the server for that row.
     transient
         Whether all refusals may be temporary.
-    rows_known
-        Whether it is known which rows were refused; otherwise `row` is only the most likely one.
+    stored_elsewhere
+        Whether another stream has stored one of the refused rows.
+    several_streams
+        Whether several streams answer for the same rows.
     too_many_requests
         Whether more messages were in flight than the server can keep.
     """
 
-    def __init__(self, row: int, subject: str, refusals: list[Refusal], error: Error, *, rows_known: bool) -> None:
-        super().__init__(str(error))
-        self.row = row
+    def __init__(self, refused: Refusal, subject: str, refusals: Iterable[Refusal], *, several_streams: bool) -> None:
+        super().__init__(str(refused.error))
+        self.row = refused.row
         self.subject = subject
-        self.error = error
+        self.error = refused.error
         self.transient = all(one.error.transient for one in refusals)
-        self.rows_known = rows_known
+        self.stored_elsewhere = any(one.stored_elsewhere for one in refusals)
+        self.several_streams = several_streams
         self.too_many_requests = any(isinstance(one.error, TooManyRequestsError) for one in refusals)
-
-
-@dataclass(frozen=True, slots=True)
-class UnsettledRows:
-    """Rows that are open after a pipeline that ended early.
-
-    Attributes
-    ----------
-    rows
-        Rows that were sent and, as far as is known, are neither stored nor refused for good. If rows share a reply
-        subject and it is not known which of them were acknowledged, all of them are included.
-    acknowledged
-        How many of them were acknowledged.
-    """
-
-    rows: list[int]
-    acknowledged: int = 0
 
 
 class PublishPipeline:
@@ -81,8 +68,6 @@ class PublishPipeline:
         Receives the acknowledgements.
     origin
         Number of the first row.
-    shared_replies
-        Whether rows may share a reply subject; in a cluster they never do.
     """
 
     def __init__(
@@ -91,15 +76,14 @@ class PublishPipeline:
         settings: BulkPublishOptions,
         streams: dict[str, StreamAcks],
         origin: int = 0,
-        *,
-        shared_replies: bool = True,
     ) -> None:
         self._connection = connection
         self._settings = settings
         inbox = connection.new_inbox()
-        shared_replies = shared_replies and not connection.server_info.cluster
-        self._window = AckWindow(inbox, settings.max_pending, shared_replies=shared_replies, origin=origin)
-        self._acks = PubAckReader(self._window, streams)
+        self._origin = origin
+        in_cluster = bool(connection.server_info.cluster)
+        self._window = AckWindow(inbox, settings.max_pending, in_cluster=in_cluster, origin=origin)
+        self._acks = PubAckReader(self._window, streams, settings.expected_stream)
         self._sid = connection.subscribe(f"{inbox}.*")
         self.bytes = 0
         """Bytes written."""
@@ -116,6 +100,16 @@ class PublishPipeline:
     def reduced_limit(self) -> int:
         """Most rows in flight for the next pipeline, if this one flooded the server."""
         return self._window.reduced_limit
+
+    @property
+    def further_answers(self) -> int:
+        """Number of answers to rows that were answered before."""
+        return self._acks.further_answers
+
+    @property
+    def unmatched_answers(self) -> int:
+        """Number of answers on reply subjects that were not handed out."""
+        return self._acks.unmatched_answers
 
     @property
     def reply_length(self) -> int:
@@ -144,11 +138,6 @@ class PublishPipeline:
         """
         self.recent_rows.append(rows)
         self._sent_at.append(time.monotonic())
-        if (
-            self._window.rows_per_reply > 1 and len(self._acks.streams) > 1
-        ):  # answers of several streams may overtake each other
-            self.finish()
-            self._window.one_reply_per_row()
         replies = self._window.replies(rows.first, len(rows))
         frames = encode_publishes(rows.subjects, replies, rows.payloads, rows.headers)
         offsets = row_offsets(frames)
@@ -169,22 +158,12 @@ class PublishPipeline:
     def finish(self) -> None:
         """Wait for the last acknowledgements. Raises as `send` does."""
         self._wait_for_all()
+        self._wait_for_further_answers()
         self._check_refusals()
 
-    def unsettled_rows(self) -> UnsettledRows:
-        """Return the rows that this flight leaves open."""
-        rows: set[int] = set()
-        acknowledged = 0
-        refused = self._refusals_by_reply()
-        for sharing, answers in self._window.unanswered_groups():
-            rows.update(sharing)
-            acknowledged += answers - len(refused.pop(sharing.start, ()))
-        for first, group in refused.items():
-            known = self._refused_rows(first, group)
-            rows.update(self._window.rows_sharing_reply(first) if known is None else known)
-            if known is None:
-                acknowledged += len(self._window.rows_sharing_reply(first)) - len(group)
-        return UnsettledRows(sorted(rows), acknowledged)
+    def unsettled_rows(self) -> list[int]:
+        """Return the rows that were sent and, as far as is known, are neither stored nor refused for good."""
+        return sorted({*self._window.unanswered_rows(), *self._acks.refusals})
 
     def _wait_for_window(self, wanted: int) -> None:
         """Read acknowledgements until the window has room for `wanted` rows."""
@@ -195,74 +174,72 @@ class PublishPipeline:
         while self._window.answered < self._window.sent:
             self._await_acks(self._window.sent - self._window.answered)
 
+    def _wait_for_further_answers(self) -> None:
+        """If several streams answer for the same rows, read on: one of them may still refuse a row."""
+        acks, window = self._acks, self._window
+        if not acks.further_answers or self._settings.expected_stream is not None:
+            return
+        latest = time.monotonic() + self._settings.ack_timeout
+        while acks.further_answers < window.answered - self._origin:
+            found = acks.further_answers
+            self._read(min(time.monotonic() + _FURTHER_ANSWERS_WAIT, latest))
+            if acks.further_answers == found:
+                break
+
     def _await_acks(self, missing: int) -> None:
         """Read acknowledgements: at least one, and up to `missing` if they come soon."""
-        window, answered = self._window, self._window.answered
+        window, acks, answered = self._window, self._acks, self._window.answered
         probe = PingProbe(self._connection, self._settings.ack_timeout)
+        others_until = min(time.monotonic() + OTHER_STREAM_WAIT, probe.deadline)
         while window.answered == answered:
-            table = self._connection.read(probe.next_wait(), target_bytes=missing * _ACK_BYTES)
-            if table is not None:
-                ours = table.lines.sid == self._sid
-                self._acks.read(table if ours.all() else table.select(ours))
-            if window.answered > answered and not self._acks.refusals:
-                self._connection.note_answer()
-            if window.answered == answered and time.monotonic() >= probe.deadline:
+            deadline = probe.next_wait()
+            self._read(min(deadline, others_until) if acks.awaits_expected_stream else deadline, missing * _ACK_BYTES)
+            if window.answered > answered:
+                if not acks.refusals:
+                    self._connection.note_answer()
+            elif acks.awaits_expected_stream and time.monotonic() >= others_until:
+                acks.refuse_open_rows()
+            elif time.monotonic() >= probe.deadline:
                 raise PublishTimeoutError(
                     f"no acknowledgement within {self._settings.ack_timeout:g} s for {window.sent - answered} messages"
                     + not_stored_hint(ping_answered=probe.answered)
                 )
 
+    def _read(self, deadline: float, target_bytes: int = 1) -> None:
+        """Read the answers that come until the deadline."""
+        table = self._connection.read(deadline, target_bytes=target_bytes)
+        if table is not None:
+            ours = table.lines.sid == self._sid
+            self._acks.read(table if ours.all() else table.select(ours))
+
     def _check_refusals(self) -> None:
         """Raise if rows were refused, after all rows in flight are answered; otherwise forget the settled rows."""
-        if self._acks.refusals:
+        refusals = self._acks.refusals
+        if refusals:
             self._wait_for_all()
-            refused = self._refusals_by_reply()
-            pairs = [(self._likely_row(one, group), one.error) for group in refused.values() for one in group]
-            row, error = min(pairs, key=lambda pair: pair[0])
-            known = all(self._refused_rows(first, group) is not None for first, group in refused.items())
-            raise RowsRefusedError(row, self._subject_of(row), self._acks.refusals, error, rows_known=known) from error
+            error = self._refused_error()
+            raise error from error.error
         while (
             self.recent_rows and self.recent_rows[0].first + len(self.recent_rows[0]) <= self._window.first_unanswered
         ):
             self.recent_rows.popleft()
             self._sent_at.popleft()
 
-    def _refusals_by_reply(self) -> dict[int, list[Refusal]]:
-        """Return the refusals, by the first of the rows that share the reply subject."""
-        groups: dict[int, list[Refusal]] = {}
-        for one in self._acks.refusals:
-            groups.setdefault(one.first, []).append(one)
-        return groups
+    def refusal_of_stored_row(self) -> RowsRefusedError | None:
+        """Return the error if a row was refused that another stream has stored."""
+        elsewhere = any(one.stored_elsewhere for one in self._acks.refusals.values())
+        return self._refused_error() if elsewhere else None
 
-    def _refused_rows(self, first: int, group: list[Refusal]) -> list[int] | None:
-        """Return the refused rows among answered rows that share a reply subject; None if that is not known.
-
-        The order of the answers does not show it, see `window`.
-        """
-        sharing = self._window.rows_sharing_reply(first)
-        if len(group) >= len(sharing):
-            return list(sharing)
-        nobodys = {one.subject for one in group}
-        rows = [row for row in sharing if self._subject_of(row) in nobodys]
-        return rows if None not in nobodys and len(rows) == len(group) else None
-
-    def _likely_row(self, refusal: Refusal, group: list[Refusal]) -> int:
-        """Return the row of a refusal on a shared reply subject; if it is not known, the most likely row."""
-        sharing = self._window.rows_sharing_reply(refusal.first)
-        if refusal.subject is not None:
-            # The n-th refusal of a subject that nobody takes belongs to the n-th row of that subject.
-            same = [one for one in group if one.subject == refusal.subject]
-            rows = [row for row in sharing if self._subject_of(row) == refusal.subject]
-            if len(same) <= len(rows):
-                return rows[same.index(refusal)]
-        # "No responders" answers overtake the others, so both they and their rows are left out.
-        ahead = [one for one in group if one.subject]
-        nobodys = {one.subject for one in ahead}
-        rows = [row for row in sharing if self._subject_of(row) not in nobodys] or list(sharing)
-        nth = refusal.nth - sum(one.nth < refusal.nth for one in ahead)
-        return rows[min(nth, len(rows) - 1)]
+    def _refused_error(self) -> RowsRefusedError:
+        refusals = self._acks.refusals
+        refused = refusals[min(refusals)]
+        several = self._acks.further_answers > 0
+        return RowsRefusedError(refused, self._subject_of(refused.row), refusals.values(), several_streams=several)
 
     def _subject_of(self, row: int) -> str:
-        rows = next(rows for rows in self.recent_rows if row < rows.first + len(rows))
-        subject: bytes = rows.subjects[row - rows.first].as_py()
-        return subject.decode("utf-8", "replace")
+        """Return the subject of a row; empty if the row was settled long ago and another stream has refused it now."""
+        for rows in self.recent_rows:
+            if rows.first <= row < rows.first + len(rows):
+                subject: bytes = rows.subjects[row - rows.first].as_py()
+                return subject.decode("utf-8", "replace")
+        return ""

@@ -63,7 +63,8 @@ def publish(
     ack_timeout
         Seconds without any acknowledgement before an error.
     expected_stream
-        Name of the stream; rows whose subject belongs to another stream are refused.
+        Name of the stream; rows whose subject belongs to another stream are refused. Only its answers count if more
+        than one stream takes a subject. Without a name, the first answer counts, and a later refusal is an error.
     retry_timeout
         Seconds to keep trying if the connection is lost or acknowledgements stop. Rows that may or may not be stored
         are sent again: without a `msg_id`, or after the stream's duplicate window, they may be stored twice. 0 raises
@@ -83,8 +84,8 @@ def publish(
     BadSubjectError, BadHeadersError, MaxPayloadError
         A row cannot be sent; no row of its record batch was sent, and those of earlier batches are stored.
     PublishRefusedError
-        The server refused a row. A flooded server (TooManyRequestsError) is given time if that is safe: the rows have
-        ids, or a `retry_timeout` accepts that some are stored twice.
+        The server refused a row, or answered something else than an acknowledgement of the expected stream. A flooded
+        server (TooManyRequestsError) is given time first.
     PublishTimeoutError, DisconnectedError
         Whether the rows in flight are stored is not known; publish them again with the same `msg_id`.
     """

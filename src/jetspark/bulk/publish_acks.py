@@ -3,6 +3,10 @@
 Nearly all of them read `{"stream":"NAME", "seq":123}`. The text before the number is learned from the first one of each
 stream; from then on, the numbers of all rows are read at once. Every other form (a duplicate, an error, a status) is
 read one by one.
+
+The reply subject says to which row an answer belongs. The first answer settles the row. Further ones come if more than
+one stream takes the subject, for instance one at a hub and one at a leaf node. They settle no other row, and they are
+not counted as rows; but a refusal among them is kept. If the stream is known by name, only its answers count.
 """
 
 from __future__ import annotations
@@ -14,13 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetspark.bulk.ack_window import AckWindow
-from jetspark.jetstream.errors import Error, ProtocolError, StatusError
-from jetspark.jetstream.header_names import SUBJECT as NATS_SUBJECT
-from jetspark.jetstream.publish import MAX_ACK_PREFIXES, no_stream_error, plain_ack_prefix, read_pub_ack
+from jetspark.jetstream.errors import Error, StatusError
+from jetspark.jetstream.publish import (
+    MAX_ACK_PREFIXES,
+    is_refusal_of_other_stream,
+    no_stream_error,
+    plain_ack_prefix,
+    read_pub_ack,
+)
 from jetspark.wire.frames import MsgFrame
-from jetspark.wire.headers import parse_header_block, parse_status
+from jetspark.wire.headers import parse_status
 from jetspark.wire.vector import FrameTable
-from jetspark.wire.vector.byte_spans import Bytes, Index, buffer_bytes, parse_numbers, sliding_words
+from jetspark.wire.vector.byte_spans import Bytes, Index, Words, buffer_bytes, parse_numbers, sliding_words
 
 __all__ = ["PubAckReader", "Refusal", "StreamAcks", "status_error"]
 
@@ -67,68 +76,111 @@ class Refusal:
 
     Attributes
     ----------
-    first, nth
-        First of the rows that share the reply subject, and the number of earlier answers on that subject.
+    row
+        Number of the row.
     error
         Reason of the refusal.
-    subject
-        Subject that nobody takes, if the server names it (503). Such an answer may overtake earlier ones.
+    stored_elsewhere
+        Whether another stream has stored the row.
     """
 
-    first: int
-    nth: int
+    row: int
     error: Error
-    subject: str | None
+    stored_elsewhere: bool
 
 
 @dataclass(slots=True)
 class PubAckReader:
-    """Reads acknowledgements into `streams`, and refusals into `refusals`."""
+    """Reads acknowledgements into `streams`, and refusals into `refusals`.
+
+    Attributes
+    ----------
+    expected_stream
+        Name of the stream whose answers count; None for any.
+    refusals
+        Messages that were not stored, by their rows.
+    further_answers
+        Number of answers to rows that were answered before.
+    unmatched_answers
+        Number of answers on reply subjects that were not handed out, or long ago. They are dropped.
+    """
 
     window: AckWindow
     streams: dict[str, StreamAcks] = field(default_factory=dict)
-    refusals: list[Refusal] = field(default_factory=list)
-    """Messages that were not stored."""
-    _patterns: dict[bytes, StreamAcks] = field(default_factory=dict)
+    expected_stream: str | None = None
+    refusals: dict[int, Refusal] = field(default_factory=dict)
+    further_answers: int = 0
+    unmatched_answers: int = 0
+    _patterns: dict[bytes, str] = field(default_factory=dict)
+    _refused_by_others: dict[int, Error] = field(default_factory=dict)  # rows that the expected stream has not answered
+
+    @property
+    def awaits_expected_stream(self) -> bool:
+        """Whether other streams have refused rows that the expected one has not answered."""
+        return bool(self._refused_by_others)
 
     def read(self, table: FrameTable) -> None:
         """Read the messages on the window's reply subjects."""
-        lines, window = table.lines, self.window
-        values, good = parse_numbers(lines.words, lines.subject_end - window.digits, lines.subject_end)
-        slots = values.view(np.int64)
-        good &= values < window.slots
-        if not good.all():
-            raise ProtocolError("a message arrived on an unknown reply subject")
+        lines = table.lines
+        rows = self.window.rows_of(lines.words, lines.subject_end)
+        known = rows >= 0
+        self.unmatched_answers += len(rows) - int(np.count_nonzero(known))
         data = np.frombuffer(buffer_bytes(table.buffer), np.uint8)
-        open_ones = table.header_size == 0
-        for prefix, acks in list(self._patterns.items()):
-            open_ones = _read_plain(prefix, acks, data, table.payload, table.end, open_ones)
-        for at in np.flatnonzero(open_ones | (table.header_size > 0)).tolist():
-            slot = int(slots[at])
-            earlier = window.answer_count(slot) + int(np.count_nonzero(slots[:at] == slot))
-            self._read_one(table.message(at), window.rows_in_slot(slot).start, earlier)
-        window.count_answers(slots)
+        open_ones = known & (table.header_size == 0)
+        for prefix, stream in list(self._patterns.items()):
+            fits, sequences = _read_plain(prefix, data, table.payload, table.end, open_ones)
+            if len(fits):
+                self._count(stream, rows[fits], sequences)
+                open_ones[fits] = False
+        for at in np.flatnonzero(open_ones | (known & (table.header_size > 0))).tolist():
+            self._read_one(int(rows[at]), table.message(at))
 
-    def _read_one(self, message: MsgFrame, first: int, earlier: int) -> None:
-        """Read an answer; `earlier` answers came before it on the slot of row `first`."""
+    def refuse_open_rows(self) -> None:
+        """Take the refusals of other streams as final for the rows that the expected stream did not answer."""
+        for row, error in self._refused_by_others.items():
+            self._refuse(row, error)
+        self._refused_by_others.clear()
+
+    def _count(self, stream: str, rows: Index, sequences: Words, *, duplicate: bool = False) -> None:
+        """Count acknowledgements of rows by one stream, except of rows that were answered before."""
+        first = self.window.settle(rows)
+        count = int(np.count_nonzero(first))
+        self.further_answers += len(rows) - count
+        if count:
+            acks = self.streams.setdefault(stream, StreamAcks())
+            if duplicate:
+                acks.count += count
+                acks.duplicates += count
+            else:
+                acks.add(int(sequences[first].min()), int(sequences[first].max()), count)
+        if self._refused_by_others:
+            for row in rows.tolist():
+                self._refused_by_others.pop(row, None)
+
+    def _read_one(self, row: int, message: MsgFrame) -> None:
         status = parse_status(message.header) if message.header and not message.payload else None
         try:
             if status is not None:
                 raise status_error(status.code, status.description)
-            ack = read_pub_ack(message.payload)
+            ack = read_pub_ack(message.payload, expected_stream=self.expected_stream)
         except Error as error:
-            subject = parse_header_block(message.header).get(NATS_SUBJECT) if status is not None else None
-            self.refusals.append(Refusal(first, earlier, error, subject))
+            if not is_refusal_of_other_stream(error, message.payload, self.expected_stream):
+                self._refuse(row, error)
+            elif self.window.is_open(row):
+                self._refused_by_others.setdefault(row, error)
+            else:
+                self.further_answers += 1
             return
-        acks = self.streams.setdefault(ack.stream, StreamAcks())
-        if ack.duplicate:
-            acks.count += 1
-            acks.duplicates += 1
-        else:
-            acks.add(ack.sequence, ack.sequence, 1)
-            prefix = plain_ack_prefix(message.payload)
-            if prefix is not None and len(self._patterns) < MAX_ACK_PREFIXES:
-                self._patterns[prefix] = acks
+        self._count(ack.stream, np.array([row]), np.array([ack.sequence], np.uint64), duplicate=ack.duplicate)
+        prefix = None if ack.duplicate else plain_ack_prefix(message.payload)
+        if prefix is not None and len(self._patterns) < MAX_ACK_PREFIXES:
+            self._patterns[prefix] = ack.stream
+
+    def _refuse(self, row: int, error: Error) -> None:
+        first = bool(self.window.settle(np.array([row]))[0])
+        self.further_answers += not first
+        if row not in self.refusals:
+            self.refusals[row] = Refusal(row, error, stored_elsewhere=not first)
 
 
 def status_error(code: int, description: str, where: str = "publish") -> Error:
@@ -137,21 +189,15 @@ def status_error(code: int, description: str, where: str = "publish") -> Error:
 
 
 def _read_plain(
-    prefix: bytes, acks: StreamAcks, data: Bytes, starts: Index, ends: Index, open_ones: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Read acks that are the prefix, a number and `}`; return a mask of the messages that are left."""
+    prefix: bytes, data: Bytes, starts: Index, ends: Index, open_ones: NDArray[np.bool_]
+) -> tuple[Index, Words]:
+    """Read acks that are the prefix, a number above 0 and `}`; return which messages these are, and the numbers."""
     chosen = np.flatnonzero(open_ones & (ends - starts > len(prefix) + 1))
     starts, ends = starts[chosen], ends[chosen]
     words = sliding_words(data)
-    fits = data[ends - 1] == ord("}")
+    fits = (data[ends - 1] == ord("}")) & (data[starts + len(prefix)] != ord("0"))
     for at in (*range(0, len(prefix) - 8, 8), len(prefix) - 8):
         fits &= words[starts + at] == np.uint64(int.from_bytes(prefix[at : at + 8], "little"))
     values, good = parse_numbers(words, starts + len(prefix), ends - 1)
     fits &= good
-    count = int(np.count_nonzero(fits))
-    if count:
-        stored = values[fits]
-        acks.add(int(stored.min()), int(stored.max()), count)
-    left = open_ones.copy()
-    left[chosen[fits]] = False
-    return left
+    return chosen[fits], values[fits]

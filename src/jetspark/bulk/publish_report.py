@@ -109,19 +109,25 @@ class PublishReport:
     Attributes
     ----------
     count
-        Rows acknowledged, including duplicates. If rows of several streams were sent again, some may count twice.
+        Rows acknowledged, including duplicates. Each row counts once, for the stream that answered first.
     bytes
         Bytes written to the socket.
     resent
         Rows that were sent again: after the loss of the connection, or because nobody answered for a moment.
     streams
         Counts, first and last sequence, by stream name.
+    further_answers
+        Answers to rows that were answered before. They come if more than one stream takes the subject.
+    unmatched_answers
+        Answers on reply subjects that were not handed out. They are dropped.
     """
 
     count: int = 0
     bytes: int = 0
     resent: int = 0
     streams: dict[str, StreamAcks] = field(default_factory=dict)
+    further_answers: int = 0
+    unmatched_answers: int = 0
 
     @property
     def duplicates(self) -> int:
@@ -150,11 +156,9 @@ class PublishRefusedError(Error, RuntimeError):
     Attributes
     ----------
     row
-        Number of the row, counted from 0 over all record batches. It may be a row close to it if the server is
-        flooded, if the stream is in a cluster that is connected as a leaf node, or if several streams answer and that
-        is not known yet. For an atomic batch, its first row.
+        Number of the row, counted from 0 over all record batches. For an atomic batch, its first row.
     subject
-        Subject of the row.
+        Subject of the row; empty if another stream had stored it, and this refusal came much later.
     error
         Error of the server.
     report

@@ -1,10 +1,9 @@
 """Publishes record batches, and sends rows again.
 
 A row that is refused for the moment is sent again a few times: no answer from a stream that elects its leader or is
-about to be created (PUB-03), or a flooded server. If rows share a reply subject and only some were refused, it is not
-known which. Then all of them are sent again, if they have message ids by which the stream detects repeats. From then on
-each row has a reply subject of its own, so that the next refusals are known. A flooded server gets fewer rows at a
-time.
+about to be created (PUB-03), or a flooded server. A flooded server gets fewer rows at a time. If several streams answer
+for the same rows, one of them may have stored a row that another has refused. Then a row is sent again only if all rows
+have message ids, by which the streams detect repeats, or if a `retry_timeout` accepts repeats.
 
 When the connection is lost, the rows in flight may or may not be stored. With a `retry_timeout` a new connection is
 opened and those rows are sent again; the stream detects repeats by their message ids. It does so only within its
@@ -21,7 +20,7 @@ from typing import Final
 import pyarrow as pa
 
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.pipeline import PublishPipeline, RowsRefusedError, UnsettledRows
+from jetspark.bulk.pipeline import PublishPipeline, RowsRefusedError
 from jetspark.bulk.publish_acks import StreamAcks
 from jetspark.bulk.publish_report import BulkPublishOptions, PublishRefusedError, PublishReport
 from jetspark.bulk.retry import RetryTimer
@@ -47,7 +46,7 @@ class RetryingPublisher:
         self._resent = 0
         self._refusals = 0  # in a row
         self._had_outage = False
-        self._shared_replies = True
+        self._further_answers = self._unmatched_answers = 0  # of finished flights
         self._retry = RetryTimer(settings.retry_timeout)
         self._schema: pa.Schema | None = None
         self._pipeline = self._next_pipeline(0)
@@ -59,7 +58,15 @@ class RetryingPublisher:
     def report(self) -> PublishReport:
         """Return the counts of the acknowledgements so far."""
         count = sum(acks.count for acks in self._streams.values())
-        return PublishReport(count, self._bytes + self._pipeline.bytes, self._resent, self._streams)
+        flight = self._pipeline
+        return PublishReport(
+            count,
+            self._bytes + flight.bytes,
+            self._resent,
+            self._streams,
+            self._further_answers + flight.further_answers,
+            self._unmatched_answers + flight.unmatched_answers,
+        )
 
     def publish(self, batch: pa.RecordBatch) -> None:
         """Send the rows of a record batch, as the window allows; afterwards the last ones are still in flight."""
@@ -88,10 +95,9 @@ class RetryingPublisher:
         """Send the rows that an early ended flight left open, and start a new flight for the next rows."""
         ended, recent = self._pipeline, list(self._pipeline.recent_rows)
         left = ended.unsettled_rows()
-        self._wait_or_raise(error, ended, left.rows, recent)
-        while left.rows:
-            self._uncount(left.acknowledged)
-            rows = left.rows
+        self._wait_or_raise(ended.refusal_of_stored_row() or error, ended, left, recent)
+        while left:
+            rows = left
             again: PublishPipeline | None = None
             try:
                 again = self._open_pipeline(0)
@@ -101,18 +107,24 @@ class RetryingPublisher:
                 again.finish()
                 break
             except Error as failure:
-                left = UnsettledRows(rows) if again is None else _unsettled_rows(again, rows)
-                self._wait_or_raise(failure, again, left.rows, recent, rows)
+                left = rows if again is None else _unsettled_rows(again, rows)
+                refused = None if again is None else again.refusal_of_stored_row()
+                self._wait_or_raise(refused or failure, again, left, recent, rows)
             finally:
                 if again is not None:
-                    self._bytes += again.bytes
                     self._resent += again.sent
-                    again.close()
+                    self._end(again)
         self._refusals = 0
-        self._bytes += ended.bytes
-        ended.close()
+        self._end(ended)
         self._pipeline = self._next_pipeline(ended.sent)
         self._retry.reset()
+
+    def _end(self, flight: PublishPipeline) -> None:
+        """Keep the numbers of a finished flight, and close it."""
+        self._bytes += flight.bytes
+        self._further_answers += flight.further_answers
+        self._unmatched_answers += flight.unmatched_answers
+        flight.close()
 
     def _without_stored(self, recent: list[Rows], rows: list[int], sent_at: float) -> list[int]:
         """Return the rows that are not stored, as far as `find_stored` shows it."""
@@ -136,14 +148,7 @@ class RetryingPublisher:
     def _open_pipeline(self, origin: int) -> PublishPipeline:
         if self._connection.closed and self._settings.retry_timeout > 0:
             self._connection.reconnect()
-        return PublishPipeline(
-            self._connection, self._settings, self._streams, origin, shared_replies=self._shared_replies
-        )
-
-    def _uncount(self, acknowledged: int) -> None:
-        """Subtract rows that were counted and are sent again; they will be counted then."""
-        if len(self._streams) == 1:  # of several streams, it is not known which one has the rows
-            next(iter(self._streams.values())).count -= acknowledged
+        return PublishPipeline(self._connection, self._settings, self._streams, origin)
 
     def _wait_or_raise(
         self,
@@ -165,7 +170,6 @@ class RetryingPublisher:
                 row = error.row if numbers is None else numbers[error.row]
                 expected = self._settings.expected_stream
                 raise PublishRefusedError(row, error.subject, error.error, self.report(), expected) from error.error
-            self._shared_replies = self._shared_replies and error.rows_known
             if error.too_many_requests:
                 self._settings = replace(self._settings, max_pending=pipeline.reduced_limit)
             if leave is not None and self._settings.retry_timeout > 0:
@@ -178,10 +182,10 @@ class RetryingPublisher:
         self._had_outage = True
 
     def _is_retryable(self, error: RowsRefusedError, left: list[int], recent: list[Rows]) -> bool:
-        if not error.transient or self._refusals > self._max_retries(error.error):
+        if not error.transient or error.stored_elsewhere or self._refusals > self._max_retries(error.error):
             return False
         return (
-            error.rows_known
+            not error.several_streams
             or self._settings.retry_timeout > 0
             or all(part.all_have_ids() for part in _select_rows(recent, left))
         )
@@ -195,10 +199,9 @@ class RetryingPublisher:
         return int(max(self._settings.ack_timeout, self._settings.retry_timeout) / RETRY_WAIT)
 
 
-def _unsettled_rows(pipeline: PublishPipeline, rows: list[int]) -> UnsettledRows:
+def _unsettled_rows(pipeline: PublishPipeline, rows: list[int]) -> list[int]:
     """Return the rows that the flight left open or did not send; the flight has numbered them from 0."""
-    left = pipeline.unsettled_rows()
-    return UnsettledRows([rows[at] for at in (*left.rows, *range(pipeline.sent, len(rows)))], left.acknowledged)
+    return [rows[at] for at in (*pipeline.unsettled_rows(), *range(pipeline.sent, len(rows)))]
 
 
 def _select_rows(chunks: list[Rows], rows: list[int]) -> Iterator[Rows]:

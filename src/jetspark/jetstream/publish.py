@@ -15,7 +15,14 @@ import msgspec
 from jetspark.jetstream import header_names as names
 from jetspark.jetstream.api.base import raise_error
 from jetspark.jetstream.codec import decode
-from jetspark.jetstream.errors import ConfigError, InvalidAckError, InvalidReplyError, NoStreamResponseError
+from jetspark.jetstream.errors import (
+    APIError,
+    ConfigError,
+    Error,
+    InvalidAckError,
+    InvalidReplyError,
+    NoStreamResponseError,
+)
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.names import check_filter_subject
 from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, time_ns
@@ -27,12 +34,15 @@ __all__ = [
     "MAX_ACK_PREFIXES",
     "MAX_ATOMIC_BATCH",
     "MAX_BATCH_ID_LENGTH",
+    "MAX_SEQUENCE",
+    "OTHER_STREAM_WAIT",
     "RETRY_ATTEMPTS",
     "RETRY_WAIT",
     "PublishFields",
     "PublishOptions",
     "batch_headers",
     "check_commit",
+    "is_refusal_of_other_stream",
     "no_stream_error",
     "plain_ack_prefix",
     "publish_headers",
@@ -52,34 +62,66 @@ RETRY_WAIT: Final = 0.25
 MAX_ACK_PREFIXES: Final = 16
 """Maximum number of results of `plain_ack_prefix` to keep, one for each stream."""
 
+MAX_SEQUENCE: Final = 2**64 - 1
+"""Largest sequence of a stream."""
+OTHER_STREAM_WAIT: Final = 1.0
+"""Seconds for the answer of the expected stream after another one has refused the publish."""
+
 _SEQUENCE: Final = b'"seq":'
 _SECOND: Final = 1_000_000_000
 _Fields = Iterable[tuple[str, str | int | timedelta | None]]
+
+
+class _AnsweringStream(msgspec.Struct):
+    stream: str = ""
+
+
+_answering_stream: Final = msgspec.json.Decoder(_AnsweringStream).decode
 _plain_ack: Final = msgspec.json.Decoder(PubAck).decode
 
 
-def read_pub_ack(payload: bytes, where: str = "publish") -> PubAck:
+def read_pub_ack(payload: bytes, where: str = "publish", expected_stream: str | None = None) -> PubAck:
     """Read the acknowledgement of a publish; `where` is the subject of the publish, for the error message.
 
     Raises the APIError that the server reports (WrongLastSequenceError, StreamStoreFailedError, ...), and
-    InvalidAckError if the answer is not an acknowledgement, for instance because it does not come from a stream.
+    InvalidAckError if the answer is not an acknowledgement, for instance because it does not come from a stream, or
+    from another one than expected.
     """
     try:
-        plain = _plain_ack(payload)
+        ack = _plain_ack(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):  # an error, unknown fields, or no acknowledgement
-        plain = None
-    if plain is not None and plain.stream:
-        return plain
-    try:
-        raise_error(payload, where)
-        ack = decode(PubAck, payload)
-    except (msgspec.DecodeError, InvalidReplyError) as problem:
-        raise InvalidAckError(
-            f"{where}: the reply is not a publish acknowledgement ({problem}): {payload[:200]!r}"
-        ) from None
+        ack = None
+    if ack is None or not ack.stream:
+        try:
+            raise_error(payload, where)
+            ack = decode(PubAck, payload)
+        except (msgspec.DecodeError, InvalidReplyError) as problem:
+            raise InvalidAckError(
+                f"{where}: the reply is not a publish acknowledgement ({problem}): {payload[:200]!r}"
+            ) from None
     if not ack.stream:
         raise InvalidAckError(f"{where}: the acknowledgement names no stream: {payload[:200]!r}")
+    if not 0 < ack.sequence <= MAX_SEQUENCE:
+        raise InvalidAckError(f"{where}: the acknowledgement has the sequence {ack.sequence}: {payload[:200]!r}")
+    if expected_stream is not None and ack.stream != expected_stream:
+        raise InvalidAckError(
+            f"{where}: stream {ack.stream!r} has answered, not the expected {expected_stream!r}; the message may be "
+            "stored there"
+        )
     return ack
+
+
+def is_refusal_of_other_stream(error: Error, payload: bytes, expected_stream: str | None) -> bool:
+    """Return whether another stream than the expected one has refused a publish: the expected one may still answer.
+
+    If two streams take one subject, the other one refuses a publish that names its stream (10060).
+    """
+    if expected_stream is None or not isinstance(error, APIError):
+        return False
+    try:
+        return _answering_stream(payload).stream not in ("", expected_stream)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
 
 
 def plain_ack_prefix(payload: bytes) -> bytes | None:
@@ -89,7 +131,9 @@ def plain_ack_prefix(payload: bytes) -> bytes | None:
     """
     at = payload.rfind(_SEQUENCE)
     start = at + len(_SEQUENCE)
-    return payload[:start] if at >= 0 and payload[start:-1].isdigit() and payload[-1:] == b"}" else None
+    digits = payload[start:-1]
+    plain = at >= 0 and digits.isdigit() and not digits.startswith(b"0") and payload[-1:] == b"}"
+    return payload[:start] if plain else None
 
 
 PING_AT: Final = 0.75
