@@ -89,6 +89,7 @@ async def test_a_wait_starts_at_its_least_again_after_a_success(
     server.up()
     while not connection.connected:
         await clock.advance(1)
+    await clock.advance(5)
     server.attempts.clear()
     server.down()
     began = clock.now

@@ -58,6 +58,7 @@ class Supervisor:
         self._timer: asyncio.TimerHandle | None = None
         self._state_change_waiter: asyncio.Future[None] | None = None
         self._retry_now = asyncio.Event()
+        self._opened_at = 0.0
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -166,6 +167,7 @@ class Supervisor:
     async def _open_session(self, server: Server) -> None:
         session, info = await open_transport(self.client, server.address)
         self.session = session
+        self._opened_at = self._loop.time()
         self.client.on_session_opened(server, info)
         session.flush()
         self.notify_state_change()
@@ -176,7 +178,7 @@ class Supervisor:
             error = await asyncio.shield(self.session.lost)
             if self.client.closed:
                 return
-            self.client.on_session_lost(error)
+            self.client.on_session_lost(error, self._loop.time() - self._opened_at)
             if not (self._options.reconnect or self.client.reconnect_requested):
                 self._close_with_error(error)
                 return
@@ -185,7 +187,6 @@ class Supervisor:
     async def _reconnect(self) -> None:
         """Try the servers in turn until one accepts the client."""
         servers = self.client.servers
-        servers.restart_rounds()
         self._retry_now.clear()
         latest: Error | None = None
         while (tried := servers.next()) is not None:

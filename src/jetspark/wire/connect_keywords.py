@@ -38,6 +38,7 @@ class ConnectFields(TypedDict, total=False):
     max_auth_failures: int | None
     reconnect_wait: float
     reconnect_wait_max: float
+    max_control_line: int
     reconnect_buffer_size: int
     ping_interval: float
     max_outstanding_pings: int

@@ -10,6 +10,7 @@ as an event.
 from __future__ import annotations
 
 import enum
+import math
 import re
 import secrets
 from collections import deque
@@ -27,6 +28,8 @@ from jetspark.wire.errors import (
     CredentialsCallbackError,
     DisconnectedError,
     Error,
+    MaxControlLineError,
+    MaxSubscriptionsError,
     PermissionsViolationError,
     SlowConsumerError,
 )
@@ -47,8 +50,9 @@ from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions
 from jetspark.wire.outbound import Outbound
 from jetspark.wire.pings import PingCallback, PingTracker
+from jetspark.wire.refused_subscriptions import RefusedSubscriptions
 from jetspark.wire.reply_mux import ReplyMux
-from jetspark.wire.server_pool import Server, ServerPool
+from jetspark.wire.server_pool import LASTING_SESSION, Server, ServerPool
 from jetspark.wire.session import ServerInfo, parse_err, parse_info
 from jetspark.wire.subjects import check_filter_subject, check_queue
 from jetspark.wire.subscriptions import Overflow, SubscriptionState, SubscriptionTable
@@ -120,7 +124,7 @@ class ConnectionState:
         self.server: Server | None = None
         self.servers = ServerPool(options, rng or SystemRandom())
         self.subscriptions = SubscriptionTable()
-        self.outbound = Outbound(options.reconnect_buffer_size)
+        self.outbound = Outbound(options.reconnect_buffer_size, options.max_control_line)
         self.pings = PingTracker(options.max_outstanding_pings)
         self.reply_mux = ReplyMux(self.new_inbox())
         self.fatal_error: Error | None = None
@@ -135,9 +139,13 @@ class ConnectionState:
         self.on_minority: Callable[[], None] = _do_nothing
         self._last_server_error: Error | None = None  # the latest -ERR: the reason why the server closes
         self._emit = emit
+        self._refused = RefusedSubscriptions(
+            self.subscriptions, self.outbound, self.pings, lambda event: self._emit(event)
+        )
+        self._sessions = 0
+        self._cause_removed = False  # the server will not close the next session for the reason of this one
         self._message_type = message_type
         self._mux_subscription: SubscriptionState | None = None
-        self._was_open = False
 
     @property
     def closed(self) -> bool:
@@ -163,11 +171,13 @@ class ConnectionState:
         self.server = server
         self.reconnect_requested = False
         self.servers.reset_failures(server)
+        self._fit_to(info)
         self.outbound.begin_session(self.subscriptions.restore())
         if self.status is not ConnectionStatus.DRAINING:
             self.status = ConnectionStatus.CONNECTED
-        self._emit(Reconnected(server.address) if self._was_open else Connected(server.address))
-        self._was_open = True
+        self._emit(Reconnected(server.address) if self._sessions else Connected(server.address))
+        self._sessions += 1
+        self._cause_removed = False
         self._on_info(info)
         early, self.handshake_frames = self.handshake_frames or deque(), None
         for frame in early:
@@ -189,12 +199,25 @@ class ConnectionState:
         """Handle a session that could not be opened."""
         self.handshake_frames = None
         self.servers.count_failure(server, error)
-        if self._was_open:
+        if self._sessions:
             callback = error.callback if isinstance(error, CredentialsCallbackError) else None
             self._emit(ErrorOccurred(error, callback))
 
-    def on_session_lost(self, error: Error) -> None:
-        """Handle the end of an open session. An `-ERR` of the server, if there was one, replaces `error` as reason."""
+    def _fit_to(self, info: ServerInfo) -> None:
+        """Drop what this server would refuse, and close the session for: long control lines, large messages."""
+        if info.server_id != self.info.server_id:
+            self.outbound.max_control_line = self.options.max_control_line
+        self.outbound.max_payload = info.max_payload
+        self._refused.end_unfit()
+        for subject, error in self.outbound.withdraw_unfit():
+            self._fail_replies(error, subject)
+            self._emit(ErrorOccurred(error))
+
+    def on_session_lost(self, error: Error, lived: float = math.inf) -> None:
+        """Handle the end of an open session that has lived for so many seconds.
+
+        An `-ERR` of the server, if there was one, replaces `error` as reason.
+        """
         reason = self._last_server_error or error
         self.outbound.end_session()
         self.paused_subscriptions.clear()
@@ -205,7 +228,10 @@ class ConnectionState:
             self.status = ConnectionStatus.RECONNECTING
         if self.server is not None and isinstance(reason, AuthenticationError):
             self.servers.count_failure(self.server, reason)
-        self.servers.restart_rounds()
+        if lived >= LASTING_SESSION or self._sessions == 1 or self.reconnect_requested or self._cause_removed:
+            self.servers.restart_rounds()
+        else:
+            self.servers.continue_rounds()
         lost = DisconnectedError(f"the connection was lost: {reason}")
         self.pings.on_session_lost(lost)
         self._fail_replies(lost)
@@ -280,6 +306,7 @@ class ConnectionState:
             pending_bytes_limit=pending_bytes_limit or self.options.pending_bytes_limit,
             overflow=overflow,
         )
+        self.outbound.check_line(sub.line)
         sub.connection = self.connection
         self.outbound.queue_command(self.subscriptions.add(sub))
         if max_msgs:
@@ -385,6 +412,12 @@ class ConnectionState:
     def _on_server_error(self, text: str) -> None:
         assert self.server is not None
         error = parse_err(text, str(self.server.address))
+        if isinstance(error, MaxSubscriptionsError):
+            self._refused.on_too_many(error)
+            return
+        if isinstance(error, MaxControlLineError):
+            found = self._refused.on_line_too_long(error, str(self.server.address))
+            error, self._cause_removed = found or error, found is not None
         self._emit(ErrorOccurred(error))
         if isinstance(error, PermissionsViolationError):
             self._on_permissions_violation(error, text)

@@ -29,7 +29,9 @@ __all__ = [
     "FlushTimeoutError",
     "InvalidAckError",
     "InvalidReplyError",
+    "MaxControlLineError",
     "MaxPayloadError",
+    "MaxSubscriptionsError",
     "MissedHeartbeatError",
     "NoMessageError",
     "NoRespondersError",
@@ -256,6 +258,27 @@ class BadSubjectError(Error, ValueError):
 
 class BadNameError(BadSubjectError):
     """A stream or consumer name cannot be used; nothing was sent."""
+
+
+class MaxControlLineError(BadSubjectError):
+    """A control line with this subject is longer than the server accepts (`max_control_line`).
+
+    Attributes
+    ----------
+    size
+        Bytes of the line without its verb; 0 if the server refused it, and it is not known which one it was.
+    limit
+        Bytes that the server accepts, as far as is known; 0 if that is not known.
+    """
+
+    def __init__(self, message: str = "", *, size: int = 0, limit: int = 0) -> None:
+        super().__init__(message)
+        self.size = size
+        self.limit = limit
+
+
+class MaxSubscriptionsError(Error, RuntimeError):
+    """The server accepts no more subscriptions of this connection (`max_subscriptions`)."""
 
 
 class BadHeadersError(Error, ValueError):

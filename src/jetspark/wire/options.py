@@ -17,6 +17,7 @@ from jetspark.wire.argument_types import check_fields, kind_of, wrong_type
 from jetspark.wire.arguments import check_names
 from jetspark.wire.callbacks import callback_name
 from jetspark.wire.errors import ConfigError, CredentialsCallbackError, Error, TLSError
+from jetspark.wire.line_limits import MAX_CONTROL_LINE, MIN_CONTROL_LINE
 from jetspark.wire.subjects import check_publish_subject
 
 __all__ = [
@@ -261,7 +262,11 @@ class ConnectOptions:
         Consecutive refusals of the credentials after which a server is not tried any more; None has no limit.
     reconnect_wait, reconnect_wait_max
         Seconds to wait before the second round through the servers, and the maximum. The wait grows by 50 % with each
-        round. The first round has no wait. Each wait is shortened at random, by up to 50 %.
+        round. The first round has no wait. Each wait is shortened at random, by up to 50 %. After a session that is
+        lost within five seconds, except for the first one, the wait goes on growing.
+    max_control_line
+        Bytes of the longest control line that the servers accept, as in their configuration. The subjects of a message
+        or of a subscription are part of its line; longer ones are refused.
     reconnect_buffer_size
         Bytes of publishes that are kept while there is no connection; 0 refuses to publish then.
     ping_interval
@@ -295,6 +300,7 @@ class ConnectOptions:
     max_auth_failures: int | None = None
     reconnect_wait: float = 0.05
     reconnect_wait_max: float = 5.0
+    max_control_line: int = MAX_CONTROL_LINE
     reconnect_buffer_size: int = 8 << 20
     ping_interval: float = 120.0
     max_outstanding_pings: int = 2
@@ -332,6 +338,8 @@ class ConnectOptions:
         for name in ("reconnect_wait", "reconnect_wait_max", "reconnect_buffer_size", "drain_timeout"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative; it is {getattr(self, name)}")
+        if self.max_control_line < MIN_CONTROL_LINE:
+            raise ConfigError(f"max_control_line must be at least {MIN_CONTROL_LINE}, not {self.max_control_line}")
         check_publish_subject(self.inbox_prefix)
 
     @classmethod

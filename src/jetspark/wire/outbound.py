@@ -21,6 +21,7 @@ from jetspark.wire.errors import (
     OutboundBufferLimitError,
 )
 from jetspark.wire.headers import HeadersLike
+from jetspark.wire.line_limits import MAX_CONTROL_LINE, MAX_QUOTED, SHORT_LINE, line_too_long
 from jetspark.wire.subjects import check_filter_subject, check_publish_subject, check_reply_subject
 
 __all__ = ["Outbound", "Payload"]
@@ -47,6 +48,10 @@ class Outbound:
         Reason why nothing may be sent any more; None while the connection is open.
     max_payload
         Largest size of headers and payload together that the server accepts, in bytes.
+    max_control_line
+        Largest size of a control line without its verb that the server accepts, in bytes.
+    longest_line
+        Size and beginning of the longest such line of a publish in this session; of short lines there is none.
     limit
         Largest `size` while there is no session.
     taken_publishes
@@ -63,18 +68,22 @@ class Outbound:
         "chunks",
         "close_reason",
         "limit",
+        "longest_line",
+        "max_control_line",
         "max_payload",
         "online",
         "size",
         "taken_publishes",
     )
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, max_control_line: int = MAX_CONTROL_LINE) -> None:
         self.chunks: list[bytes] = []
         self.size = 0
         self.online = False
         self.close_reason: Error | None = None
         self.max_payload = 1 << 20
+        self.max_control_line = max_control_line
+        self.longest_line = (0, b"")
         self.limit = limit
         self.taken_publishes = 0
         self.api_prefixes: tuple[bytes, ...] = ()
@@ -118,8 +127,12 @@ class Outbound:
                 if size > self.max_payload:
                     raise self._too_large(size)
                 if not reply:
+                    if len(target) > SHORT_LINE:
+                        self._check_publish_line(b"%b %d" % (target, size))
                     return b"PUB %b %d\r\n%b\r\n" % (target, size, data)
                 answers = reply if isinstance(reply, bytes) else _encode_subject(reply)
+                if len(target) + len(answers) > SHORT_LINE:
+                    self._check_publish_line(b"%b %b %d" % (target, answers, size))
                 return b"PUB %b %b %d\r\n%b\r\n" % (target, answers, size, data)
             if reply:
                 target = b"%b %b" % (target, reply if isinstance(reply, bytes) else _encode_subject(reply))
@@ -127,6 +140,8 @@ class Outbound:
             total = len(block) + size
             if total > self.max_payload:
                 raise self._too_large(total)
+            if len(target) > SHORT_LINE:
+                self._check_publish_line(b"%b %d %d" % (target, len(block), total))
             return b"HPUB %b %d %d\r\n%b%b\r\n" % (target, len(block), total, block, data)
         except Error:
             raise
@@ -141,7 +156,20 @@ class Outbound:
 
     def check_reply(self, reply: bytes) -> bytes:
         """Return a received subject. Raises BadSubjectError if nothing may be published to it."""
-        return check_reply_subject(reply, self.api_prefixes)
+        check_reply_subject(reply, self.api_prefixes)
+        if len(reply) > SHORT_LINE:
+            self._check_publish_line(b"%b %d" % (reply, self.max_payload))
+        return reply
+
+    def check_line(self, line: bytes) -> None:
+        """Raise MaxControlLineError if a control line, given without its verb, is too long for the server."""
+        if len(line) > self.max_control_line:
+            raise line_too_long(line, self.max_control_line)
+
+    def _check_publish_line(self, line: bytes) -> None:
+        self.check_line(line)
+        if len(line) > self.longest_line[0]:
+            self.longest_line = len(line), line[:MAX_QUOTED]
 
     def encode_ack(self, reply: bytes, payload: bytes) -> bytes:
         """Return the frame of a publish without headers to a received subject.
@@ -150,7 +178,7 @@ class Outbound:
         ------
         ConnectionClosedError, MaxPayloadError, BadSubjectError
         """
-        check_reply_subject(reply, self.api_prefixes)
+        self.check_reply(reply)
         if self.close_reason is not None:
             raise ConnectionClosedError(str(self.close_reason))
         if len(payload) > self.max_payload:
@@ -159,7 +187,7 @@ class Outbound:
 
     def queue_ack(self, reply: bytes, payload: bytes) -> int:
         """Do `encode_ack` and `publish` in one call, because acknowledgements are frequent."""
-        check_reply_subject(reply, self.api_prefixes)
+        self.check_reply(reply)
         if self.close_reason is not None:
             raise ConnectionClosedError(str(self.close_reason))
         if len(payload) > self.max_payload:
@@ -207,9 +235,30 @@ class Outbound:
             self.size += len(data)
             self._commands += 1
 
+    def withdraw_unfit(self) -> list[tuple[str, Error]]:
+        """Remove the publishes that the next server would refuse, and drop the connection for. Return their errors."""
+        errors: list[tuple[str, Error]] = []
+        for at, chunk in enumerate(self.chunks):
+            size, line_size = len(chunk), chunk.find(b"\r\n")
+            if size <= self.max_payload and line_size <= self.max_control_line:
+                continue
+            words = chunk[:line_size].split(b" ")
+            subject, total = words[1].decode(), int(words[-1])
+            line = b" ".join(words[1:])
+            if total > self.max_payload:
+                errors.append((subject, self._too_large(total)))
+            elif len(line) > self.max_control_line:
+                errors.append((subject, line_too_long(line, self.max_control_line)))
+            else:
+                continue
+            self.chunks[at] = b""
+            self.size -= size
+        return errors
+
     def begin_session(self, restored: bytes) -> None:
         """Begin a session; the commands in `restored` go before everything that waits."""
         self.online = True
+        self.longest_line = (0, b"")
         if restored:
             self.chunks.insert(0, restored)
             self.size += len(restored)

@@ -1,7 +1,9 @@
 """Reconnect plan: which server to try next, and when (ADR-40, REC-01).
 
 The pool tries its servers in rounds. The first round after a loss has no wait. The wait before each later round grows
-up to a maximum and is shortened at random, so that not all clients of a failed server reconnect at the same time.
+up to a maximum and is shortened at random, so that not all clients of a failed server reconnect at the same time. A
+session that is lost at once counts as a failed try: a server or proxy that accepts every client and drops it would
+otherwise be asked without a wait.
 Servers that the cluster reports are added to the pool, and removed when the cluster does not report them any more.
 """
 
@@ -16,7 +18,10 @@ from typing import Final
 from jetspark.wire.errors import AuthenticationError, ConfigError, Error
 from jetspark.wire.options import ConnectOptions, ServerAddress, parse_address
 
-__all__ = ["Server", "ServerPool"]
+__all__ = ["LASTING_SESSION", "Server", "ServerPool"]
+
+LASTING_SESSION: Final = 5.0
+"""Seconds after which a session counts as a success, so that the next loss begins a new series of tries."""
 
 
 @dataclass(slots=True)
@@ -66,6 +71,10 @@ class ServerPool:
         self._restore_unreported()
         self._round = 0
         self._left_in_round = len(self.servers)
+
+    def continue_rounds(self) -> None:
+        """Continue the present series of tries: the last session was lost so soon that it counts as a failed try."""
+        self._restore_unreported()
 
     def next(self) -> tuple[Server, float] | None:
         """Return the server to try and the seconds to wait before it; None if there is no server left."""

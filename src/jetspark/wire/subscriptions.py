@@ -153,6 +153,11 @@ class SubscriptionState:
         )
 
     @property
+    def line(self) -> bytes:
+        """Its SUB without the verb."""
+        return b" ".join((self.subject, *((self.queue,) if self.queue else ()), b"%d" % self.sid))
+
+    @property
     def pending_bytes(self) -> int:
         """Bytes of headers and payload in `pending`."""
         return self.received_bytes - self.taken_bytes
