@@ -24,6 +24,10 @@ def _frame(token: bytes, payload: bytes, sid: int = SID, prefix: bytes = PREFIX)
     return b"MSG %b%b %d %d\r\n%b\r\n" % (prefix, token, sid, len(payload), payload)
 
 
+def _token(number: int) -> bytes:
+    return b"t%015d" % number
+
+
 def _ack(seq: int, stream: str = "S", end: str = "}") -> bytes:
     return f'{{"stream":"{stream}", "seq":{seq}{end}'.encode()
 
@@ -36,15 +40,15 @@ def _runs(*payloads: bytes) -> AckRunMatcher:
 
 
 def test_a_run_is_found_from_its_first_byte_to_its_last() -> None:
-    frames = [_frame(b"%d" % number, _ack(100 + number)) for number in range(50)]
+    frames = [_frame(_token(number), _ack(100 + number)) for number in range(50)]
     data = b"PING\r\n" + b"".join(frames) + b"PING\r\n"
     end, found = _runs(_ack(500)).find(data, 6)
     assert end == len(data) - 6
-    assert found == [(b"%d" % number, _ack(100 + number)) for number in range(50)]
+    assert found == [(_token(number), _ack(100 + number)) for number in range(50)]
 
 
 def test_a_run_ends_at_longer_sequences_until_their_form_is_learned() -> None:
-    data = b"".join(_frame(b"1", _ack(seq)) for seq in (98, 99, 100, 101))
+    data = b"".join(_frame(_token(1), _ack(seq)) for seq in (98, 99, 100, 101))
     runs = _runs(_ack(10))
     end, found = runs.find(data, 0)
     assert [payload for _, payload in found] == [_ack(98), _ack(99)]
@@ -58,20 +62,24 @@ def test_a_run_ends_at_longer_sequences_until_their_form_is_learned() -> None:
     [
         b"",
         b"PING\r\n",
-        _frame(b"1", _ack(17))[:-1],
-        _frame(b"1", _ack(17), sid=5),
-        _frame(b"1", _ack(17), sid=44),
-        _frame(b"1", _ack(17), prefix=b"_IN.other."),
-        _frame(b"1", _ack(17), prefix=b"_INxbox."),
-        _frame(b"1a", _ack(17)),
+        _frame(_token(1), _ack(17))[:-1],
+        _frame(_token(1), _ack(17), sid=5),
+        _frame(_token(1), _ack(17), sid=44),
+        _frame(_token(1), _ack(17), prefix=b"_IN.other."),
+        _frame(_token(1), _ack(17), prefix=b"_INxbox."),
+        _frame(_token(1) + b"a", _ack(17)),
+        _frame(_token(1)[:-1], _ack(17)),
+        _frame(b"." + _token(1)[1:], _ack(17)),
+        _frame(_token(1), _ack(0) + b" "),
+        _frame(_token(1), b'{"stream":"S", "seq":07}'),
         _frame(b"", _ack(17)),
-        _frame(b"1", _ack(17, "T")),
-        _frame(b"1", _ack(17, end=',"duplicate": true}')),
-        _frame(b"1", b'{"stream":"S", "seq":x7}'),
-        _frame(b"1", _ack(17)).replace(b" 24\r", b" 25\r"),
-        _frame(b"1", _ack(17)).replace(b" 24\r", b" 024\r"),
-        b"H" + _frame(b"1", _ack(17)),
-        _frame(b"1 reply", _ack(17)),
+        _frame(_token(1), _ack(17, "T")),
+        _frame(_token(1), _ack(17, end=',"duplicate": true}')),
+        _frame(_token(1), b'{"stream":"S", "seq":x7}'),
+        _frame(_token(1), _ack(17)).replace(b" 24\r", b" 25\r"),
+        _frame(_token(1), _ack(17)).replace(b" 24\r", b" 024\r"),
+        b"H" + _frame(_token(1), _ack(17)),
+        _frame(_token(1) + b" reply", _ack(17)),
     ],
 )
 def test_other_frames_are_not_consumed(data: bytes) -> None:
@@ -79,25 +87,25 @@ def test_other_frames_are_not_consumed(data: bytes) -> None:
 
 
 def test_text_inside_a_payload_is_not_taken_for_a_frame() -> None:
-    inner = _ack(17) + b"\r\n" + _frame(b"2", _ack(18))
-    assert _runs(_ack(10)).find(_frame(b"1", inner), 0) == (0, ())
+    inner = _ack(17) + b"\r\n" + _frame(_token(2), _ack(18))
+    assert _runs(_ack(10)).find(_frame(_token(1), inner), 0) == (0, ())
 
 
 def test_nothing_is_found_before_a_form_is_learned() -> None:
-    assert _runs().find(_frame(b"1", _ack(17)), 0) == (0, ())
+    assert _runs().find(_frame(_token(1), _ack(17)), 0) == (0, ())
 
 
 @pytest.mark.parametrize(
     "payload", [b"", b"hello", _ack(17, end=',"duplicate": true}'), b'{"stream":"\r", "seq":1}', b'{"seq":}']
 )
 def test_other_payloads_are_not_learned(payload: bytes) -> None:
-    assert _runs(payload).find(_frame(b"1", payload), 0) == (0, ())
+    assert _runs(payload).find(_frame(_token(1), payload), 0) == (0, ())
 
 
 def test_forms_are_kept_up_to_a_limit() -> None:
     payloads = [_ack(17, f"S{number}") for number in range(100)]
     runs = _runs(*payloads, *payloads)
-    found = [bool(runs.find(_frame(b"1", payload), 0)[1]) for payload in payloads]
+    found = [bool(runs.find(_frame(_token(1), payload), 0)[1]) for payload in payloads]
     assert found == [True] * 24 + [False] * 76
 
 
@@ -109,6 +117,7 @@ class _Publish(PendingPublish, gc=False, eq=False):
 
 def _window(with_runs: bool) -> tuple[PublishWindow[_Publish], SubscriptionState, list[_Publish]]:
     window: PublishWindow[_Publish] = PublishWindow("_IN.box", _Publish, AsyncPublishOptions())
+    window.next_token = map(_token, itertools.count(1)).__next__
 
     def read(publish: _Publish, message: Message) -> None:
         window.handle_reply(publish, message, 0.0)
@@ -155,7 +164,7 @@ _payloads = st.one_of(
     st.lists(st.integers(0, 10**5), max_size=8),
 )
 def test_the_result_is_the_same_with_and_without_runs(answers: list[tuple[int, bytes, bool]], cuts: list[int]) -> None:
-    data = b"".join(_frame(b"%d" % token, payload) + b"PING\r\n" * ping for token, payload, ping in answers)
+    data = b"".join(_frame(_token(token), payload) + b"PING\r\n" * ping for token, payload, ping in answers)
     assert _fed(data, cuts, with_runs=True) == _fed(data, cuts, with_runs=False)
 
 
@@ -168,7 +177,7 @@ def test_waiters_are_woken_and_unmatched_acks_are_counted_in_a_run() -> None:
     inbound: Callable[[bytes], None] = Inbound(
         {b"%d" % SID: sub}, on_control=lambda frame: None, on_full=lambda sub: True, on_last_message=lambda sub: None
     ).feed
-    inbound(b"".join(_frame(b"%d" % token, _ack(token + 100)) for token in (*range(1, 31), 3, 999)))
+    inbound(b"".join(_frame(_token(token), _ack(token + 100)) for token in (*range(1, 31), 3, 999)))
     assert publishes[5]._waiter == ["woken"]
     assert notified == ["below_limit"]
     stats = window.stats

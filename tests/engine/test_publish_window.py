@@ -68,9 +68,15 @@ def test_each_publish_has_its_own_token_below_one_inbox() -> None:
     assert ground.window.prefix == b"_IN."
 
 
-def test_an_unused_token_is_returned_again() -> None:
-    window = Ground().window
-    assert window.next_token() == window.next_token()
+def test_a_token_cannot_be_guessed_and_an_answer_to_another_one_is_dropped_and_counted() -> None:
+    ground = Ground()
+    publishes = [ground.send() for _ in range(4)]
+    tokens = [publish._token for publish in publishes]
+    assert len({token[-8:] for token in tokens}) == len(tokens)
+    for token in (b"5", tokens[0][:-1] + b"!", b""):
+        ground.window.deliver(Message(ground.window.prefix + token, b"", b"", PLAIN % 5, None))
+    assert not any(publish.done() for publish in publishes)
+    assert (ground.window.stats.unmatched_acks, ground.window.stats.pending) == (3, 4)
 
 
 def test_acknowledgements_find_their_publishes_in_any_order() -> None:

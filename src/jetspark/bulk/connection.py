@@ -36,6 +36,7 @@ from jetspark.wire.errors import (
 )
 from jetspark.wire.headers import parse_status
 from jetspark.wire.options import ConnectOptions
+from jetspark.wire.reply_tokens import new_tokens
 from jetspark.wire.session import ServerInfo, parse_err, parse_info
 from jetspark.wire.vector import FrameTable
 
@@ -81,7 +82,7 @@ class Connection:
         self._unread_tables: list[FrameTable] = []
         self._next_sid = _MUX_SID + 1
         self._active_sids: set[int] = set()  # ids of the subscriptions that were not ended
-        self._request_count = 0
+        self._next_token = new_tokens()
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
         self._socket: socket.socket | None = None
         self._servers = ServerChoice(options)
@@ -90,6 +91,8 @@ class Connection:
         self._received = ReceiveBuffer(self.address)
         self.pongs = 0
         """Number of PONGs received so far."""
+        self.unmatched_replies = 0
+        """Number of replies that no request waited for: late, second or forged ones. They are dropped."""
         self.jetstream_answered = False
         """Whether JetStream has answered a request. If nobody answers later, JetStream is away for a moment."""
         self.server_info: ServerInfo
@@ -342,16 +345,15 @@ class Connection:
 
     def request_message(self, subject: str, payload: bytes, timeout: float) -> frames.MsgFrame | None:
         """Send one message and wait for its answer; return None if there is none in `timeout` seconds."""
-        self._request_count += 1
-        reply = f"{self._inbox}.{self._request_count}".encode()
+        reply = f"{self._inbox}.".encode() + self._next_token()
         deadline = time.monotonic() + timeout
         self.send(frames.pub(subject.encode(), payload, reply=reply), deadline)
         return self._await_reply(reply, deadline)
 
     def request_nowait(self, request: Request[R], *, prefix: str = API_PREFIX) -> None:
         """Send a request without waiting for the reply."""
-        self._request_count += 1
-        self.publish(request.subject(prefix), request.payload(), reply=f"{self._inbox}.{self._request_count}")
+        reply = f"{self._inbox}.{self._next_token().decode()}"
+        self.publish(request.subject(prefix), request.payload(), reply=reply)
 
     def publish(self, subject: str, payload: bytes, *, reply: str = "") -> None:
         """Send one small message at once; the caller must check subject and size."""
@@ -367,8 +369,10 @@ class Connection:
                 found = None
                 for row in np.flatnonzero(ours):
                     message = table.message(int(row))
-                    if message.subject == reply:
+                    if message.subject == reply and found is None:
                         found = message
+                    else:
+                        self.unmatched_replies += 1
                 if not ours.all():
                     others = ~ours & np.isin(table.lines.sid, list(self._active_sids))  # the others have ended
                     if others.any():

@@ -20,6 +20,7 @@ from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverP
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest, PullRequest
 from jetspark.jetstream.errors import Error, RequestTimeoutError
 from jetspark.wire.headers import parse_status
+from jetspark.wire.reply_tokens import NumberedTokens
 from jetspark.wire.vector import FrameTable
 
 __all__ = [
@@ -130,6 +131,7 @@ class ConsumerSource:
         self._message_bytes = message_bytes
         self._server_counts_bytes = server_counts_bytes
         self._inbox = target.connection.new_inbox()
+        self._tokens = NumberedTokens()
         self._subscribed = False
 
     def open(self, progress: RangeProgress) -> None:
@@ -224,9 +226,8 @@ class ConsumerSource:
     def _send_pulls(self) -> None:
         for pull in self._pulls.due():
             request = PullRequest(self._stream, self.name, batch=pull.batch, max_bytes=pull.max_bytes, expires=_EXPIRES)
-            self._connection.publish(
-                request.subject(self._prefix), request.payload(), reply=f"{self._inbox}.{pull.token}"
-            )
+            reply = f"{self._inbox}.{self._tokens.token(pull.token).decode()}"
+            self._connection.publish(request.subject(self._prefix), request.payload(), reply=reply)
 
     def _check_consumer(self, progress: RangeProgress, before: int, *, overdue: bool) -> int:
         """Check the consumer after silence: pending messages may have been deleted, or deliveries may be lost.
@@ -257,8 +258,8 @@ class ConsumerSource:
         for row in np.flatnonzero(ours & ~data):
             message = table.message(int(row))
             status = parse_status(message.header)
-            if status is not None:
-                token = int(message.subject.rpartition(b".")[2])
+            token = self._tokens.number(message.subject.rpartition(b".")[2])
+            if status is not None and token is not None:
                 effect = self._pulls.status(token, status.code, status.description, where=self._stream)
                 restart = restart or effect is RangeEffect.RECREATE_CONSUMER
         chosen = ours & data

@@ -19,6 +19,8 @@ from itertools import combinations, permutations
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from jetspark.bulk.consumer_source import TARGET_BYTES
 from jetspark.bulk.direct_get_replies import DirectMessages, read_replies
@@ -30,6 +32,7 @@ from jetspark.jetstream.direct_get import DirectBatchEnd, DirectBatchRequest, Di
 from jetspark.jetstream.errors import ConfigError, RequestTimeoutError
 from jetspark.jetstream.names import subject_matches
 from jetspark.jetstream.subject_filters import covers, intersection
+from jetspark.wire.reply_tokens import new_tokens
 
 __all__ = ["DirectGetSource", "chain_length", "check_direct", "request_many"]
 
@@ -67,6 +70,7 @@ class DirectGetSource:
         # A request takes one filter; several are applied here, so messages that match none are transferred, too.
         self._filter = target.subjects[0] if len(target.subjects) == 1 else None
         self._inbox = target.connection.new_inbox()
+        self._next_token = new_tokens()
         self._sid: int | None = None
         self._start = 1
         self._where = f"direct get from stream {target.stream!r}"
@@ -74,7 +78,7 @@ class DirectGetSource:
     def open(self, progress: RangeProgress) -> None:
         """Subscribe to the replies."""
         self._start = progress.next_sequence
-        self._sid = self._connection.subscribe(self._inbox)
+        self._sid = self._connection.subscribe(f"{self._inbox}.*")
 
     def close(self) -> None:
         """End the subscription."""
@@ -176,19 +180,24 @@ class DirectGetSource:
 
     def _request(self, request: DirectBatchRequest) -> Iterator[DirectMessages | DirectBatchEnd]:
         assert self._sid is not None
-        return request_many(self._target, request, self._inbox, self._sid, self._where)
+        reply = f"{self._inbox}.{self._next_token().decode()}"
+        return request_many(self._target, request, reply, self._sid, self._where)
 
 
 def request_many(
-    target: ReadTarget, request: DirectBatchRequest | DirectMultiLastRequest, inbox: str, sid: int, where: str
+    target: ReadTarget, request: DirectBatchRequest | DirectMultiLastRequest, reply: str, sid: int, where: str
 ) -> Iterator[DirectMessages | DirectBatchEnd]:
-    """Send a request whose replies come to a subscribed inbox; yield the replies, the end as the last one."""
-    target.connection.publish(request.subject(target.prefix), request.payload(), reply=inbox)
+    """Send a request whose replies come to a subject of subscription `sid`; yield them, the end as the last one.
+
+    Messages on other subjects of the subscription are dropped: late replies to earlier requests, or forged ones.
+    """
+    target.connection.publish(request.subject(target.prefix), request.payload(), reply=reply)
+    ours_only = pa.scalar(reply.encode(), pa.binary())
     while True:
         table = target.connection.read(time.monotonic() + target.limits.timeout, target_bytes=TARGET_BYTES)
         if table is None:
             raise RequestTimeoutError(f"{where}: no further reply within {target.limits.timeout:g} s")
-        ours = table.lines.sid == sid
+        ours = (table.lines.sid == sid) & np.asarray(pc.equal(table.lines.subjects(), ours_only))
         if not ours.all():
             table = table.select(ours)
         if not len(table):

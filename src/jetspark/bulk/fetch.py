@@ -27,6 +27,7 @@ from jetspark.jetstream.header_names import PIN_ID
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import parse_header_block, parse_status
+from jetspark.wire.reply_tokens import NumberedTokens
 from jetspark.wire.vector import FrameTable
 from jetspark.wire.vector.byte_spans import buffer_bytes, gather_spans
 from jetspark.wire.vector.encoder import encode_publishes
@@ -129,6 +130,7 @@ class ConsumerFetch(RecordBatchIterator):
         self._request_timeout = request_timeout
         self._prefix = prefix
         self._inbox = connection.new_inbox()
+        self._tokens = NumberedTokens()
         self._sid = 0
         self._unacked_subjects: list[pa.BinaryArray] = []
         self._cached_ack_policy: AckPolicy | None = None
@@ -211,7 +213,7 @@ class ConsumerFetch(RecordBatchIterator):
                 self._connection.publish(
                     action.request.subject(self._prefix),
                     action.request.payload(),
-                    reply=f"{self._inbox}.{action.token}",
+                    reply=f"{self._inbox}.{self._tokens.token(action.token).decode()}",
                 )
             elif isinstance(action, End):
                 if action.error is not None:
@@ -235,8 +237,8 @@ class ConsumerFetch(RecordBatchIterator):
         for row in np.flatnonzero(ours & ~data):
             message = table.message(int(row))
             status = parse_status(message.header)
-            if status is not None:
-                token = int(message.subject.rpartition(b".")[2])
+            token = self._tokens.number(message.subject.rpartition(b".")[2])
+            if status is not None and token is not None:
                 self._engine.status(now, token, status.code, status.description)
         return run
 

@@ -40,6 +40,7 @@ from jetspark.jetstream.direct_get import DirectBatchEnd, DirectMultiLastRequest
 from jetspark.jetstream.errors import Error, RequestTimeoutError
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
 from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.reply_tokens import new_tokens
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -277,6 +278,7 @@ class _DirectSnapshot:
         self._schema = schema
         self._where = f"direct get from stream {target.stream!r}"
         self._inbox = target.connection.new_inbox()
+        self._next_token = new_tokens()
 
     def read(self, up_to: int) -> pa.Table:
         """Return the last messages as of a sequence (DIR-09).
@@ -288,7 +290,7 @@ class _DirectSnapshot:
         """
         subjects = self._subjects() if up_to else []
         connection = self._target.connection
-        self._sid = connection.subscribe(self._inbox)
+        self._sid = connection.subscribe(f"{self._inbox}.*")
         batches: list[pa.RecordBatch] = []
         try:
             for at in range(0, len(subjects), _MAX_SUBJECTS):
@@ -322,7 +324,8 @@ class _DirectSnapshot:
         while request is not None:
             page, request = replace(request, max_bytes=self._target.limits.max_bytes_in_flight), None
             last = 0
-            for reply in request_many(self._target, page, self._inbox, self._sid, self._where):
+            reply_to = f"{self._inbox}.{self._next_token().decode()}"
+            for reply in request_many(self._target, page, reply_to, self._sid, self._where):
                 if isinstance(reply, DirectMessages):
                     if chain_length(reply, last) < len(reply):
                         raise InterruptedReadError(f"{self._where}: a message after sequence {last} is missing")

@@ -1,8 +1,9 @@
 """Runs of plain acknowledgements, read from the receive buffer without a message object for each.
 
-While a window is busy, many acknowledgements arrive one after the other. They differ in two numbers:
+While a window is busy, many acknowledgements arrive one after the other. They differ in token and sequence:
 
-    MSG _INBOX.x.17 4 26\\r\\n{"stream":"S", "seq":1017}\\r\\nMSG _INBOX.x.18 4 26\\r\\n{"stream":"S", "seq":1018}\\r\\n
+    MSG _INBOX.x.kd93hAfi2_xTq0Zb 4 26\\r\\n{"stream":"S", "seq":1017}\\r\\n
+    MSG _INBOX.x.P0d-vvR8mzLq3w7Y 4 26\\r\\n{"stream":"S", "seq":1018}\\r\\n
 
 So a pattern is built from known payloads: the text before the sequence and, for each number of digits, the size of the
 payload. It matches only complete frames, from their first byte, whose size is correct. If it does not match, the read
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jetspark.jetstream.publish import plain_ack_prefix
+from jetspark.wire.reply_tokens import TOKEN_PATTERN
 
 __all__ = ["AckRunMatcher"]
 
@@ -41,7 +43,7 @@ class AckRunMatcher:
         self._forms: dict[tuple[bytes, int], bytes] = {}
         self._run: re.Pattern[bytes] | None = None
         # Frames in a run need no further check: their payloads have no line end.
-        self._frame = re.compile(rb"%b(\d++) %d \d++\r\n([^\r]++)\r\n" % (self._head, sid))
+        self._frame = re.compile(rb"%b(%b) %d \d++\r\n([^\r]++)\r\n" % (self._head, TOKEN_PATTERN, sid))
 
     def add_form(self, payload: bytes) -> None:
         """Add the form of a plain acknowledgement to the pattern. The number of forms is limited."""
@@ -51,10 +53,10 @@ class AckRunMatcher:
         digits = len(payload) - len(text) - 1
         if (text, digits) in self._forms or len(self._forms) >= _MAX_FORMS:
             return
-        form = rb"%d\r\n%b\d{%d}\}" % (len(payload), re.escape(text), digits)
+        form = rb"%d\r\n%b[1-9]\d{%d}\}" % (len(payload), re.escape(text), digits - 1)
         self._forms = {(text, digits): form, **self._forms}  # sequences grow: the latest form is the most likely
         forms = b"|".join(self._forms.values())
-        self._run = re.compile(rb"(?:%b\d++ %d (?:%b)\r\n)++" % (self._head, self._sid, forms))
+        self._run = re.compile(rb"(?:%b%b %d (?:%b)\r\n)++" % (self._head, TOKEN_PATTERN, self._sid, forms))
 
     def find(self, data: bytes, at: int) -> tuple[int, Sequence[tuple[bytes, bytes]]]:
         """Find the run that begins at `at`; return where it ends, and token and payload of each acknowledgement."""

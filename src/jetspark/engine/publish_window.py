@@ -33,6 +33,7 @@ from jetspark.jetstream.publish import (
 )
 from jetspark.wire.argument_types import check_fields
 from jetspark.wire.messages import Message
+from jetspark.wire.reply_tokens import new_tokens
 
 __all__ = ["AsyncPublishOptions", "PendingPublish", "PublishStats", "PublishWindow"]
 
@@ -175,6 +176,8 @@ class PublishWindow(Generic[P]):
         The reply subjects without their last tokens.
     pending
         The pending publishes by their tokens.
+    next_token
+        Returns the token of the next publish to add. It cannot be guessed from others.
     notify_at
         Number of pending publishes at or below which `on_below_limit` is called once; -1 does not call it.
     on_other_reply
@@ -191,6 +194,7 @@ class PublishWindow(Generic[P]):
         self.notify_at = -1
         self.on_other_reply: Callable[[P, Message], None] = _ignore
         self.on_below_limit: Callable[[], None] = _ignore
+        self.next_token = new_tokens()
         self._publish_type = publish_type
         self._ack_timeout = _INFINITE if options.ack_timeout is None else options.ack_timeout
         self._retry = options.retry
@@ -216,10 +220,6 @@ class PublishWindow(Generic[P]):
     def settled(self) -> int:
         """Publishes that were answered or have failed so far."""
         return self._published - len(self.pending)
-
-    def next_token(self) -> bytes:
-        """Return the token of the next publish to add."""
-        return b"%d" % (self._published + 1)
 
     def add(self, subject: str, token: bytes, frame: bytes, now: float, owner: object) -> P:
         """Add a publish whose frame will be sent now."""

@@ -1,4 +1,4 @@
-"""Requests over one shared inbox: a subscription to `<inbox>.*`, and a token for each request.
+"""Requests over one shared inbox: a subscription to `<inbox>.*`, and a random token for each request.
 
 The number of waiting requests has no limit (R41). A reply goes to its caller; it is dropped if the caller does not wait
 any more. When the session is lost, all waiting requests fail at once, as their replies may be lost too.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from jetspark.wire.errors import Error, NoRespondersError
 from jetspark.wire.messages import Message
+from jetspark.wire.reply_tokens import new_tokens
 
 __all__ = ["ReplyCallback", "ReplyMux", "is_no_responders"]
 
@@ -30,23 +31,25 @@ class ReplyMux:
     ----------
     inbox
         Subject of the subscription without its last token.
+    unmatched_replies
+        Number of replies that no request waits for: late, second or forged ones. They are dropped.
     """
 
-    __slots__ = ("_callbacks", "_count", "_prefix", "inbox")
+    __slots__ = ("_callbacks", "_next_token", "_prefix", "inbox", "unmatched_replies")
 
     def __init__(self, inbox: str) -> None:
         self.inbox = inbox
         self._prefix = inbox.encode() + b"."
         self._callbacks: dict[bytes, tuple[str, ReplyCallback]] = {}
-        self._count = 0
+        self._next_token = new_tokens()
+        self.unmatched_replies = 0
 
     def __len__(self) -> int:
         return len(self._callbacks)
 
     def add_request(self, subject: str, on_reply: ReplyCallback) -> tuple[bytes, bytes]:
         """Register a request; return its token and its reply subject."""
-        self._count += 1
-        token = b"%d" % self._count
+        token = self._next_token()
         self._callbacks[token] = (subject, on_reply)
         return token, self._prefix + token
 
@@ -58,6 +61,7 @@ class ReplyMux:
         """Handle a message on the inbox."""
         waiting = self._callbacks.pop(message.raw_subject[len(self._prefix) :], None)
         if waiting is None:
+            self.unmatched_replies += 1
             return
         subject, settle = waiting
         settle(

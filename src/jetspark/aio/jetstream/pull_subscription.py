@@ -49,8 +49,6 @@ class PullSubscriptionCore:
         self._js = js
         self.connection = js.connection
         self.binding = binding
-        self._inbox = js.connection.new_inbox()
-        self._inbox_count = 0
         self._carry_over = CarryOver()
         self._deferred_error: Error | None = None
         self._drivers: set[PullSubscribeDriver] = set()
@@ -92,7 +90,9 @@ class PullSubscriptionCore:
         return cast("list[Msg]", got)
 
     async def _fetch(self, options: FetchOptions, got: list[Message]) -> None:
-        fetcher = PullSubscribeDriver(self._js, self._new_inbox, self._carry_over, acks=self.binding.acknowledged)
+        fetcher = PullSubscribeDriver(
+            self._js, self.connection.new_inbox, self._carry_over, acks=self.binding.acknowledged
+        )
         self._drivers.add(fetcher)
         try:
             problem = await fetcher.run(fetch(options, got, asyncio.get_running_loop().time))
@@ -113,10 +113,6 @@ class PullSubscriptionCore:
         if self._deferred_error is not None and not self._carry_over.messages:
             problem, self._deferred_error = self._deferred_error, None
             raise problem
-
-    def _new_inbox(self) -> str:
-        self._inbox_count += 1
-        return f"{self._inbox}.{self._inbox_count}"
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from jetspark.jetstream.errors import (
     RequestTimeoutError,
 )
 from jetspark.wire.messages import Message
+from jetspark.wire.reply_tokens import new_tokens
 
 __all__ = ["ReplyStream", "request_with_retry"]
 
@@ -73,7 +74,7 @@ class ReplyStream:
         self._client = connection.client
         self._inbox = connection.new_inbox()
         self._subject = ""
-        self._count = 0
+        self._next_token = new_tokens()
         self._reply = b""
         self._frame = b""
         self._messages: deque[Message] = deque()
@@ -89,8 +90,7 @@ class ReplyStream:
         """Send a request; answers to the previous one are dropped."""
         outbound = self._client.outbound
         outbound.withdraw((self._frame,))
-        self._count += 1
-        self._subject, self._reply = subject, f"{self._inbox}.{self._count}".encode()
+        self._subject, self._reply = subject, f"{self._inbox}.".encode() + self._next_token()
         self._messages.clear()
         self._error = self._sub.error
         self._frame = outbound.encode(subject, payload, self._reply, None)

@@ -20,6 +20,7 @@ from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import PENDING_BYTES, PENDING_MESSAGES, PIN_ID
 from jetspark.jetstream.message import message_size
 from jetspark.wire.messages import Message
+from jetspark.wire.reply_tokens import NumberedTokens
 from jetspark.wire.subscriptions import SubscriptionState
 
 __all__ = ["PullDriver"]
@@ -103,6 +104,7 @@ class PullDriver:
         self._lookup_task: asyncio.Task[None] | None = None
         self._sub: SubscriptionState | None = None
         self._prefix = b""
+        self._tokens = NumberedTokens()
         self._received = self._reported_count = self._reported_size = 0
         self._subject = ""
         self._frames: deque[bytes] = deque(maxlen=4)  # pulls that may still wait to be sent
@@ -218,11 +220,12 @@ class PullDriver:
         subject = message.raw_subject
         if not subject.startswith(self._prefix) or (status := message.status) is None:
             return False
+        number = self._tokens.number(subject[len(self._prefix) :])
+        if number is None:
+            return True  # not an answer to one of these pulls
         self._collect()
         if self._on_heartbeat is not None and status.code == _IDLE_HEARTBEAT:
             self._on_heartbeat(message)
-        token = subject[len(self._prefix) :]
-        number = int(token) if token.isdigit() else 0
         self.engine.status(self._now(), number, status.code, status.description, _pending_counts(message))
         self._perform_actions()
         self._notify_reader()
@@ -301,8 +304,8 @@ class PullDriver:
     def _perform_actions(self) -> None:
         for action in self.engine.poll_actions():
             match action:
-                case SendPull(token, request):
-                    self._send(request.subject(self._js.prefix), request.payload(), token)
+                case SendPull(number, request):
+                    self._send(request.subject(self._js.prefix), request.payload(), number)
                 case Warn(error):
                     self._connection.server_check.note(error)
                     self._on_warning(error)
@@ -314,9 +317,9 @@ class PullDriver:
         if not self.ended:
             self._set_timer(self.engine.deadline)
 
-    def _send(self, subject: str, payload: bytes, token: int) -> None:
+    def _send(self, subject: str, payload: bytes, number: int) -> None:
         outbound = self._client.outbound
-        frame = outbound.encode(subject, payload, self._prefix + b"%d" % token, None)
+        frame = outbound.encode(subject, payload, self._prefix + self._tokens.token(number), None)
         self._subject = subject
         self._frames.append(frame)
         outbound.queue_command(frame)
